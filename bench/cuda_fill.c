@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/cuda_fill.c: a chain of a hundred fills in a graph, beside the same as memset nodes: why
- * small fills are recorded as kernels (docs/cuda.md). And a chain of kernels with small memsets
- * of other code between them, as many as a backward pass of GPT-2 has, with and without
+ * small fills are recorded as kernels (docs/guide/cuda.md). And a chain of kernels with small
+ * memsets of other code between them, as many as a backward pass of GPT-2 has, with and without
  * keep_graph. */
 #include "cuda/bench.h"
 #include <phonograph/cuda.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_products.c: what matrix products cost through ph_matmul, in f32, beside, on the host
  * device, the BLAS called directly. Lines in giga multiplications and additions a second.
- * PH_BENCH_DEVICE=host:threads=1 for one thread; PH_BLAS as in docs/operators.md. */
+ * PH_BENCH_DEVICE=host:threads=1 for one thread; PH_BLAS as in docs/reference/operators.md. */
 #include "nn/timing.h"
 #include <dlfcn.h>
 #include <stdlib.h>

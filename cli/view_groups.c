@@ -116,7 +116,7 @@ static ph_status make(view *v, const char *kind, const char *by, name_group name
 
 /* ---- what they are called ---- */
 
-/* null: a real that is no number (docs/record.md). */
+/* null: a real that is no number (docs/reference/record.md). */
 static char *text_of_value(const json_t *value)
 {
     if (json_is_string(value) || json_is_null(value))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/annotation.h: names and values for the work of a capture, so that records,
  * messages, timelines and pages can say which part of a program a node belongs to.
- * torch.cuda.graph_annotations for C; docs/annotations.md. */
+ * torch.cuda.graph_annotations for C; docs/reference/annotations.md. */
 #ifndef PHONOGRAPH_ANNOTATION_H
 #define PHONOGRAPH_ANNOTATION_H
 #include <phonograph/record.h>
@@ -123,7 +123,7 @@ PH_API void ph_clear_kernel_annotations(void);
 /* For NVTX, which calls this of the shared library that NVTX_INJECTION64_PATH names, and for nobody
  * else: from then on ranges that the program pushes and pops are scopes of the thread, as
  * ph_annotation_push makes them. find_table: NVTX's own. Not 0: taken; 0 for NULL. The tool that
- * PH_NVTX_NEXT names gets everything too (docs/annotations.md). Thread-safe. */
+ * PH_NVTX_NEXT names gets everything too (docs/reference/annotations.md). Thread-safe. */
 PH_API int InitializeInjectionNvtx2(const void *(*find_table)(uint32_t number));
 
 PH_END_DECLS

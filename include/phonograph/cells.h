@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/cells.h: values that a captured graph takes anew at each replay, at the cost of no
  * further launch: seeds and offsets of random numbers, learning rates, step counts.
- * docs/cells.md tells how. */
+ * docs/reference/cells.md tells how. */
 #ifndef PHONOGRAPH_CELLS_H
 #define PHONOGRAPH_CELLS_H
 #include <phonograph/graph.h>

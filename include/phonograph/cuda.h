@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/cuda.h: NVIDIA's handles, typed without the toolkit: CUstream and cudaStream_t are
  * both struct CUstream_st *, and so on. For programs that own streams, kernels or graphs of
- * CUDA's and adopt this library. docs/cuda.md tells how. On the host device the calls answer
+ * CUDA's and adopt this library. docs/guide/cuda.md tells how. On the host device the calls answer
  * UNSUPPORTED (after the same checks of state), never NULL with PH_OK. */
 #ifndef PHONOGRAPH_CUDA_H
 #define PHONOGRAPH_CUDA_H

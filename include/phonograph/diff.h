@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/diff.h: what differs between two captures, and whether one's executable can take
- * the other's parameters. docs/diff.md. */
+ * the other's parameters. docs/reference/diff.md. */
 #ifndef PHONOGRAPH_DIFF_H
 #define PHONOGRAPH_DIFF_H
 #include <phonograph/annotation.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/graph.h: the graph object: capture work once, replay it with one launch.
- * docs/graph-states.md has the table of what every call does in every state; a refused call
- * leaves the graph as it was. */
+ * docs/reference/graph-states.md has the table of what every call does in every state; a refused
+ * call leaves the graph as it was. */
 #ifndef PHONOGRAPH_GRAPH_H
 #define PHONOGRAPH_GRAPH_H
 #include <phonograph/kernel.h>
@@ -44,7 +44,7 @@ typedef struct ph_capture_options {
     ph_capture_mode mode;
     /* every replay first checks that the memory which the nodes address is still allocated:
      * refused where a word is proved an address (typed parameters, copies, fills, slots,
-     * ph_stream_declare_use); else a warning. docs/liveness.md */
+     * ph_stream_declare_use); else a warning. docs/reference/liveness.md */
     bool check_input_liveness;
     /* the nodes get the pairs of the scopes that they were captured in (annotation.h) */
     bool enable_annotations;
@@ -75,8 +75,8 @@ typedef struct ph_capture_options {
  * synchronizes; where another thread is inside ph_memcpy between pageable memory and this very
  * stream, it waits until that returns. Errors: STATE (see the table), DEFAULT_STREAM, POOL_BUSY,
  * CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. A C++ exception out of
- * body aborts the capture too, and goes on (docs/errors.md); longjmp out of it is forbidden:
- * abort, reset and destroy then give the stream back. */
+ * body aborts the capture too, and goes on (docs/reference/errors.md); longjmp out of it is
+ * forbidden: abort, reset and destroy then give the stream back. */
 typedef ph_status (*ph_capture_fn)(ph_stream *stream, void *user);
 PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
                          ph_capture_fn body, void *user);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/graphed.h: graphed callables: a module whose forward and backward passes are each
- * one replay of a graph, in the place of the module itself. docs/graphed-callables.md tells how. */
+ * one replay of a graph, in the place of the module itself. docs/reference/graphed-callables.md
+ * tells how. */
 #ifndef PHONOGRAPH_GRAPHED_H
 #define PHONOGRAPH_GRAPHED_H
 #include <phonograph/graph.h>
@@ -69,7 +70,7 @@ typedef struct ph_graphed_options {
     /* an input or parameter that requires a gradient and takes no part has none; else ARGUMENT */
     bool allow_unused_input;
     /* the nodes of both graphs get the pairs of the scopes that they were captured in; those of
-     * backward: of forward's (annotation.h, docs/autograd.md) */
+     * backward: of forward's (annotation.h, docs/reference/autograd.md) */
     bool enable_annotations;
     bool mark_modules; /* as of ph_tape_options, for the captures */
     /* as of ph_capture_options, for all graphs: a call, or a backward, whose graph addresses
@@ -130,7 +131,7 @@ typedef struct ph_graphed_options {
  * first. Where forward replaces such memory from call to call, making is refused (STATE).
  *
  * An input is rebound where further captures proved all its uses (ph_graph_slot_prove;
- * docs/graphed-callables.md says what they cannot prove); one that is not contiguous, not
+ * docs/reference/graphed-callables.md says what they cannot prove); one that is not contiguous, not
  * aligned to 256 bytes, or overlaps what the graph writes, or lies in memory that no slot takes
  * (ph_graph_slot_takes), is cloned first; the clone is of no pool that the graphs write. An
  * input that the module writes is copied: the caller's tensor stays as it is. One that backward

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/inputs.h: the memory from elsewhere that a graph addresses, and whether it is still
- * there. docs/liveness.md. */
+ * there. docs/reference/liveness.md. */
 #ifndef PHONOGRAPH_INPUTS_H
 #define PHONOGRAPH_INPUTS_H
 #include <phonograph/graph.h>

@@ -50,7 +50,7 @@ typedef struct ph_param {
 typedef struct ph_kernel_source {
     const char *name;
     /* CUDA C text with an extern "C" __global__ function `name`: compiled by NVRTC at the first
-     * use, kept on disk (docs/cuda.md); no headers */
+     * use, kept on disk (docs/guide/cuda.md); no headers */
     const char *cuda;
     ph_host_kernel_fn host;
     /* bytes of the argument struct: one struct, a member per parameter, in order; at most 4096;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/locate.h: finding the place: how far a replay came that faults or hangs, which
- * output first had a NaN, and which node of a replay differs from an eager run. docs/locate.md. */
+ * output first had a NaN, and which node of a replay differs from an eager run.
+ * docs/reference/locate.md. */
 #ifndef PHONOGRAPH_LOCATE_H
 #define PHONOGRAPH_LOCATE_H
 #include <phonograph/annotation.h>
@@ -108,7 +109,7 @@ PH_CALL ph_finite_at(ph_finite_result *out, ph_graph *graph, size_t index);
  * multiple of its numbers' size; a tolerance without outputs); HOST_MEMORY (no room for the
  * copies, or for what body left allocated, which is then not live); UNSUPPORTED (memory nodes,
  * nested graphs, conditionals, semaphores, batches: the record has them). A difference is no
- * error: *out tells. docs/locate.md. */
+ * error: *out tells. docs/reference/locate.md. */
 typedef struct ph_verify_output {
     const void *address;
     ph_number_type type;

@@ -186,8 +186,9 @@ PH_CALL ph_memory_reset_peaks(ph_device *device);
 /* added and removed, ooms and retries := 0 */
 PH_CALL ph_memory_reset_accumulated(ph_device *device);
 
-/* The whole state as JSON (docs/memory.md has the schema): segments with their pool, stream and
- * blocks; with history, the events. pool NULL: all pools. *out is freed with ph_string_free. */
+/* The whole state as JSON (docs/reference/memory.md has the schema): segments with their pool,
+ * stream and blocks; with history, the events. pool NULL: all pools. *out is freed with
+ * ph_string_free. */
 PH_CALL ph_memory_snapshot(char **out, const ph_device *device, const ph_pool *pool);
 PH_API void ph_string_free(char *string);
 /* Keeps the newest max_entries events (alloc, free, segment_alloc, segment_free, oom) for

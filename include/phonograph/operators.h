@@ -151,9 +151,9 @@ PH_API ph_tensor *ph_norm_over(ph_tape *tape, ph_tensor *x, double p, ph_axes ax
 /* ---- normalisation and losses ---- layer_norm, rms_norm: over the last axis; weight [last] and
  * bias [last] may be NULL; eps 0 is 1e-5, PH_ZERO none; rows with magnitudes above about 1e19
  * (f64: 1e154), of which a square is no number of the dtype, are beyond them
- * (docs/operators.md). cross_entropy: mean over the rows of logits [.., classes] against targets
- * [..] of i64 or i32 class numbers; a row whose target is ignore_index takes no part; any other
- * number outside [0, classes) makes the loss (and that row's gradient) NaN. mse: mean of
+ * (docs/reference/operators.md). cross_entropy: mean over the rows of logits [.., classes] against
+ * targets [..] of i64 or i32 class numbers; a row whose target is ignore_index takes no part; any
+ * other number outside [0, classes) makes the loss (and that row's gradient) NaN. mse: mean of
  * (a-b)^2. */
 PH_API ph_tensor *ph_softmax(ph_tape *tape, ph_tensor *x, int axis);
 PH_API ph_tensor *ph_log_softmax(ph_tape *tape, ph_tensor *x, int axis);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/profile.h: where the time of a graph goes: per node and per annotation, the
  * critical path, idle gaps, a timeline for Perfetto, and whether the graph is worth having.
- * docs/profile.md. */
+ * docs/reference/profile.md. */
 #ifndef PHONOGRAPH_PROFILE_H
 #define PHONOGRAPH_PROFILE_H
 #include <phonograph/annotation.h>
@@ -101,7 +101,7 @@ PH_CALL ph_profile_gap_at(ph_profile_gap *out, const ph_profile *profile, size_t
  * ph_string_free. */
 PH_CALL ph_profile_trace(char **out, const ph_profile *profile);
 PH_CALL ph_profile_dump_trace(const ph_profile *profile, const char *path);
-/* The record as ph_record_json writes it, with the times in it (docs/record.md): what
+/* The record as ph_record_json writes it, with the times in it (docs/reference/record.md): what
  * `phonograph view` shows. The graph is the one that was profiled, not captured again since
  * (STATE). */
 PH_CALL ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, const char *path);

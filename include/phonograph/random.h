@@ -55,12 +55,12 @@ PH_API void ph_generator_state_release(ph_generator_state *state); /* takes NULL
  * Uniforms are equal to the bit on all devices (f32: 24 bits, f64: 53, f16: 11, bf16: 8), and so
  * are randint, ph_tensor_random, randperm, poisson, bernoulli, dropout masks and rrelu, but for
  * the bits of NaNs; of the others the standard ones (mean and deviation are applied in the
- * dtype) are within 4 ulp (f32) of the exact function of their words, which docs/random.md
- * gives. uniform: never high itself, where low < high. randint: each number's probability is
- * within 2^-64 of the others'. randperm: up to 1024 numbers by sorting random keys; more by a
- * network of 16 rounds, which gives each element without the others. All are legal in a capture.
- * Errors: ARGUMENT for dtypes, shapes and numbers that cannot be; what tensors hold is not
- * looked at. */
+ * dtype) are within 4 ulp (f32) of the exact function of their words, which
+ * docs/reference/random.md gives. uniform: never high itself, where low < high. randint: each
+ * number's probability is within 2^-64 of the others'. randperm: up to 1024 numbers by sorting
+ * random keys; more by a network of 16 rounds, which gives each element without the others. All are
+ * legal in a capture. Errors: ARGUMENT for dtypes, shapes and numbers that cannot be; what tensors
+ * hold is not looked at. */
 /* [0, 1) */
 PH_API ph_tensor *ph_rand(ph_tape *tape, ph_dtype dtype, ph_shape shape);
 /* [low, high) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/slots.h: slots: addresses and values inside a captured graph that another replay
- * may have otherwise, without a new capture. docs/slots.md tells how. */
+ * may have otherwise, without a new capture. docs/reference/slots.md tells how. */
 #ifndef PHONOGRAPH_SLOTS_H
 #define PHONOGRAPH_SLOTS_H
 #include <phonograph/record.h>
@@ -69,9 +69,9 @@ PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *
  * host functions, batch memory operations, nested graphs, and copies that read host memory. What
  * a record cannot show stays trusted: kernels that take addresses from device memory or from
  * module globals, and what follows from addresses and came out the same in all captures
- * (docs/slots.md). A slot accepts no address bit below 4096 that no capture has changed: without
- * an alignment of its own it gets the smallest, from the one of ph_slot_options on, whose bits
- * from it to 2048 differ between base and the shifted addresses, in one capture or another; a
+ * (docs/reference/slots.md). A slot accepts no address bit below 4096 that no capture has changed:
+ * without an alignment of its own it gets the smallest, from the one of ph_slot_options on, whose
+ * bits from it to 2048 differ between base and the shifted addresses, in one capture or another; a
  * span for which there is none is not proved. One capture does, with base at a multiple of 4096
  * and shifted 256 below one. The distances of one capture must differ from each other, and its
  * shifted spans must overlap nothing (ARGUMENT). The captures may be reset afterwards. For each
@@ -103,8 +103,8 @@ PH_CALL ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *const
  * nor is anything where no parameter differs (the value comes by a way that nobody can see, or
  * not at all), or where prove would not prove anything: host functions, nested graphs, copies
  * out of host memory. Values whose bytes are all different show most: what follows from the
- * value and came out the same with both stays as captured (docs/slots.md). ARGUMENT: the values
- * are equal. *out as above; PH_OK also when nothing was proved. */
+ * value and came out the same with both stays as captured (docs/reference/slots.md). ARGUMENT: the
+ * values are equal. *out as above; PH_OK also when nothing was proved. */
 PH_CALL ph_graph_slot_prove_scalar(ph_slot_proof *out, ph_graph *graph, ph_graph *changed,
                                    const char *name, const void *old_value, const void *new_value,
                                    size_t bytes);

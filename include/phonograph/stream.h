@@ -29,8 +29,8 @@ PH_API ph_device *ph_stream_device(const ph_stream *stream); /* borrowed; NULL f
 PH_API int ph_stream_priority(const ph_stream *stream);
 
 /* Waits until the stream's work is done. Blocks. In a capture: refused (CAPTURE, 900) on the
- * capturing stream in every mode, on other streams by the rules of docs/capture-rules.md. A
- * failed kernel or host function shows here (DEVICE). */
+ * capturing stream in every mode, on other streams by the rules of
+ * docs/reference/capture-rules.md. A failed kernel or host function shows here (DEVICE). */
 PH_CALL ph_stream_synchronize(ph_stream *stream);
 
 /* *done: all submitted work has completed. Refused like synchronize. */
@@ -86,7 +86,7 @@ PH_CALL ph_stream_wait_stream(ph_stream *stream, ph_stream *other);
 
 /* *done: the recorded work has completed (or nothing was recorded). An event recorded in a
  * capture: CAPTURE, 907, also when that is over. Other events while a capture is open: refused
- * (CAPTURE, 900) by the rules of docs/capture-rules.md. */
+ * (CAPTURE, 900) by the rules of docs/reference/capture-rules.md. */
 PH_CALL ph_event_query(bool *done, ph_event *event);
 /* Waits until query would say so: blocks. Refused like query. */
 PH_CALL ph_event_synchronize(ph_event *event);

@@ -46,7 +46,7 @@ typedef struct ph_tape_options {
     ph_autocast autocast; /* from the beginning on */
     /* For debugging: so many handles of tensors of the device are kept after their last
      * reference went, and a call that gets one says what made it and who let go of it (STATE),
-     * where it would touch memory that is gone: docs/tensors.md. 0: as the variable
+     * where it would touch memory that is gone: docs/reference/tensors.md. 0: as the variable
      * PH_QUARANTINE says, or none. */
     size_t quarantine;
     uint64_t reserved[3];

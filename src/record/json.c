@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record/json.c: the record as JSON; docs/record.md describes each field. */
+/* record/json.c: the record as JSON; docs/reference/record.md describes each field. */
 #include "base/alloc.h"
 #include "base/demangle.h"
 #include "record/record.h"

@@ -285,7 +285,7 @@ TEST(annotations)
 /* ---- updates ---- */
 
 /* The memset of the one graph fills elements of 4 bytes, that of the other bytes: the example of
- * docs/diff.md. */
+ * docs/reference/diff.md. */
 TEST(wrong_size_update)
 {
     ph_graph *graph = graph_of((variant){0}),

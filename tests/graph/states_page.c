@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/states_page.c: docs/graph-states.md holds the table of states.def; run with
+/* tests/graph/states_page.c: docs/reference/graph-states.md holds the table of states.def; run with
  * --print to print it. */
 #include "support/support.h"
 
@@ -45,7 +45,7 @@ static void make_table(void)
 TEST(test_page_holds_the_table)
 {
     static char page[131072];
-    FILE *file = fopen(PH_TEST_SOURCE_DIR "/docs/graph-states.md", "r");
+    FILE *file = fopen(PH_TEST_SOURCE_DIR "/docs/reference/graph-states.md", "r");
     assert_non_null(file);
     size_t length = fread(page, 1, sizeof page - 1, file);
     fclose(file);

@@ -49,11 +49,11 @@ library_dir=$(pkg-config --variable=libdir phonograph)
 
 echo "== the pages that the headers name"
 doc="$prefix/share/doc/phonograph"
-for page in $(grep -rohE 'docs/[a-z0-9-]+\.md' "$prefix/include/phonograph" | sort -u) README.md CHANGELOG.md LICENSE \
-    docs/digits-report.png; do
+for page in $(grep -rohE 'docs/[A-Za-z0-9/-]+\.md' "$prefix/include/phonograph" | sort -u) README.md CHANGELOG.md LICENSE \
+    docs/pictures/digits-report.png; do
     [ -s "$doc/$page" ] || { echo "$page is not installed"; exit 1; }
 done
-grep -rq 'docs/[a-z0-9-]*\.md' "$prefix/include/phonograph" || { echo "no header names a page"; exit 1; }
+grep -rq 'docs/[A-Za-z0-9/-]*\.md' "$prefix/include/phonograph" || { echo "no header names a page"; exit 1; }
 sh "$source/../headers/links.sh" "$doc"
 
 echo "== the command"

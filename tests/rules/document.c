@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/rules/document.c: docs/capture-rules.md holds the table that the code has. `document
- * --print` prints the table for the page. */
+/* tests/rules/document.c: docs/reference/capture-rules.md holds the table that the code has.
+ * `document --print` prints the table for the page. */
 #include "driver/rules.h"
 #include "support/support.h"
 #include "support/test.h"
@@ -78,7 +78,7 @@ static char *read_file(const char *path)
 
 TEST(page_has_the_table)
 {
-    char *page = read_file(PH_TEST_SOURCE_DIR "/docs/capture-rules.md"), *table = NULL;
+    char *page = read_file(PH_TEST_SOURCE_DIR "/docs/reference/capture-rules.md"), *table = NULL;
     size_t length = 0;
     FILE *memory = open_memstream(&table, &length);
     assert_non_null(memory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile/record.c: the record with the times in it; docs/record.md describes each
- * field. */
+/* inspect/profile/record.c: the record with the times in it; docs/reference/record.md describes
+ * each field. */
 #include "graph/graph.h"
 #include "inspect/profile/profile.h"
 

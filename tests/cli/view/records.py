@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# records.py: records of graphs as docs/record.md has them, of any size, for the tests of `phonograph view`.
+# records.py: records of graphs as docs/reference/record.md has them, of any size, for the tests of `phonograph view`.
 import json
 
 

@@ -79,7 +79,7 @@ struct ph__drv_device {
 };
 
 /* Makes the device's context current where it is not, and puts back what was current. Around
- * every entry that needs one: all but those on an explicit stream (docs/cuda.md says which).
+ * every entry that needs one: all but those on an explicit stream (docs/guide/cuda.md says which).
  * enter: CUDA's number. */
 typedef struct ph__cuda_scope {
     bool pushed;
@@ -187,7 +187,7 @@ typedef struct ph__cuda_fill_args {
 } ph__cuda_fill_args;
 enum {
     PH__CUDA_FILL_LIMIT = 4096
-}; /* bytes up to which a captured fill is a kernel: docs/cuda.md says why */
+}; /* bytes up to which a captured fill is a kernel: docs/guide/cuda.md says why */
 /* The functions, loaded at the first use: that which fills, and those which write cells. */
 int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device);
 int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned room);
@@ -318,8 +318,8 @@ struct ph__cuda_capture {
     PH__VEC(ph__cu_node) roots; /* that write cells; under the order */
 };
 /* CUDA 13 crashes when a capture begins on a stream, ends, or takes the stream in, while another
- * thread is inside any call on that stream, a question included (docs/cuda.md). So every call on
- * an explicit stream shares stream->calls; begin and join hold it alone. While captures are
+ * thread is inside any call on that stream, a question included (docs/guide/cuda.md). So every call
+ * on an explicit stream shares stream->calls; begin and join hold it alone. While captures are
  * open, calls that read or change one hold device->order too: a stream's place that
  * GetCaptureInfo lends stays valid, and no capture ends meanwhile. Nothing that blocks may stand
  * inside. */

@@ -2,7 +2,7 @@
 /* driver/cuda/nodes/fills.c: small memset nodes of other code become launches of the library's
  * fill kernel, as this library's own small fills are from the start. A memset node of this size
  * costs the host time at every launch of its graph, and leaves the GPU idle behind it
- * (docs/cuda.md). */
+ * (docs/guide/cuda.md). */
 #include "base/alloc.h"
 #include "driver/cuda/load/cuda_driver.h"
 

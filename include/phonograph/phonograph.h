@@ -12,6 +12,9 @@
  * - Options, arguments and strings are copied before return. NULL options are all defaults, zero
  *   is every member's default, reserved words must be 0. Sizes are bytes unless a comment says
  *   otherwise.
+ * - Pairs of calls. x_with and x_create_with take options, or values, that x and x_create leave at
+ *   their defaults. x_from begins with something that is given, where x begins with the default.
+ *   A create that takes options has no _with.
  * - In C++17, which has no designated initialisers, write `ph_launch_config c = {};` and set the
  *   members.
  * - Nothing in the library exits or aborts, and it prints nothing but warnings to stderr, which

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* device/adopt.c: handles of CUDA's that programs bring or ask for: streams, kernels, numbers. */
 #include "base/alloc.h"
+#include "device/drivers.h"
 #include "device/stream.h"
+#include "driver/fault.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
 

@@ -5,8 +5,10 @@
 #include "base/fork.h"
 #include "base/option.h"
 #include "device/annotate/nvtx.h"
+#include "device/drivers.h"
 #include "device/name.h"
 #include "device/stream.h"
+#include "driver/fault.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -15,40 +15,14 @@
  * - Allocates host memory only through base/alloc.h and answers 2 when there is none. */
 #ifndef PH_DRIVER_DRIVER_H
 #define PH_DRIVER_DRIVER_H
+#include "driver/fail.h"
 #include "driver/names.h"
+#include "driver/reason.h"
+#include "driver/result.h"
 #include <phonograph/device.h>
 #include <phonograph/profile.h>
 #include <phonograph/record.h>
 #include <stdatomic.h>
-
-enum {
-    PH__R_OK = 0,
-    PH__R_INVALID_VALUE = 1,
-    PH__R_OUT_OF_MEMORY = 2,
-    PH__R_NO_DEVICE = 100,
-    PH__R_INVALID_DEVICE = 101,
-    PH__R_INVALID_IMAGE = 200,
-    PH__R_INVALID_CONTEXT = 201,
-    PH__R_NO_BINARY = 209,
-    PH__R_INVALID_PTX = 218,
-    PH__R_INVALID_HANDLE = 400,
-    PH__R_ILLEGAL_STATE = 401,
-    PH__R_NOT_FOUND = 500,
-    PH__R_NOT_READY = 600,
-    PH__R_ILLEGAL_ADDRESS = 700,
-    PH__R_LAUNCH_FAILED = 719,
-    PH__R_NOT_SUPPORTED = 801,
-    PH__R_CAPTURE_UNSUPPORTED = 900,
-    PH__R_CAPTURE_INVALIDATED = 901,
-    PH__R_CAPTURE_MERGE = 902,
-    PH__R_CAPTURE_UNMATCHED = 903,
-    PH__R_CAPTURE_UNJOINED = 904,
-    PH__R_CAPTURE_ISOLATION = 905,
-    PH__R_CAPTURE_IMPLICIT = 906,
-    PH__R_CAPTURED_EVENT = 907,
-    PH__R_CAPTURE_WRONG_THREAD = 908,
-    PH__R_UPDATE_FAILURE = 910
-};
 
 /* Handles. Each driver gives them its own meaning; NULL stands for none. ph__drv_node is owned
  * by its graph. */
@@ -440,8 +414,7 @@ typedef struct ph__driver {
     void (*profile_close)(ph__drv_profile *profile);
 } ph__driver;
 
-/* All drivers of this build, in the order in which "auto" tries them; NULL-terminated. */
-extern const ph__driver *const ph__drivers[];
+/* The implementations. The list of them is device/drivers.h. */
 extern const ph__driver ph__driver_cuda, ph__driver_host;
 
 /* In a child of fork(), the driver of what its parent opened (forked.c): no entry of it looks at a
@@ -449,52 +422,4 @@ extern const ph__driver ph__driver_cuda, ph__driver_host;
 extern const ph__driver ph__driver_forked;
 extern const char ph__driver_forked_words[];
 
-/* A failed call's words: set by drivers, read by the layer above right after the failure, on the
- * same thread. "" when there are none. */
-const char *ph__driver_reason(void);
-void ph__driver_set_reason(const char *format, ...) PH_PRINTF(1, 2);
-void ph__driver_clear_reason(void);
-/* Whether the calling thread has words. The number of threads that have some stands in front: a
- * word that is nearly always zero, and unlike a thread's own costs no call in a library that was
- * loaded by dlopen. Threads that end with words stay counted, which costs that call alone. */
-extern atomic_uint ph__driver_reasons __attribute__((visibility("hidden")));
-bool ph__driver_thread_has_reason(void);
-static inline bool ph__driver_has_reason(void)
-{
-    return atomic_load_explicit(&ph__driver_reasons, memory_order_relaxed) != 0 &&
-           ph__driver_thread_has_reason();
-}
-
-/* CUDA's name and meaning of a number: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not
- * permitted when stream is capturing". */
-const char *ph__result_name(int result);
-const char *ph__result_text(int result);
-
-/* True for numbers after which every call on the device fails, until the process has ended: 700
- * (an invalid address), 719, ... */
-bool ph__result_is_sticky(int result);
-/* "; the device is lost: ..." for a sticky number, else "". */
-const char *ph__result_lost(int result);
-
-/* 2 without words is the host's memory; with words the driver has said whose. */
-static inline bool ph__result_is_host_memory(int result)
-{
-    return result == PH__R_OUT_OF_MEMORY && !ph__driver_has_reason();
-}
-
-/* Turns a driver's number into a status with the record set. call: the driver.h entry by the
- * name of its CUDA function. */
-ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...)
-    PH_PRINTF(3, 4);
-ph_status ph__status_of_result(int result);
-
-/* ---- faults for tests: the n-th driver.h entry from now on answers `result` and does nothing;
- * -1: never. Wraps every fallible entry of a driver; ph__driver_faulty(d) is the table that the
- * device layer uses, so that sweeps reach every call. Per process. */
-const ph__driver *ph__driver_faulty(const ph__driver *driver);
-void ph__driver_fail_after(int64_t n, int result);
-int64_t ph__driver_calls(void); /* since the first question, or the first fail_after */
-/* The next call of the entry of that name ("copy") first runs fn, once, on the calling thread:
- * what another thread does between a question and a submission. */
-void ph__driver_before(const char *entry, void (*fn)(void *user), void *user);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/fault.c: tables in front of the drivers' that count calls and let one fail, for tests. */
+#include "driver/fault.h"
 #include "base/fork.h"
 #include "driver/entries.h"
 #include <pthread.h>

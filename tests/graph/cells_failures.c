@@ -2,6 +2,7 @@
 /* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at
  * every point. */
 #include "device/device.h"
+#include "driver/fault.h"
 #include "support/cells.h"
 #include "support/sweep.h"
 #include "support/test.h"

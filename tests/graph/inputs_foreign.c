@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/inputs_foreign.c: inputs in memory that other code allocated: found, asked for at
  * their rate, declared, set. */
+#include "driver/fault.h"
 #include "inputs.h"
 #include "support/test.h"
 

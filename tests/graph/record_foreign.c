@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/record_foreign.c: memory of other code's in the record: words, JSON, DOT,
  * differences; asked for once, and not at the capture. */
+#include "driver/fault.h"
 #include "inputs.h"
 #include "support/test.h"
 

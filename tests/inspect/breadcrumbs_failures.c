@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation
  * or a driver call. */
+#include "driver/fault.h"
 #include "support/crumbs.h"
 #include "support/sweep.h"
 

@@ -4,6 +4,7 @@
 #include "support/sweep.h"
 #include "base/alloc.h"
 #include "driver/driver.h"
+#include "driver/fault.h"
 #include <stdio.h>
 #include <string.h>
 

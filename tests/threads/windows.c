@@ -4,6 +4,7 @@
  * with all that its replays need. */
 #include "base/sync.h"
 #include "device/device.h"
+#include "driver/fault.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <sched.h>

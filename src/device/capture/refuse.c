@@ -2,6 +2,7 @@
 /* device/capture/refuse.c: the public column of the capture rules: refusing a call before it
  * reaches the driver, so that captures survive. */
 #include "base/sync.h"
+#include "device/drivers.h"
 #include "device/stream.h"
 #include <limits.h>
 #include <string.h>

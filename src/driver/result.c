@@ -1,46 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/driver.c: the list of drivers, the words behind their numbers, and turning numbers into
- * statuses. */
-#include "driver/driver.h"
-#include "base/line.h"
-#include "base/status.h"
-#include <stdio.h>
-#include <string.h>
-
-const ph__driver *const ph__drivers[] = {&ph__driver_cuda, &ph__driver_host, NULL};
-
-static _Thread_local char reason[256];
-static _Thread_local bool has_reason;
-atomic_uint ph__driver_reasons;
-
-const char *ph__driver_reason(void)
-{
-    return reason;
-}
-
-void ph__driver_set_reason(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    ph__line_vformat(reason, sizeof reason, format, args);
-    va_end(args);
-    if (!has_reason)
-        atomic_fetch_add_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
-    has_reason = true;
-}
-
-void ph__driver_clear_reason(void)
-{
-    reason[0] = '\0';
-    if (has_reason)
-        atomic_fetch_sub_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
-    has_reason = false;
-}
-
-bool ph__driver_thread_has_reason(void)
-{
-    return has_reason;
-}
+/* driver/result.c: the words behind the drivers' numbers, and the statuses that they become. */
+#include "driver/result.h"
+#include <stddef.h>
 
 typedef struct result_words {
     int number;
@@ -268,31 +229,4 @@ ph_status ph__status_of_result(int result)
     default:
         return PH_ERROR_DEVICE;
     }
-}
-
-/* Out of memory is the host's for all entries but those that take memory of the device
- * (driver.h). */
-static ph_status status_of_call(int result, const char *driver_call)
-{
-    bool device = strcmp(driver_call, "cuMemCreate") == 0 || strcmp(driver_call, "cuMemAlloc") == 0;
-    return ph__result_is_host_memory(result) && !device ? PH_ERROR_HOST_MEMORY
-                                                        : ph__status_of_result(result);
-}
-
-/* The reason is used up: it must not stand behind a later failure that has none. */
-ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...)
-{
-    if (result == PH__R_OK)
-        return PH_OK;
-    char what[sizeof((ph_error *)0)->message];
-    va_list args;
-    va_start(args, format);
-    ph__line_vformat(what, sizeof what, format, args);
-    va_end(args);
-    ph_status status = ph__fail_native(status_of_call(result, driver_call), result, driver_call,
-                                       "%s: %s gave %d (%s: %s)%s%s%s", what, driver_call, result,
-                                       ph__result_name(result), ph__result_text(result),
-                                       ph__result_lost(result), reason[0] ? ": " : "", reason);
-    ph__driver_clear_reason();
-    return status;
 }

@@ -3,7 +3,7 @@
  * each: of the library's own memory, and of memory from cuMemAlloc, which the driver is asked
  * about at every 64th replay. */
 #include "cuda/bench.h"
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include <stdlib.h>
 
 enum {

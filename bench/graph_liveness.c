@@ -3,7 +3,8 @@
  * input each, on the host device: the same graph with and without it, and after memory has died
  * that only another graph reads; and what it adds to a capture. */
 #include "clock.h"
-#include "graph/graph.h"
+#include "graph/inputs/liveness.h"
+#include "graph/object/graph.h"
 #include "host/timing.h"
 #include <stdlib.h>
 

@@ -5,7 +5,8 @@
 #include "base/checked.h"
 #include "base/line.h"
 #include "device/annotate/scopes.h"
-#include "record/diff/diff.h"
+#include "record/record.h"
+#include <phonograph/diff.h>
 #include <string.h>
 
 enum {

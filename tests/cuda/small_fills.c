@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "device/device.h"
 #include "fake.h"
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include "support/sweep.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>

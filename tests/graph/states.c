@@ -4,7 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "graph/lifecycle/states.h"
+#include "graph/object/states.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * --print to print it. */
 #include "support/support.h"
 
-#include "graph/lifecycle/states.h"
+#include "graph/object/states.h"
 #include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include "inspect/verify/verify.h"
 #include "support/test.h"
 #include <stdlib.h>

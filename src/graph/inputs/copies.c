@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/inputs/copies.c: the memory of captured copies and fills, whoever submitted them: pinned
  * blocks are kept from reuse, pageable memory is told of. */
+#include "graph/inputs/copies.h"
 #include "base/log.h"
 #include "base/mapping.h"
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include <stdio.h>
 
 enum {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/inputs/inputs.c: which words of a graph's nodes are addresses of memory from elsewhere, and
  * what memory that is. */
+#include "graph/inputs/inputs.h"
 #include "base/alloc.h"
 #include "base/line.h"
-#include "graph/graph.h"
+#include "graph/inputs/inputs_declared.h"
+#include "graph/memory/born.h"
+#include "graph/memory/epochs.h"
+#include "graph/object/graph.h"
 #include <string.h>
 
 /* One look at a graph, or at a node. What the driver was asked is remembered: kernels of vendor

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/inputs/inputs_declared.c: memory that the caller says a capture uses:
  * ph_stream_declare_use. */
+#include "graph/inputs/inputs_declared.h"
 #include "base/alloc.h"
 #include "base/line.h"
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include <string.h>
 
 /* Generations, buffer ids and addresses, told apart by bits that none of them reaches. */

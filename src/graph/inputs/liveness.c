@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/inputs/liveness.c: whether the memory from elsewhere that a graph's nodes address is still
  * allocated. */
+#include "graph/inputs/liveness.h"
 #include "base/alloc.h"
-#include "graph/graph.h"
+#include "graph/inputs/input_state.h"
+#include "graph/inputs/inputs.h"
+#include "graph/inputs/inputs_report.h"
+#include "graph/inputs/rebind.h"
+#include "graph/object/graph.h"
+#include "graph/slots/slots_life.h"
+#include "graph/slots/slots_set.h"
 #include <string.h>
 
 /* ---- keeping them ---- */
@@ -37,34 +44,6 @@ void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs)
     graph->inputs_due = false;
     ph__graph_drop_sets(graph);
     memset(inputs, 0, sizeof *inputs);
-    graph->deaths = UINT64_MAX;
-}
-
-bool ph__graph_reserve_inputs(ph_graph *graph, size_t extra)
-{
-    return ph__vec_reserve(&graph->inputs, extra);
-}
-
-void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs)
-{
-    ph__inputs old = {0};
-    size_t kept = 0, place = 0;
-    for (size_t i = 0; i < graph->inputs.count; i++)
-        if (graph->inputs.at[i].node == node) {
-            old.at = &graph->inputs.at[i];
-            old.count = 1;
-            ph__inputs_let_go(&old, graph);
-        } else {
-            place += graph->inputs.at[i].node < node;
-            graph->inputs.at[kept++] = graph->inputs.at[i];
-        }
-    if (inputs->count) {
-        ph__input *at = graph->inputs.at + place;
-        memmove(at + inputs->count, at, (kept - place) * sizeof *at);
-        memcpy(at, inputs->at, inputs->count * sizeof *at);
-    }
-    graph->inputs.count = kept + inputs->count;
-    ph__vec_free(inputs);
     graph->deaths = UINT64_MAX;
 }
 

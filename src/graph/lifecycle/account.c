@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/account.c: what a graph takes, in bytes. */
-#include "graph/graph.h"
+#include "graph/locate/watched_switch.h"
+#include "graph/memory/cells.h"
+#include "graph/memory/epochs.h"
+#include "graph/object/graph.h"
+#include "graph/slots/slots_life.h"
 #include <string.h>
 
 static bool holds(const void *user, const ph_pool *pool)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/child.c: a replay on a capturing stream: a copy of the template becomes one
  * node of that capture, and the capturing graph keeps what the copy's replays need. */
+#include "graph/lifecycle/child.h"
 #include "base/alloc.h"
-#include "graph/graph.h"
+#include "graph/inputs/inputs_declared.h"
+#include "graph/memory/born.h"
+#include "graph/memory/epochs.h"
+#include "graph/object/graph.h"
 
 /* ---- what is lent ---- */
 static void free_lent(ph__lent *list)

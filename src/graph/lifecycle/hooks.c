@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/hooks.c: the registries of hooks, and running them with no lock held. */
+#include "graph/lifecycle/hooks.h"
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/unwind.h"
-#include "graph/graph.h"
+#include "graph/lifecycle/graph.h"
+#include "graph/object/graph.h"
 #include <pthread.h>
 
 struct ph_hook {

@@ -2,19 +2,8 @@
 /* graph/lifecycle/hooks.h: user callbacks at the points of a graph's life. */
 #ifndef PH_GRAPH_LIFECYCLE_HOOKS_H
 #define PH_GRAPH_LIFECYCLE_HOOKS_H
-#include <phonograph/graph.h>
-#include <stdatomic.h>
+#include "graph/object/graph.h"
 
-enum {
-    PH__HOOK_POINTS = PH_HOOK_CAPTURE_PREPARE + 1
-};
-
-typedef struct ph__hook_list ph__hook_list;
-/* Zero is empty. The hooks of one graph, or of the process. */
-typedef struct ph__hook_set {
-    ph__hook_list *list;                 /* under the lock of hooks.c */
-    atomic_uint counts[PH__HOOK_POINTS]; /* live ones, readable without it */
-} ph__hook_set;
 extern ph__hook_set ph__process_hooks;
 
 /* Whether anybody wants to be called: two relaxed loads. */

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/instantiate.c: making the executable of a template. */
-#include "graph/graph.h"
-#include "graph/lifecycle/edited.h"
+#include "graph/lifecycle/instantiate.h"
+#include "graph/change/edited.h"
+#include "graph/inputs/inputs.h"
+#include "graph/inputs/liveness.h"
+#include "graph/lifecycle/clear.h"
+#include "graph/lifecycle/graph.h"
+#include "graph/lifecycle/hooks.h"
+#include "graph/lifecycle/uploaded.h"
+#include "graph/locate/watched_switch.h"
+#include "graph/memory/cells_replay.h"
+#include "graph/memory/owned.h"
+#include "graph/object/graph.h"
+#include "graph/slots/slots_life.h"
 
 static uint64_t next_exec_id(void)
 {

@@ -3,7 +3,10 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "device/stream.h"
+#include "graph/locate/crumbs.h"
 #include "graph/locate/locate.h"
+#include "graph/locate/watched.h"
+#include "graph/object/graph.h"
 #include <string.h>
 
 static const size_t sizes[] = {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/locate/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the
  * beginning and the end of each. */
+#include "graph/locate/crumbs.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/locate/locate.h"
+#include "graph/locate/watched.h"
+#include "graph/object/graph.h"
 #include <string.h>
 
 /* ---- paths ---- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/locate.h: the nodes that watch a graph's replays, as their files share them:
- * crumbs.c and checks.c capture them by way of watched.c, watched_switch.c switches them,
- * where.c and checks.c read what they wrote. */
+/* graph/locate/locate.h: the probe nodes of a graph, which watch its replays, as their files share
+ * them. crumbs.c and checks.c capture them by way of watched.c, change/probe_switch.c switches
+ * them, where.c and checks.c read what they wrote. */
 #ifndef PH_GRAPH_LOCATE_LOCATE_H
 #define PH_GRAPH_LOCATE_LOCATE_H
 #include "device/annotate/annotate.h"
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include <phonograph/locate.h>
 
 /* A node that does nothing in the template, where its arguments name no table: copies of it in
@@ -64,24 +64,6 @@ static inline bool ph__watch_failed(const ph__watch_failure *f)
 {
     return f->status != PH_OK || f->result != PH__R_OK;
 }
-ph_status ph__watch_tell(const ph__watch_failure *f, const ph_stream *stream, const char *call);
-
-/* ---- watched.c ---- get: makes it; NULL: no host memory. add: captures the node on the stream,
- * behind the root; takes the name over on success. All under the lock. */
-ph__locate *ph__locate_get(ph_graph *graph);
-void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stream,
-                     const ph__watched_node *node, const char *call);
-/* How a node is launched: its own arguments. */
-void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched,
-                        const ph__watched_node *node);
-
-/* ---- watched_switch.c ---- STATE, and what the capture lacked, for a graph without
- * breadcrumbs. */
-ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call);
-
-/* ---- crumbs.c ---- the path of the calling thread's scopes; "" for none, NULL: no host memory. */
-char *ph__located_path(void);
-
 static inline uint64_t ph__watched_tick(const uint64_t *at)
 {
     return __atomic_load_n(at, __ATOMIC_ACQUIRE);

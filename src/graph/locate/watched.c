@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/locate/watched.c: capturing the nodes that watch replays, behind their root, and finding
  * them in the record. */
+#include "graph/locate/watched.h"
 #include "base/alloc.h"
 #include "device/stream.h"
 #include "graph/locate/locate.h"
+#include "graph/object/graph.h"
 
 ph_status ph__watch_tell(const ph__watch_failure *f, const ph_stream *stream, const char *call)
 {

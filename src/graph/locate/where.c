@@ -3,6 +3,8 @@
  * alone. */
 #include "base/line.h"
 #include "graph/locate/locate.h"
+#include "graph/locate/watched_switch.h"
+#include "graph/object/graph.h"
 #include <stdio.h>
 #include <string.h>
 

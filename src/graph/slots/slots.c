@@ -3,6 +3,8 @@
 #include "graph/slots/slots.h"
 #include "base/alloc.h"
 #include "base/line.h"
+#include "graph/memory/cells.h"
+#include "graph/object/graph.h"
 #include <string.h>
 
 /* ---- nodes ---- */

@@ -4,7 +4,7 @@
  * the graph's changes. */
 #ifndef PH_GRAPH_SLOTS_SLOTS_H
 #define PH_GRAPH_SLOTS_SLOTS_H
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 
 enum {
     PH__SLOT_ALIGNMENT = 256, /* the most that is read off a captured address */
@@ -79,8 +79,6 @@ typedef struct ph__slot_draft {
     ph__slot *slot;
     PH__VEC(ph_slot_place) places;
 } ph__slot_draft;
-/* ---- slots_make.c ---- of scalar slots: ARGUMENT where a value cannot have as many bytes. */
-ph_status ph__slot_check_scalar(size_t bytes, const char *call);
 ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name, const void *base,
                          size_t bytes, size_t alignment, const char *call);
 ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size_t offset,
@@ -90,24 +88,6 @@ ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size
 ph_status ph__slots_commit(ph_graph *graph, ph__slot_draft *drafts, size_t count, const char *call);
 void ph__slot_abandon(ph__slot_draft *draft);
 ph_status ph__slot_check_span(const void *base, size_t bytes, size_t alignment, const char *call);
-
-/* ---- slots_same.c ---- *why: what two captures of one work have otherwise in a node, or what
- * nobody can see of it; NULL: nothing but, perhaps, words of its parameters. */
-ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
-                            const ph__record_node *theirs, const char *call);
-
-/* The word's address lies in memory that the graph's capture was given. */
-bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word);
-/* It lies in what an earlier capture left in the graph's pool, too: activations that a backward
- * pass reads. */
-bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word);
-/* Two such words, of two captures, are as far into their allocations: else the distance was
- * computed of what differs between the captures. Of memory that is free by the capture's end,
- * only that it began at a multiple of so many bytes is known. */
-enum {
-    PH__SLOT_BLOCKS = 512
-};
-bool ph__slot_is_same_place(const ph_word *mine, const ph_word *theirs);
 
 /* The node as a record has it. */
 void ph__slot_load(ph__slot_node *to, const ph__record_node *from);
@@ -127,7 +107,5 @@ static inline unsigned char *ph__slot_params(ph__slot_node *node)
         return (unsigned char *)&node->fill;
     }
 }
-/* Puts the slot's value into all of its places; marks the nodes that it changes. */
-void ph__slot_patch(ph__slots *slots, ph__slot *slot);
-void ph__slot_mark(ph__slots *slots, ph__slot_node *node);
+void ph__slots_drop(ph_graph *graph);
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/slots/slots_life.c: what slots have to do with the changes of their graph: new executables,
  * updates, setting nodes, liveness. */
+#include "graph/slots/slots_life.h"
 #include "base/line.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_set.h"
 #include <string.h>
 
 void ph__slots_renew(ph_graph *graph, const ph_record *record)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/slots/slots_make.c: the calls that make slots of what the record proves or the caller
  * declares, and those that show slots. */
+#include "graph/slots/slots_make.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include <string.h>
 

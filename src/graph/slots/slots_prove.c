@@ -3,7 +3,12 @@
  * elsewhere in each: what differs by an input's distance is that input's, and nothing else may
  * differ. */
 #include "base/line.h"
+#include "graph/memory/cells.h"
+#include "graph/memory/epochs.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_same.h"
+#include "graph/slots/slots_spans.h"
 #include <string.h>
 
 /* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */
@@ -36,61 +41,6 @@ static uint64_t distance_of(const proof *p, const ph_slot_span *span)
     return (uintptr_t)shifted_of(p, span) - (uintptr_t)span->base;
 }
 
-static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
-}
-
-static ph_status check_pair(const proof *p, size_t i, size_t j)
-{
-    const ph_slot_span *a = &p->spans[i], *b = &p->spans[j];
-    const void *at = shifted_of(p, a), *other = shifted_of(p, b);
-    if (at == a->base && a->bytes)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: span %zu is not shifted in capture %zu: it lies at %p as in the graph",
-                       p->call, i, p->at, a->base);
-    if (overlap(at, a->bytes, b->base, b->bytes) || overlap(other, b->bytes, a->base, a->bytes) ||
-        (i != j && overlap(at, a->bytes, other, b->bytes)))
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
-            p->call, i, j);
-    if (i != j && distance_of(p, a) == distance_of(p, b))
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
-            "cannot be told apart; allocate something between that capture's buffers",
-            p->call, i, j, (unsigned long long)distance_of(p, a));
-    return PH_OK;
-}
-
-static ph_status check_shifts(proof *p, size_t i)
-{
-    const ph_slot_span *span = &p->spans[i];
-    if (span->shifted == NULL)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: spans[%zu].shifted is NULL; it has an address for each capture",
-                       p->call, i);
-    for (p->at = 0; p->at < p->capture_count; p->at++) {
-        PH_TRY(ph__slot_check_span(shifted_of(p, span), span->bytes, 0, p->call));
-        for (size_t j = 0; j <= i; j++)
-            PH_TRY(check_pair(p, i, j));
-    }
-    return PH_OK;
-}
-
-static ph_status check_spans(proof *p)
-{
-    for (size_t i = 0; i < p->count; i++) {
-        const ph_slot_span *span = &p->spans[i];
-        if (!PH__RESERVED_OK(span))
-            return ph__fail_reserved(p->call, "ph_slot_span");
-        PH_TRY(ph__slot_check_span(span->base, span->bytes, span->alignment, p->call));
-        PH_TRY(check_shifts(p, i));
-    }
-    return PH_OK;
-}
-
 static ph_status check_capture(const proof *p, ph_graph *shifted)
 {
     if (shifted == NULL)
@@ -120,7 +70,7 @@ static ph_status check(proof *p, const ph_slot_proof *out)
                        p->call);
     for (size_t i = 0; i < p->capture_count; i++)
         PH_TRY(check_capture(p, p->captures[i]));
-    return check_spans(p);
+    return ph__slot_check_spans(p->spans, p->count, p->capture_count, p->call);
 }
 
 /* ---- alignments ---- */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/slots/slots_same.c: what nodes of two captures of the same work have in common, but for
  * the words of their parameters. */
-#include "graph/slots/slots.h"
+#include "graph/slots/slots_same.h"
+#include "graph/memory/epochs.h"
+#include "graph/object/graph.h"
 #include <string.h>
 
 static bool same_edges(const ph__record_node *a, const ph__record_node *b)

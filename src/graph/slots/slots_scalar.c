@@ -2,7 +2,11 @@
 /* graph/slots/slots_scalar.c: scalar slots out of two captures of the same work, with an old and
  * a new value. */
 #include "base/line.h"
+#include "graph/memory/cells.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_make.h"
+#include "graph/slots/slots_same.h"
 #include <string.h>
 
 typedef struct proof {

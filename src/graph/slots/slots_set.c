@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/slots/slots_set.c: the values of slots: checking them, and giving the executable those
  * that it has not. */
+#include "graph/slots/slots_set.h"
 #include "base/line.h"
+#include "graph/locate/watched_switch.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include <string.h>
 

@@ -4,7 +4,10 @@
 #include "base/option.h"
 #include "base/unwind.h"
 #include "device/stream.h"
-#include "graph/graph.h"
+#include "graph/lifecycle/graph.h"
+#include "graph/memory/cells_replay.h"
+#include "graph/object/graph.h"
+#include "graph/slots/slots_life.h"
 
 static const char call[] = "ph_graph_profile";
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile/record.c: the record with the times in it; docs/reference/record.md describes
  * each field. */
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include "inspect/profile/profile.h"
 
 static void put_u64(ph__json *json, const char *key, uint64_t value)

@@ -2,6 +2,9 @@
 /* inspect/verify/change.c: the parameters that a capture made now would have else than the graph,
  * in words. */
 #include "base/demangle.h"
+#include "graph/locate/watched.h"
+#include "graph/memory/cells.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "inspect/verify/verify.h"
 #include <string.h>

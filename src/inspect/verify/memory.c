@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
+#include "graph/memory/epochs.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "inspect/verify/verify.h"
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * of all nodes or some. */
 #include "base/alloc.h"
 #include "base/unwind.h"
+#include "graph/memory/cells.h"
 #include "inspect/verify/verify.h"
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */

@@ -7,7 +7,8 @@
 #include "base/option.h"
 #include "base/unwind.h"
 #include "device/stream.h"
-#include "graph/graph.h"
+#include "graph/lifecycle/graph.h"
+#include "graph/object/graph.h"
 #include <phonograph/profile.h>
 #include <stdlib.h>
 

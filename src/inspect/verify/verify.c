@@ -5,6 +5,8 @@
 #include "base/line.h"
 #include "base/option.h"
 #include "base/unwind.h"
+#include "graph/inputs/liveness.h"
+#include "graph/lifecycle/graph.h"
 #include <math.h>
 #include <string.h>
 

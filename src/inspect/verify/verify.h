@@ -6,7 +6,7 @@
  * and was not compared, verify_say.c has the words, verify_change.c those of parameters. */
 #ifndef PH_INSPECT_VERIFY_VERIFY_H
 #define PH_INSPECT_VERIFY_VERIFY_H
-#include "graph/graph.h"
+#include "graph/object/graph.h"
 #include <phonograph/diff.h>
 #include <phonograph/locate.h>
 

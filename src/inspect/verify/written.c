@@ -3,6 +3,8 @@
  * how much of that a verification compares. */
 #include "base/alloc.h"
 #include "base/line.h"
+#include "graph/locate/watched.h"
+#include "graph/memory/cells.h"
 #include "inspect/verify/verify.h"
 
 typedef struct survey {

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/capture/complete.c: from the driver's graph to what the user sees. */
+#include "graph/capture/complete.h"
+#include "graph/inputs/liveness.h"
+#include "graph/lifecycle/hooks.h"
+#include "graph/lifecycle/instantiate.h"
+#include "graph/locate/watched.h"
+#include "graph/memory/born.h"
+#include "graph/memory/cells.h"
+#include "graph/memory/owned.h"
+#include "graph/object/graph.h"
+
+ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
+{
+    PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
+    ph__marks_settle(graph->marks, graph->device, graph->template);
+    PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
+    ph__cells_record(graph, own);
+    ph__locate_record(graph);
+    PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
+    PH_TRY(ph__graph_hold_born(graph, call));
+    return ph__graph_take_inputs(graph, call);
+}
+
+static ph_status lower(ph_graph *graph, const char *call)
+{
+    int result = graph->device->driver->graph_lower(graph->template);
+    if (result == PH__R_OK)
+        return PH_OK;
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the captured graph");
+    return ph__driver_fail(result, PH__NAME_GRAPH_ADD_KERNEL_NODE,
+                           "%s: making small memsets of the captured graph kernels", call);
+}
+
+ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call)
+{
+    graph->state = PH_GRAPH_ENDED;
+    graph->in_end_hooks = true;
+    ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_END, graph->stream, 0);
+    graph->in_end_hooks = false;
+    if (status != PH_OK || graph->keep)
+        return status;
+    if (captured)
+        PH_TRY(lower(graph, call));
+    return ph__graph_make_exec(graph, call);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/change/update_diff.c: what differs between two captures, and what made an update fail. */
+#include "graph/change/update_diff.h"
+#include "base/line.h"
+#include "graph/object/graph.h"
+#include "record/diff/diff.h"
+#include <string.h>
+
+ph_status ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b)
+{
+    static const char call[] = "ph_graph_diff";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (a == NULL || b == NULL)
+        return ph__fail_null(call, a ? "b" : "a");
+    const ph_graph *const graphs[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        ph_status status = ph__graph_check(graphs[i], PH__CALL_DIFF);
+        if (status != PH_OK) {
+            ph__error_suffix(i == 0 ? " (the graph given as a)" : " (the graph given as b)");
+            return status;
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        PH_TRY(ph__record_find_foreign(graphs[i]->record, graphs[i]->device, call));
+    return ph__record_compare(out, a->record, b->record, NULL, call);
+}
+
+void ph__graph_drop_update_diff(ph_graph *graph)
+{
+    ph_diff_destroy(graph->update_diff);
+    graph->update_diff = NULL;
+    graph->update_diff_lost = false;
+}
+
+/* The first change that blocks, where the words do not tell it already. */
+static void add_change(ph_update_result *out, const ph_change *change)
+{
+    char words[sizeof out->message];
+    if (change == NULL || strstr(out->message, change->text) ||
+        (change->a == out->node && change->b == out->from_node))
+        return;
+    memcpy(words, out->message, sizeof words);
+    ph__line_format(out->message, sizeof out->message, "%s; the first difference: %s", words,
+                    change->text);
+}
+
+void ph__graph_explain_update(ph_graph *graph, const ph_graph *from, ph_update_result *out)
+{
+    const ph__refusal refusal = {out->reason, out->node, out->from_node, out->message};
+    ph_error saved;
+    ph__error_save(&saved);
+    ph_status status = ph__record_compare(&graph->update_diff, graph->record, from->record,
+                                          &refusal, "ph_graph_update");
+    graph->update_diff_lost = status != PH_OK;
+    add_change(out, ph__diff_first_block(graph->update_diff));
+    ph__error_restore(&saved);
+}
+
+ph_status ph_graph_update_diff(const ph_diff **out, ph_graph *graph)
+{
+    static const char call[] = "ph_graph_update_diff";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    PH_TRY(ph__graph_check(graph, PH__CALL_UPDATE_DIFF));
+    if (graph->update_diff_lost)
+        return ph__fail_host_memory(call, "the differences, when the update failed");
+    if (graph->update_diff == NULL)
+        return ph_fail(
+            PH_ERROR_NOT_FOUND,
+            "%s: no update of the graph has failed since it was captured, or the last one did not",
+            call);
+    *out = graph->update_diff;
+    return PH_OK;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/inputs/copies.h: pinned and pageable memory that the copies of a graph use. */
+#ifndef PH_GRAPH_INPUTS_COPIES_H
+#define PH_GRAPH_INPUTS_COPIES_H
+#include "graph/object/graph.h"
+
+/* After the record was read, the pool held:
+ * - pinned blocks that copies use are kept;
+ * - pageable memory in copies is reported, or UNPINNED where the capture is strict. */
+ph_status ph__graph_take_copies(ph_graph *graph, const char *call);
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/inputs/hold.c: memory that a graph holds on request. It is no input any more. */
+#include "graph/inputs/liveness.h"
+#include "graph/memory/born.h"
+#include "graph/object/graph.h"
+
+ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
+{
+    static const char call[] = "ph_graph_hold_memory";
+    ph_allocation found;
+    PH_TRY(ph__graph_check(graph, PH__CALL_HOLD_MEMORY));
+    if (address == NULL)
+        return ph__fail_null(call, "address");
+    if (!ph__memory_find(&found, graph->device, address))
+        return ph__fail_not_live(call, address, graph->device);
+    /* Nested graphs of an open capture give it what they hold, on any thread. */
+    pthread_mutex_lock(&graph->device->capture_lock);
+    const size_t before = graph->held.count;
+    const ph__born born = {graph->device, found.base, found.generation};
+    ph_status status = ph__held_add(&graph->held, &born, call);
+    pthread_mutex_unlock(&graph->device->capture_lock);
+    if (status != PH_OK || graph->state == PH_GRAPH_CAPTURING || graph->held.count == before)
+        return status;
+    return ph__graph_take_inputs(graph, call);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/lifecycle/abort.c: ending an open capture without a graph. */
+#include "graph/lifecycle/abort.h"
+#include "graph/lifecycle/child.h"
+#include "graph/lifecycle/clear.h"
+#include "graph/object/graph.h"
+#include <execinfo.h>
+
+void ph__graph_close_pool(ph_graph *graph)
+{
+    ph__pool_record_end(graph->own->pool, graph->capture.id);
+    ph__graph_drop_lent(graph);
+    ph__capture_release_kernels(&graph->capture);
+    graph->events = ph__capture_take_events(&graph->capture);
+    ph__marks_release(graph->capture.marks);
+    graph->capture.marks = NULL;
+    graph->capture_open = false;
+}
+
+void ph__graph_drop_capture(ph_graph *graph)
+{
+    ph__drv_graph *none;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph_ignore(ph__capture_end(&none, &graph->capture, true, "ph_graph_capture_abort"));
+    ph__graph_close_pool(graph);
+    ph__error_restore(&saved);
+}
+
+/* Whether the innermost function is running no more, as longjmp has left it: nobody on this
+ * stack waits for it. */
+static bool was_left(const ph_graph *graph)
+{
+    enum {
+        FRAMES = 256
+    };
+    void *frames[FRAMES];
+    if (graph->running == 0 || graph->running_thread != ph__thread_id())
+        return false;
+    int count = backtrace(frames, FRAMES);
+    bool found = count == 0 || count == FRAMES; /* it cannot be told, or not from here */
+    for (int i = 0; i < count; i++)
+        found = found || frames[i] == graph->running_caller;
+    return !found;
+}
+
+void ph__graph_forget_left(ph_graph *graph)
+{
+    if (!was_left(graph))
+        return;
+    graph->bodies -= graph->running;
+    graph->running = 0;
+}
+
+void ph_graph_capture_abort(ph_graph *graph)
+{
+    if (graph == NULL || graph->busy)
+        return;
+    ph__graph_forget_left(graph);
+    if (!graph->capture_open)
+        return;
+    ph__graph_drop_capture(graph);
+    ph__graph_clear(graph);
+    graph->state = PH_GRAPH_NEW;
+}

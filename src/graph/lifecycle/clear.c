@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/lifecycle/clear.c: letting go of all that a capture brought. */
+#include "graph/lifecycle/clear.h"
+#include "base/alloc.h"
+#include "graph/change/edited.h"
+#include "graph/change/update_diff.h"
+#include "graph/inputs/inputs.h"
+#include "graph/inputs/inputs_declared.h"
+#include "graph/inputs/rebind.h"
+#include "graph/lifecycle/uploaded.h"
+#include "graph/locate/watched.h"
+#include "graph/memory/born.h"
+#include "graph/memory/cells.h"
+#include "graph/memory/epochs.h"
+#include "graph/memory/owned.h"
+#include "graph/object/annotations.h"
+#include "graph/object/graph.h"
+#include "graph/slots/slots.h"
+
+void ph__graph_clear(ph_graph *graph)
+{
+    ph_error saved;
+    if (graph->device == NULL)
+        return;
+    const ph__driver *driver = graph->device->driver;
+    ph__error_save(&saved);
+    ph__graph_unlist_annotations(graph);
+    ph__upload_drop(graph);
+    driver->exec_destroy(graph->exec);
+    ph__edit_forget(graph);
+    driver->graph_destroy(graph->template);
+    graph->exec = NULL;
+    graph->template = NULL;
+    ph__cells_drop(graph);
+    ph__slots_drop(graph);
+    ph__locate_drop(graph);
+    graph->breadcrumbs = false;
+    graph->changed = graph->hosts_changed = false;
+    ph__inputs_free(&graph->inputs, graph);
+    graph->inputs_due = false;
+    ph__graph_drop_update_diff(graph);
+    ph__declarations_free(&graph->declared);
+    ph__free(graph->site_texts);
+    graph->site_texts = NULL;
+    ph__graph_drop_sets(graph);
+    ph__graph_drop_kernels(graph);
+    ph__record_free(graph->record);
+    graph->record = NULL;
+    ph__layout_free(&graph->layout);
+    ph__layout_free(&graph->updated_layout);
+    graph->updated_pool = NULL;
+    ph__marks_release(graph->marks);
+    graph->marks = NULL;
+    ph__graph_drop_held(graph);
+    ph__graph_drop_pools(graph);
+    ph__graph_drop_streams(graph);
+    if (graph->stream)
+        ph__stream_release(graph->stream);
+    graph->stream = NULL;
+    graph->epoch = 0;
+    graph->deaths = UINT64_MAX;
+    graph->watch_lost = false;
+    graph->foreign_every = graph->foreign_turn = 0;
+    graph->liveness = false;
+    ph_device_release(graph->device);
+    graph->device = NULL;
+    ph__error_restore(&saved);
+}

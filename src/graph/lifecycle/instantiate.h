@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/lifecycle/instantiate.h: making the executable of a graph. */
+#ifndef PH_GRAPH_LIFECYCLE_INSTANTIATE_H
+#define PH_GRAPH_LIFECYCLE_INSTANTIATE_H
+#include <phonograph/graph.h>
+
+/* Makes the executable, then runs the hooks. A failing driver changes
+ * nothing; a failing hook makes FAILED. */
+ph_status ph__graph_make_exec(ph_graph *graph, const char *call);
+/* The same before the first use of a graph that has none: ENDED. */
+ph_status ph__graph_need_exec(ph_graph *graph, const char *call);
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/memory/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and
+ * what ph_graph_retain names. */
+#include "graph/memory/owned.h"
+#include "base/alloc.h"
+#include "graph/object/graph.h"
+
+/* ---- kernels ---- */
+bool ph__graph_reserve_kernels(ph_graph *graph, size_t count)
+{
+    return ph__map_reserve(&graph->kernels, count);
+}
+
+void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
+{
+    /* there is room */
+    if (!ph__map_get(&graph->kernels, (uintptr_t)kernel))
+        (void)ph__map_put(&graph->kernels, (uintptr_t)kernel, ph_kernel_retain(kernel));
+}
+
+/* Those of the record, bodies included. */
+static bool take_kernels(ph_graph *graph, const ph_record *record)
+{
+    bool ok = true;
+    for (size_t i = 0; i < record->node_count && ok; i++) {
+        ph_kernel *kernel = record->nodes[i].kernel;
+        ok = !kernel || ph__graph_reserve_kernels(graph, 1);
+        if (ok && kernel)
+            ph__graph_add_kernel(graph, kernel);
+        if (ok && record->nodes[i].info.body)
+            ok = take_kernels(graph, record->nodes[i].info.body);
+    }
+    return ok;
+}
+
+ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const char *call)
+{
+    if (graph->node_kernels == NULL)
+        graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
+    if (graph->node_kernels == NULL || !take_kernels(graph, record))
+        return ph__fail_host_memory(call, "the kernels of the graph");
+    for (size_t i = 0; i < record->node_count; i++)
+        graph->node_kernels[i] = record->nodes[i].kernel;
+    return PH_OK;
+}
+
+void ph__graph_drop_kernels(ph_graph *graph)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    while (ph__map_next(&graph->kernels, &cursor, &key, &kernel))
+        ph_kernel_release(kernel);
+    ph__map_free(&graph->kernels);
+    ph__events_release(&graph->events);
+    ph__free(graph->node_kernels);
+    graph->node_kernels = NULL;
+}
+
+/* ---- events ---- */
+bool ph__graph_reserve_events(ph_graph *graph, const ph_graph *from)
+{
+    return ph__map_reserve(&graph->events, from->events.count);
+}
+
+void ph__graph_add_events(ph_graph *graph, const ph_graph *from)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *event;
+    while (graph != from && ph__map_next(&from->events, &cursor, &key, &event))
+        if (!ph__map_get(&graph->events, key) && ph__map_put(&graph->events, key, event))
+            ph__event_retain(event); /* there is room */
+}
+
+/* ---- streams ---- */
+void ph__graph_drop_streams(ph_graph *graph)
+{
+    for (size_t i = 0; i < graph->streams.count; i++)
+        ph__stream_release(graph->streams.at[i]);
+    ph__vec_free(&graph->streams);
+    graph->last_stream = NULL;
+}
+
+/* ---- retained objects ---- */
+ph_status ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize)
+{
+    static const char call[] = "ph_graph_retain";
+    PH_TRY(ph__graph_check(graph, PH__CALL_RETAIN));
+    if (release == NULL)
+        return ph__fail_null(call, "release");
+    ph__retained entry = {release, object};
+    if (graph->batch == NULL)
+        graph->batch = ph__calloc(1, sizeof *graph->batch);
+    if (graph->batch == NULL || !ph__vec_push(&graph->batch->objects, entry))
+        return ph__fail_host_memory(call, "the registration");
+    graph->batch->synchronize = graph->batch->synchronize || synchronize;
+    return PH_OK;
+}
+
+ph__batch *ph__graph_take_batch(ph_graph *graph)
+{
+    ph__batch *batch = graph->batch;
+    graph->batch = NULL;
+    if (batch && batch->synchronize && graph->streams.count) {
+        batch->device = ph_device_retain(graph->device);
+        batch->streams.at = graph->streams.at;
+        batch->streams.count = graph->streams.count;
+        batch->streams.capacity = graph->streams.capacity;
+        graph->streams.at = NULL;
+        graph->streams.count = graph->streams.capacity = 0;
+        graph->last_stream = NULL;
+    }
+    return batch;
+}
+
+/* A failed stream is done as well: its failure is its user's to see, at the stream. */
+static void wait_for_streams(ph__batch *batch)
+{
+    for (size_t i = 0; i < batch->streams.count; i++) {
+        ph__stream_wait(batch->streams.at[i]);
+        ph__stream_release(batch->streams.at[i]);
+    }
+    ph__vec_free(&batch->streams);
+}
+
+static void release_objects(ph__deferred *item)
+{
+    ph__batch *batch = (ph__batch *)item; /* its first member */
+    ph_device *device = batch->device;
+    if (device)
+        wait_for_streams(batch);
+    for (size_t i = 0; i < batch->objects.count; i++)
+        batch->objects.at[i].release(batch->objects.at[i].object);
+    ph__vec_free(&batch->objects);
+    ph__free(batch);
+    ph_device_release(device);
+}
+
+/* Waiting for a stream that a capture has meanwhile begun on would kill the capture: then it
+ * happens when none is open. */
+void ph__batch_run(ph__batch *batch)
+{
+    if (batch == NULL)
+        return;
+    batch->deferred.fn = release_objects;
+    if (batch->device)
+        ph__device_defer(batch->device, &batch->deferred);
+    else
+        release_objects(&batch->deferred);
+}

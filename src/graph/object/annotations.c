@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/object/annotations.c: the list of all annotated nodes of the process's graphs. */
+#include "graph/object/annotations.h"
+#include "base/fork.h"
+#include "graph/object/graph.h"
+#include <string.h>
+
+static struct {
+    pthread_mutex_t lock;
+    ph_graph *first, **end; /* in the order in which their captures ended */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &all.first};
+
+static void unlist(ph_graph *graph)
+{
+    if (graph->annotated_at == NULL)
+        return;
+    *graph->annotated_at = graph->next_annotated;
+    if (graph->next_annotated)
+        graph->next_annotated->annotated_at = graph->annotated_at;
+    else
+        all.end = graph->annotated_at;
+    graph->next_annotated = NULL;
+    graph->annotated_at = NULL;
+}
+
+/* The parent's graphs are not for the child to ask about. */
+static void unlist_all(void)
+{
+    while (all.first)
+        unlist(all.first);
+}
+PH__FORK_PART(.order = PH__FORK_ANNOTATED, .lock = &all.lock, .child = unlist_all)
+
+void ph__graph_list_annotations(ph_graph *graph)
+{
+    if (graph->marks == NULL)
+        return;
+    pthread_mutex_lock(&all.lock);
+    unlist(graph);
+    graph->annotated_at = all.end;
+    *all.end = graph;
+    all.end = &graph->next_annotated;
+    pthread_mutex_unlock(&all.lock);
+}
+
+void ph__graph_unlist_annotations(ph_graph *graph)
+{
+    pthread_mutex_lock(&all.lock);
+    unlist(graph);
+    pthread_mutex_unlock(&all.lock);
+}
+
+void ph_clear_kernel_annotations(void)
+{
+    pthread_mutex_lock(&all.lock);
+    ph__annotations_forget();
+    unlist_all();
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* Asking a driver that cannot tell costs much each time: once in vain, and a graph's other nodes
+ * are not asked for. */
+typedef struct answers {
+    bool told, vain;
+} answers;
+
+static uint64_t tools_id(answers *so_far, const ph_graph *graph, const ph__record_node *node)
+{
+    uint64_t id = 0;
+    if (graph->exec && !so_far->vain)
+        graph->device->driver->exec_tools_id(&id, graph->exec, node->handle);
+    so_far->told = so_far->told || id != 0;
+    so_far->vain = !so_far->told;
+    return id;
+}
+
+static void put(ph_kernel_annotation *out, ph_graph *graph, size_t node, answers *so_far)
+{
+    const ph__annotation *annotation = graph->record->nodes[node].annotation;
+    *out = (ph_kernel_annotation){.graph = graph,
+                                  .exec_id = graph->exec ? graph->exec_id : 0,
+                                  .node = node,
+                                  .tools_id = tools_id(so_far, graph, &graph->record->nodes[node]),
+                                  .pairs = annotation->pairs,
+                                  .count = annotation->count};
+}
+
+ph_status ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, size_t *count)
+{
+    static const char call[] = "ph_get_kernel_annotations";
+    if (count == NULL)
+        return ph__fail_null(call, "count");
+    *count = 0;
+    if (out == NULL && capacity)
+        return ph__fail_null(call, "out");
+    size_t found = 0;
+    pthread_mutex_lock(&all.lock);
+    for (ph_graph *graph = all.first; graph; graph = graph->next_annotated) {
+        answers so_far = {false, false};
+        for (size_t i = 0; graph->record && i < graph->record->node_count; i++) {
+            if (graph->record->nodes[i].annotation == NULL)
+                continue;
+            if (found < capacity)
+                put(&out[found], graph, i, &so_far);
+            found++;
+        }
+    }
+    pthread_mutex_unlock(&all.lock);
+    *count = found;
+    return PH_OK;
+}

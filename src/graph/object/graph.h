@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/object/graph.h: the graph object. Each file that works on it has a header of its own. */
+#ifndef PH_GRAPH_OBJECT_GRAPH_H
+#define PH_GRAPH_OBJECT_GRAPH_H
+#include "graph/object/hook_set.h"
+#include "graph/object/input.h"
+#include "graph/object/parts.h"
+#include "graph/object/states.h"
+#include "record/record.h"
+#include <phonograph/cells.h>
+#include <phonograph/diff.h>
+#include <phonograph/slots.h>
+
+typedef struct ph__cells ph__cells;   /* cells.h */
+typedef struct ph__slots ph__slots;   /* slots.h */
+typedef struct ph__locate ph__locate; /* locate.h */
+
+struct ph_graph {
+    /* What every replay looks at stands together. */
+    ph_graph_state state;
+    bool liveness;
+    unsigned busy;  /* hooks of it that are running */
+    uint64_t epoch; /* of the last replay, in the own pool */
+    /* the count of `watch` when the inputs were last seen alive; UINT64_MAX: never */
+    uint64_t deaths;
+    ph__watch watch;      /* grows when an allocation dies that the graph tracks */
+    ph__foreign *foreign; /* what its inputs lie in of other code's memory */
+    /* that is asked for once in so many replays (0: never), so many ago */
+    uint32_t foreign_every, foreign_turn;
+    ph_device *device; /* retained from begin to reset; NULL in NEW */
+    ph__drv_exec *exec;
+    /* NULL: the capture made none. While it is open under the device's capture_lock */
+    ph__cells *cells;
+    ph__slots *slots; /* NULL: none were made */
+    /* NULL: no scopes, no breadcrumbs, no checks. While the capture is open under the device's
+     * capture_lock */
+    ph__locate *locate;
+    bool hosts_changed; /* functions of host nodes were set */
+    /* nodes of the executable were set, or another capture's parameters given to it */
+    bool changed;
+    PH__VEC(ph__writer *) pools; /* by ascending address of the pool, the order of their locks */
+    ph__writer *own;             /* among them: the pool of the capture */
+    bool inputs_due;             /* not made yet: those of the record */
+    bool sets_due;               /* not in them yet: some of `sets` */
+    /* by node: what it was last set to; NULL: none was. See inputs/rebind.c */
+    struct ph__set_launch **sets;
+    uint64_t met_deaths; /* the device's count when they all lived */
+    ph_record *record;
+    ph__marks *marks; /* NULL: the capture was not annotated */
+    /* in the list of graphs that have annotations; annotated_at NULL: it is not there */
+    ph_graph *next_annotated, **annotated_at;
+    /* what each node of the executable launches; NULL where it is none of ours */
+    ph_kernel **node_kernels;
+    ph_stream *last_stream; /* the one of them that replayed it last */
+    ph__hook_set hooks;
+
+    bool keep;
+    bool defer;    /* executables are made without being uploaded */
+    bool deferred; /* that of now was, and ph_graph_upload has not uploaded it */
+    /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
+    ph__drv_event *uploaded;
+    /* the id of its stream; of the last replay before it */
+    uint64_t uploaded_stream, uploaded_epoch;
+    bool breadcrumbs;  /* each annotated scope of the capture gets crumbs */
+    bool strict;       /* what its end would warn of fails it */
+    bool in_end_hooks; /* the template is visible */
+    bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
+    /* destroyed inside one of its own callbacks: goes when the outermost call is done */
+    bool doomed;
+    unsigned bodies;         /* capture functions of it that are running */
+    unsigned running;        /* of them, those that ph_graph_capture called */
+    uint64_t running_thread; /* of the last one of these, and where it returns to */
+    const void *running_caller;
+    uint64_t id;       /* unique in the process; for messages */
+    uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
+    ph_stream *stream; /* the capture's; retained from begin until its end */
+    ph__capture capture;
+    ph__layout layout;       /* what the capture was given, in order */
+    uint64_t capture_stream; /* id of the stream that it began on */
+    /* the same of the capture whose parameters an update brought, in the pool of that; NULL:
+     * none did */
+    ph__layout updated_layout;
+    uint64_t updated_stream;
+    ph_pool *updated_pool; /* among `pools` */
+    ph__drv_graph *template;
+    /* by the template's nodes; under the device's capture_lock while the capture is open */
+    ph__held held;
+    ph__held held_updated; /* by what an update brought */
+    /* what it was when its handle was handed out first; NULL: it was not. See change/edited.c */
+    ph__drv_graph *shown;
+    /* its picture was read from it after an edit of the user's; marks are of what was captured */
+    bool edited;
+    /* by nested graphs to the open capture; under the device's capture_lock */
+    ph__lent *lent;
+    ph__map kernels; /* key and value: retained, each once */
+    ph__map events;  /* likewise, the external ones among its nodes */
+    ph__inputs inputs;
+    ph__declarations declared; /* while the capture is open under the device's capture_lock */
+    char *site_texts;          /* of the input that was asked for last; NULL: none was */
+    /* something of its is not tracked for want of memory: every replay looks */
+    bool watch_lost;
+    ph__lookups met;              /* allocations that sets have addressed, tracked */
+    PH__VEC(ph_stream *) streams; /* that replayed it; retained */
+    ph__batch *batch;             /* NULL: nothing retained */
+    ph_error failure;             /* FAILED: what it answers with */
+    ph_diff *update_diff;         /* why the last update failed; NULL: it did not, or */
+    bool update_diff_lost;        /* there was no memory to say it */
+};
+#endif

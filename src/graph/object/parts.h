@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/object/parts.h: what a graph holds of memory, pools, and objects of the user. */
+#ifndef PH_GRAPH_OBJECT_PARTS_H
+#define PH_GRAPH_OBJECT_PARTS_H
+#include "record/record.h"
+
+/* One pool that a graph holds, and the memory of it that the graph's replays may write. Known to
+ * every graph that shares the pool, until none is left: see memory/epochs.c. */
+typedef struct ph__writer {
+    /* among those of the pool that are held, or gone: under the lock of all, as is all but
+     * `last` */
+    struct ph__writer *previous, *next;
+    struct ph__writers *among;
+    /* retained while the graph holds it; the name of the pool afterwards */
+    ph_pool *pool;
+    uint64_t graph_id;
+    PH__VEC(ph__ranges) sets; /* one for each capture that the executable runs */
+    bool gone;                /* the graph has let go */
+    bool updated;             /* the last update brought it: goes with the next one */
+    /* may have written all of the pool: stands for several that have gone, or nobody knows */
+    bool anywhere;
+    _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
+} ph__writer;
+
+/* Allocations that a graph holds, by their device: most are of the graph's own. */
+typedef struct ph__held_of {
+    ph_device *device; /* retained */
+    ph__map at;        /* generation -> base */
+} ph__held_of;
+typedef struct ph__held {
+    PH__VEC(ph__held_of) of;
+    size_t count; /* of all */
+} ph__held;
+
+/* A pool that the replays of a nested graph use, as the capture that it was put into keeps it
+ * until its end. */
+typedef struct ph__lent {
+    struct ph__lent *next;
+    ph_pool *pool;            /* held as a graph holds it */
+    PH__VEC(ph__ranges) sets; /* as in a writer */
+    bool anywhere;
+    uint64_t ticket; /* of the replay that is just lending it; 0: it has */
+} ph__lent;
+
+typedef struct ph__retained {
+    ph_release_fn release;
+    void *object;
+} ph__retained;
+/* What ph_graph_retain named, with all that its release needs, so that it can outlive the graph
+ * until no capture is open. */
+typedef struct ph__batch {
+    ph__deferred deferred;
+    ph_device *device; /* retained; NULL when no stream is to be waited for */
+    PH__VEC(ph__retained) objects;
+    PH__VEC(ph_stream *) streams; /* retained */
+    bool synchronize;
+} ph__batch;
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/object/states.c: what a call answers in a state, out of the one table. */
+#include "graph/object/states.h"
+#include "graph/object/graph.h"
+
+enum {
+    FREE = 0,
+    BUSY = 1
+};
+#define GO      PH__ANSWER_GO
+#define NOTHING PH__ANSWER_NOTHING
+#define OPEN    PH__ANSWER_OPEN
+#define AGAIN   PH__ANSWER_AGAIN
+#define OWNS    PH__ANSWER_OWNS
+#define SPENT   PH__ANSWER_SPENT
+#define IDLE    PH__ANSWER_IDLE
+#define OVER    PH__ANSWER_OVER
+#define BARE    PH__ANSWER_BARE
+#define KEEP    PH__ANSWER_KEEP
+#define VISIBLE PH__ANSWER_VISIBLE
+#define OWN     PH__ANSWER_OWN
+
+const ph__state_row ph__graph_calls[PH__CALL_COUNT] = {
+#define PH__STATE_ROW(id, name, busy, new, capturing, ended, ready, failed)                        \
+    {name, busy, {new, capturing, ended, ready, failed}},
+#include "graph/object/states.def"
+#undef PH__STATE_ROW
+};
+
+const ph__answer_row ph__answers[PH__ANSWER_COUNT] = {
+#define PH__ANSWER_ROW(id, brief, why, remedy) {#id, brief, why, remedy},
+#include "graph/object/states.def"
+#undef PH__ANSWER_ROW
+};
+
+const char *ph__graph_state_name(ph_graph_state state)
+{
+    static const char *const names[PH__GRAPH_STATES] = {"NEW", "CAPTURING", "ENDED", "READY",
+                                                        "FAILED"};
+    return (unsigned)state < PH__GRAPH_STATES ? names[state] : "unknown";
+}
+
+ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
+{
+    const ph__state_row *row = &ph__graph_calls[call];
+    if (graph == NULL)
+        return ph__fail_null(row->name, "graph");
+    if (graph->device)
+        PH_TRY(ph__device_check(graph->device, row->name));
+    if (row->busy && graph->busy)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "
+            "runs; do it after the call that runs it has returned",
+            row->name);
+    ph__answer answer = row->answer[graph->state];
+    bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);
+    if (answer == GO || (visible && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE)))
+        return PH_OK;
+    if (answer == PH__ANSWER_OWN) {
+        ph__error_restore(&graph->failure);
+        ph__error_prefix("%s on a FAILED graph", row->name);
+        ph__error_suffix("; call ph_graph_reset, then capture again");
+        return graph->failure.status;
+    }
+    return ph_fail(PH_ERROR_STATE, "%s: %s (%s); %s", row->name, ph__answers[answer].why,
+                   ph__graph_state_name(graph->state), ph__answers[answer].remedy);
+}
+
+ph_status ph__graph_fail(ph_graph *graph, ph_status status)
+{
+    ph__error_save(&graph->failure);
+    if (graph->failure.status != status) {
+        ph_fail(status, "the capture failed with %s, and no message was given",
+                ph_status_name(status));
+        ph__error_save(&graph->failure);
+    }
+    graph->state = PH_GRAPH_FAILED;
+    return status;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/slots/slots_same.h: what two captures of one work have in common. */
+#ifndef PH_GRAPH_SLOTS_SLOTS_SAME_H
+#define PH_GRAPH_SLOTS_SLOTS_SAME_H
+#include "graph/slots/slots.h"
+
+/* *why: what two captures of one work have otherwise in a node, or what
+ * nobody can see of it; NULL: nothing but, perhaps, words of its parameters. */
+ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
+                            const ph__record_node *theirs, const char *call);
+
+/* The word's address lies in memory that the graph's capture was given. */
+bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word);
+/* It lies in what an earlier capture left in the graph's pool, too: activations that a backward
+ * pass reads. */
+bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word);
+/* Two such words, of two captures, are as far into their allocations: else the distance was
+ * computed of what differs between the captures. Of memory that is free by the capture's end,
+ * only that it began at a multiple of so many bytes is known. */
+enum {
+    PH__SLOT_BLOCKS = 512
+};
+bool ph__slot_is_same_place(const ph_word *mine, const ph_word *theirs);
+#endif

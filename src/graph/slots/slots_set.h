@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/slots/slots_set.h: the values of slots. */
+#ifndef PH_GRAPH_SLOTS_SLOTS_SET_H
+#define PH_GRAPH_SLOTS_SLOTS_SET_H
+#include "graph/slots/slots.h"
+
+/* Puts the slot's value into all of its places; marks the nodes that it changes. */
+void ph__slot_patch(ph__slots *slots, ph__slot *slot);
+void ph__slot_mark(ph__slots *slots, ph__slot_node *node);
+
+/* Checks the values and stages them: PH_OK, or none is staged. Behind all other checks follows
+ * - apply: the slots have what was staged from now on, and the executable gets what it has not;
+ * - or drop_staged. */
+ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t count,
+                          const char *call);
+void ph__slots_drop_staged(ph_graph *graph);
+ph_status ph__slots_apply(ph_graph *graph, const char *call);
+/* The slots' own addresses: `dead` is called with each in memory that is gone. */
+typedef void ph__slots_dead(void *user, const ph__input *input);
+void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user);
+#endif

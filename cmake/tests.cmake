@@ -171,7 +171,7 @@ foreach(source ${test_sources})
     endif()
 endforeach()
 
-foreach(test test_device_nvtx test_device_nvtx_heard test_unit_base_environment)
+foreach(test test_device_nvtx test_device_nvtx_domains test_device_nvtx_heard test_unit_base_environment)
     if(TARGET ${test})
         add_dependencies(${test} fake_libnvtx_tool)
         target_compile_definitions(${test} PRIVATE PH_TEST_NVTX_TOOL="$<TARGET_FILE:fake_libnvtx_tool>")

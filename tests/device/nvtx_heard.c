@@ -3,8 +3,8 @@
  * was there gets everything. */
 #include "support/support.h"
 
-#include "device/annotate/nvtx_abi.h"
 #include "fake/nvtx_tool.h"
+#include "support/nvtx.h"
 #include "support/test.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,87 +18,6 @@ enum {
     N = 16,
     NODES = 8
 };
-
-/* ---- the part of NVTX that is in each binary which uses it ---- */
-static ph__nvtx_function core[PH__NVTX_CORE_SIZE], core2[PH__NVTX_CORE2_SIZE];
-static ph__nvtx_function *core_places[PH__NVTX_CORE_SIZE], *core2_places[PH__NVTX_CORE2_SIZE];
-static ph__nvtx_function others[PH__NVTX_MOST_FUNCTIONS], *other_places[PH__NVTX_MOST_FUNCTIONS];
-static uint32_t tool_version;
-
-static void not_started(void)
-{
-}
-
-static int find_functions(int module, ph__nvtx_function ***places, unsigned *count)
-{
-    if (module <= 0 || module >= PH__NVTX_MODULES)
-        return 0;
-    *places = module == PH__NVTX_MODULE_CORE    ? core_places
-              : module == PH__NVTX_MODULE_CORE2 ? core2_places
-                                                : other_places;
-    *count = PH__NVTX_MOST_FUNCTIONS;
-    return 1;
-}
-
-static void set_version(uint32_t version)
-{
-    tool_version = version;
-}
-
-static const void *find_table(uint32_t number)
-{
-    static const ph__nvtx_callbacks callbacks = {sizeof callbacks, find_functions};
-    static const ph__nvtx_version_info version = {sizeof version, PH__NVTX_VERSION, 0, set_version};
-    return number == PH__NVTX_TABLE_CALLBACKS ? (const void *)&callbacks
-           : number == PH__NVTX_TABLE_VERSION ? (const void *)&version
-                                              : NULL;
-}
-
-/* What no tool took does nothing from then on. */
-static int start_nvtx(int (*start)(const void *(*find)(uint32_t number)))
-{
-    for (size_t i = 0; i < PH__NVTX_MOST_FUNCTIONS; i++) {
-        core[i] = core2[i] = others[i] = not_started;
-        core_places[i] = &core[i];
-        core2_places[i] = &core2[i];
-        other_places[i] = &others[i];
-    }
-    int started = start(find_table);
-    for (size_t i = 0; i < PH__NVTX_MOST_FUNCTIONS; i++) {
-        core[i] = core[i] == not_started ? NULL : core[i];
-        core2[i] = core2[i] == not_started ? NULL : core2[i];
-    }
-    return started;
-}
-
-static int push(const char *name)
-{
-    return ((int (*)(const char *))core[PH__NVTX_RANGE_PUSH_A])(name);
-}
-
-static int pop(void)
-{
-    return ((int (*)(void))core[PH__NVTX_RANGE_POP])();
-}
-
-static int push_in(ph__nvtx_domain domain, int type, const void *message)
-{
-    const ph__nvtx_event event = {.version = PH__NVTX_VERSION,
-                                  .size = sizeof event,
-                                  .message_type = type,
-                                  .message = message};
-    return ((ph__nvtx_push_fn)core2[PH__NVTX_DOMAIN_RANGE_PUSH])(domain, &event);
-}
-
-static int pop_in(ph__nvtx_domain domain)
-{
-    return ((ph__nvtx_pop_fn)core2[PH__NVTX_DOMAIN_RANGE_POP])(domain);
-}
-
-static ph__nvtx_domain create(const char *name)
-{
-    return ((ph__nvtx_create_fn)core2[PH__NVTX_DOMAIN_CREATE])(name);
-}
 
 /* ---- what the nodes of a capture are called ---- */
 static t_world world;
@@ -161,9 +80,7 @@ static ph_status body_forms(ph_stream *stream, void *user)
     (void)stream;
     (void)user;
     ph__nvtx_domain domain = create("trainer");
-    void *(*register_text)(ph__nvtx_domain, const char *) =
-        (void *(*)(ph__nvtx_domain, const char *))core2[PH__NVTX_DOMAIN_REGISTER_A];
-    void *handle = register_text(domain, "registered");
+    void *handle = register_in(domain, "registered");
     PH_TRY(node());
     (void)push("ascii");
     PH_TRY(node());

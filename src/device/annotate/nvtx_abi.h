@@ -55,7 +55,8 @@ enum {
     PH__NVTX_DOMAIN_REGISTER_A = 10,
     PH__NVTX_DOMAIN_REGISTER_W = 11,
     PH__NVTX_DOMAIN_CREATE = 12,
-    PH__NVTX_DOMAIN_CREATE_W = 13
+    PH__NVTX_DOMAIN_CREATE_W = 13,
+    PH__NVTX_DOMAIN_DESTROY = 14
 };
 typedef void (*ph__nvtx_function)(void);
 typedef int (*ph__nvtx_push_fn)(ph__nvtx_domain domain, const ph__nvtx_event *event);

@@ -29,7 +29,8 @@ static struct {
     bool known;
     ph__nvtx_function core[PH__NVTX_MOST_FUNCTIONS], core2[PH__NVTX_MOST_FUNCTIONS];
     ph__map texts;   /* by hash: intern */
-    ph__map strings; /* handles of registered strings -> their text */
+    ph__map strings; /* by hash: registered strings, of a domain and a handle each */
+    ph__map own;     /* the next tool's handles of the domain own_domain */
 } next = {.lock = PTHREAD_MUTEX_INITIALIZER};
 PH__FORK_LOCK(PH__FORK_NVTX, next.lock)
 
@@ -87,24 +88,67 @@ static const char *intern(const char *text)
     return NULL;
 }
 
-static const char *registered(const void *handle)
+/* A handle is of its domain: tools may number the strings of each. Handles that are made here are
+ * texts, the same in every domain: theirs is no_domain. */
+typedef struct string {
+    struct string *other; /* of the same hash */
+    const void *domain, *handle;
+    const char *text; /* NULL: there was no host memory for it */
+} string;
+static const char no_domain;
+
+static uint64_t hash_of(const void *domain, const void *handle)
+{
+    uint64_t hash = ((uintptr_t)domain + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)handle;
+    return hash ? hash : 1;
+}
+
+/* Lock held. */
+static string *find_string(const void *domain, const void *handle)
+{
+    string *known = ph__map_get(&next.strings, hash_of(domain, handle));
+    while (known && (known->domain != domain || known->handle != handle))
+        known = known->other;
+    return known;
+}
+
+/* Lock held. Without host memory the string has no name here, and none of an earlier one. */
+static void put_string(const void *domain, const void *handle, const char *text)
+{
+    string *known = find_string(domain, handle);
+    if (known) {
+        known->text = text;
+        return;
+    }
+    uint64_t hash = hash_of(domain, handle);
+    string *fresh = text ? ph__alloc(sizeof *fresh) : NULL;
+    if (!fresh)
+        return;
+    *fresh = (string){ph__map_get(&next.strings, hash), domain, handle, text};
+    if (!ph__map_put(&next.strings, hash, fresh))
+        ph__free(fresh);
+}
+
+static const char *registered(const void *domain, const void *handle)
 {
     pthread_mutex_lock(&next.lock);
-    const char *text = ph__map_get(&next.strings, (uintptr_t)handle);
+    const string *known = find_string(domain, handle);
+    if (!known)
+        known = find_string(&no_domain, handle);
+    const char *text = known ? known->text : NULL;
     pthread_mutex_unlock(&next.lock);
     return text;
 }
 
-/* made: by the next tool, whose handle is the program's; else it is the text itself. Without host
- * memory the string has no name here. */
-static void *remember(bool made, void *handle, const char *text)
+/* made: by the next tool, whose handle is the program's; else it is the text itself. */
+static void *remember(bool made, const void *domain, void *handle, const char *text)
 {
     pthread_mutex_lock(&next.lock);
     const char *kept = intern(text);
     if (!made)
         handle = (void *)(uintptr_t)kept;
-    if (kept && handle)
-        (void)ph__map_put(&next.strings, (uintptr_t)handle, (void *)(uintptr_t)kept);
+    if (handle)
+        put_string(made ? domain : &no_domain, handle, kept);
     pthread_mutex_unlock(&next.lock);
     return handle;
 }
@@ -119,7 +163,7 @@ static void push_event(const void *domain, const ph__nvtx_event *event)
         narrow(name, (const wchar_t *)(const void *)event->message);
         text = name;
     } else if (event && event->message_type == PH__NVTX_MESSAGE_REGISTERED) {
-        text = registered(event->message);
+        text = registered(domain, event->message);
     }
     ph__scope_push_range(domain, text ? text : "");
 }
@@ -160,19 +204,24 @@ static int pop(void)
     return theirs ? theirs() : PH__NVTX_NO_LEVEL;
 }
 
-/* Handles of domains where no tool makes them; what a copy of this library tells is of the first.
- */
-static const char *const own_domain = "phonograph";
-static _Atomic(const void *) ignored; /* the next tool's handle for it */
+/* What copies of this library tell is of this domain, and becomes no scopes: each makes it, and a
+ * tool may give each a handle of its own. */
+static const char own_domain[] = "phonograph";
+static atomic_bool any_own; /* only then is the lock taken */
 
-static bool is_ignored(ph__nvtx_domain domain)
+static bool is_own(ph__nvtx_domain domain)
 {
-    return domain && (const void *)domain == atomic_load_explicit(&ignored, memory_order_relaxed);
+    if (!domain || !atomic_load_explicit(&any_own, memory_order_acquire))
+        return false;
+    pthread_mutex_lock(&next.lock);
+    bool own = ph__map_get(&next.own, (uintptr_t)domain) != NULL;
+    pthread_mutex_unlock(&next.lock);
+    return own;
 }
 
 static int domain_push(ph__nvtx_domain domain, const ph__nvtx_event *event)
 {
-    if (!is_ignored(domain))
+    if (!is_own(domain))
         push_event(domain, event);
     ph__nvtx_push_fn theirs = NEXT(ph__nvtx_push_fn, core2, PH__NVTX_DOMAIN_RANGE_PUSH);
     return theirs ? theirs(domain, event) : PH__NVTX_NO_LEVEL;
@@ -180,7 +229,7 @@ static int domain_push(ph__nvtx_domain domain, const ph__nvtx_event *event)
 
 static int domain_pop(ph__nvtx_domain domain)
 {
-    if (!is_ignored(domain))
+    if (!is_own(domain))
         ph__scope_pop_range(domain);
     ph__nvtx_pop_fn theirs = NEXT(ph__nvtx_pop_fn, core2, PH__NVTX_DOMAIN_RANGE_POP);
     return theirs ? theirs(domain) : PH__NVTX_NO_LEVEL;
@@ -191,7 +240,7 @@ static void *register_ascii(ph__nvtx_domain domain, const char *text)
     void *(*theirs)(ph__nvtx_domain, const char *) =
         NEXT(void *(*)(ph__nvtx_domain, const char *), core2, PH__NVTX_DOMAIN_REGISTER_A);
     void *handle = theirs ? theirs(domain, text) : NULL;
-    return text ? remember(theirs != NULL, handle, text) : handle;
+    return text ? remember(theirs != NULL, domain, handle, text) : handle;
 }
 
 static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
@@ -203,20 +252,30 @@ static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
     if (!text)
         return handle;
     narrow(name, text);
-    return remember(theirs != NULL, handle, name);
+    return remember(theirs != NULL, domain, handle, name);
 }
 
-/* Where no tool makes domains, a handle is the name: two of one name are one. */
+/* Where no tool makes domains, a handle is the name: two of one name are one. The handle of a
+ * domain that was destroyed may come again, for one of another name. */
 static ph__nvtx_domain note_domain(bool made, ph__nvtx_domain theirs, const char *name)
 {
     ph__nvtx_domain domain = theirs;
-    if (!made) {
-        pthread_mutex_lock(&next.lock);
+    bool own = strcmp(name, own_domain) == 0, kept = true;
+    pthread_mutex_lock(&next.lock);
+    if (!made)
         domain = (ph__nvtx_domain)(uintptr_t)intern(name);
-        pthread_mutex_unlock(&next.lock);
-    }
-    if (domain && strcmp(name, own_domain) == 0)
-        atomic_store(&ignored, domain);
+    if (domain && own)
+        kept = ph__map_put(&next.own, (uintptr_t)domain, (void *)(uintptr_t)own_domain);
+    else if (domain)
+        (void)ph__map_remove(&next.own, (uintptr_t)domain);
+    if (domain && own && kept)
+        atomic_store_explicit(&any_own, true, memory_order_release);
+    pthread_mutex_unlock(&next.lock);
+    if (!kept)
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "NVTX: no host memory to know the domain \"%s\" by: ranges of "
+                     "a copy of this library become scopes",
+                     own_domain);
     return domain;
 }
 

@@ -248,6 +248,43 @@ TEST(test_shortage)
     assert_true(failures > 1);
 }
 
+/* ---- outputs that are copied ---- A second one is not there when the first cannot be copied. */
+static void pass_twice(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)tape;
+    (void)self;
+    out[0] = out[1] = in[0];
+}
+
+static void test_copied_outputs(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_memory_stats before, after;
+    ph_status status = PH_ERROR_HOST_MEMORY;
+    t_scene_open(&s);
+    ph_module *plain = gn_function(&s, "twice", pass_twice, NULL, 1, 2), *graphed;
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(4), true);
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    ph_module_release(gn_graph_one(plain, x, NULL));
+    assert_ok(ph_memory_get_stats(&before, s.device));
+    t_log_start();
+    for (int64_t n = 0; status != PH_OK; n++) {
+        ph__alloc_fail_after(n);
+        status = ph_make_graphed_callables(&graphed, &plain, &sample, 1, NULL);
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        ph_module_release(graphed);
+        assert_ok(ph_device_synchronize(s.device));
+        assert_ok(ph_memory_get_stats(&after, s.device));
+        assert_int_equal(after.allocated, before.allocated);
+        assert_int_equal(t_log_count("is no live allocation"), 0);
+    }
+    t_log_stop();
+    ph_tensor_release(x);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
 /* ---- guard zones ---- and poison in all that is new: nothing outside is written, and nothing
  * is read before it is written. */
 static void guarded(gn_kind kind, const ph_graphed_options *options)
@@ -293,7 +330,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_make_memory), cmocka_unit_test(test_make_driver),
         cmocka_unit_test(test_step_memory), cmocka_unit_test(test_step_driver),
-        cmocka_unit_test(test_shortage),    cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_shortage),    cmocka_unit_test(test_copied_outputs),
+        cmocka_unit_test(test_guards),
     };
     /* Memory whose free was made to fail is still there at the end. */
     (void)setenv("FAKE_CUDA_LENIENT", "1", 1);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "base/unwind.h"
 
 static const char no_room[] = "a capture";
 
@@ -77,18 +78,35 @@ typedef struct passing {
     const char *call;
 } passing;
 
+/* Of the outputs the trial owns the first ones so far; the others are the tape's. */
+typedef struct taking {
+    const ph__trial *trial;
+    size_t taken;
+} taking;
+
+static void leave_others(void *what)
+{
+    const taking *t = what;
+    for (size_t i = t->taken; i < t->trial->callable->out_count; i++)
+        t->trial->out[i] = NULL;
+}
+
 static ph_status forward_body(ph_stream *stream, void *user)
 {
     const passing *p = user;
     ph__trial *trial = p->trial;
     const ph__callable *callable = trial->callable;
+    taking t = {.trial = trial};
+    PH__UNWIND unwind = {leave_others, &t};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
     if (copy_in(trial, callable->inputs, &p->making->inputs, trial->in, callable->in_count))
         ph_call_n(trial->tape, callable->original, trial->out, callable->out_count, trial->in,
                   callable->in_count);
-    for (size_t i = 0; i < callable->out_count && !ph__tape_failed(trial->tape); i++)
-        trial->out[i] = ph_tensor_retain(own(trial, trial->out[i]));
+    for (; t.taken < callable->out_count && !ph__tape_failed(trial->tape); t.taken++)
+        trial->out[t.taken] = ph_tensor_retain(own(trial, trial->out[t.taken]));
+    unwind.undo = NULL;
+    leave_others(&t);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);
     return ph_tape_status(trial->tape);
 }
@@ -107,12 +125,19 @@ static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn
         body, p);
 }
 
+static void stop_noting(void *tape)
+{
+    ((ph_tape *)tape)->sightings = NULL;
+}
+
 /* Notes what operators use meanwhile. */
 static ph_status capture_seeing(ph_graph **graph, ph__trial *trial, ph_capture_fn body, passing *p)
 {
     trial->tape->sightings = &trial->seen[graph == &trial->backward];
+    PH__UNWIND unwind = {stop_noting, trial->tape};
     ph_status status = capture(graph, trial, body, p);
-    trial->tape->sightings = NULL;
+    unwind.undo = NULL;
+    stop_noting(trial->tape);
     ph__trial_forget_brought(trial, graph == &trial->backward);
     return status;
 }
@@ -189,36 +214,49 @@ static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_
     return PH_OK;
 }
 
+/* What the capture of forward is compared with: as it was before. */
+typedef struct before {
+    ph__watch watch;
+    uint64_t *versions; /* of the inputs */
+} before;
+
+static void forget(void *what)
+{
+    before *b = what;
+    ph__watch_free(&b->watch);
+    ph__free(b->versions);
+}
+
 ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *call)
 {
     const ph__callable *callable = trial->callable;
     passing p = {trial, making, call};
-    ph__watch watch = {0};
-    uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
+    before b = {.versions = ph__calloc(callable->in_count + 1, sizeof *b.versions)};
+    PH__UNWIND unwind = {forget, &b};
     trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
     trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
     trial->incoming = ph__calloc(callable->out_count, sizeof *trial->incoming);
     trial->first_node = trial->tape->nodes.count;
-    ph_status status = versions && trial->in && trial->out && trial->incoming
+    ph_status status = b.versions && trial->in && trial->out && trial->incoming
                            ? PH_OK
                            : ph__fail_host_memory(call, no_room);
     if (status == PH_OK)
-        status = make_inputs(trial, making, versions, call);
+        status = make_inputs(trial, making, b.versions, call);
     if (status == PH_OK && !trial->probe)
-        status = ph__watch_begin(&watch, callable->original, call);
+        status = ph__watch_begin(&b.watch, callable->original, call);
     if (status == PH_OK)
         status =
             ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
                                 "capturing forward", call);
     if (status == PH_OK) {
-        note_writes(trial, versions);
+        note_writes(trial, b.versions);
         note_saved(trial);
         status = check_leaves(trial, call);
     }
     if (status == PH_OK && !trial->probe)
-        status = ph__watch_end(&watch, trial, call);
-    ph__watch_free(&watch);
-    ph__free(versions);
+        status = ph__watch_end(&b.watch, trial, call);
+    unwind.undo = NULL;
+    forget(&b);
     return status;
 }
 
@@ -253,8 +291,9 @@ static bool gather(gathering *g, const ph__trial *trial)
     return true;
 }
 
-static void let_go(gathering *g)
+static void let_go(void *what)
 {
+    const gathering *g = what;
     ph__free(g->wanted);
     ph__free(g->found);
     ph__free(g->wanted_at);
@@ -311,6 +350,7 @@ static ph_status backward_body(ph_stream *stream, void *user)
     const ph__callable *callable = trial->callable;
     const ph_graphed_options *options = &callable->set->options;
     gathering g = {0};
+    PH__UNWIND unwind = {let_go, &g};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
     if (!gather(&g, trial)) {
@@ -328,6 +368,7 @@ static ph_status backward_body(ph_stream *stream, void *user)
         if (!borrowed && !ph__tape_failed(trial->tape))
             copy_out(trial, &p->making->outgoing);
     }
+    unwind.undo = NULL;
     let_go(&g);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);
     return ph_tape_status(trial->tape);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/graphed/capture.h"
 #include <stdlib.h>
 
@@ -267,11 +268,28 @@ static ph_status new_tape(ph_tape **out, const ph__graphed_set *set)
                                              .autocast = set->options.autocast});
 }
 
+/* Its graphs are compared with the real ones. */
+static void end_probe(ph__trial *trial)
+{
+    ph__trial_free(trial, false);
+    ph_tape_destroy(trial->tape);
+    trial->tape = NULL;
+}
+
+static void abandon_probe(void *trial)
+{
+    ph_error saved;
+    ph__error_save(&saved);
+    end_probe(trial);
+    ph__error_restore(&saved);
+}
+
 static ph_status probe(ph__making *making, size_t number, bool *again, const char *call)
 {
     ph__trial *trial = &making->probes[number];
     *trial = (ph__trial){.callable = making->callable, .probe = true, .number = number};
     PH_TRY(new_tape(&trial->tape, making->callable->set));
+    PH__UNWIND unwind = {abandon_probe, trial};
     ph_status status = ph__trial_forward(trial, making, call);
     if (status == PH_OK && trial->writes_input)
         *again = true;
@@ -282,9 +300,8 @@ static ph_status probe(ph__making *making, size_t number, bool *again, const cha
         status = ph__trial_backward(trial, making, call);
     ph_error failure;
     ph__error_save(&failure);
-    ph__trial_free(trial, false);
-    ph_tape_destroy(trial->tape);
-    trial->tape = NULL;
+    unwind.undo = NULL;
+    end_probe(trial);
     if (status != PH_OK)
         ph__error_restore(&failure);
     return status;
@@ -365,8 +382,17 @@ void ph__making_clear(ph__making *making)
     *making = (ph__making){.callable = callable};
 }
 
-static void clear(ph__making *makings, ph__callable *const *callables, size_t count, bool failed)
+typedef struct capturing {
+    ph__making *makings;
+    ph__callable *const *callables;
+    size_t count;
+} capturing;
+
+static void clear(const capturing *c, bool failed)
 {
+    ph__making *makings = c->makings;
+    ph__callable *const *callables = c->callables;
+    size_t count = c->count;
     for (size_t i = 0; i < count; i++) {
         ph__making_clear(&makings[i]);
         if (failed)
@@ -378,22 +404,38 @@ static void clear(ph__making *makings, ph__callable *const *callables, size_t co
     }
 }
 
+/* A function of the user's did not return. */
+static void abandon(void *what)
+{
+    const capturing *c = what;
+    ph_error saved;
+    ph__error_save(&saved);
+    clear(c, true);
+    ph__free(c->makings);
+    ph__error_restore(&saved);
+}
+
 /* Each round more is copied, so that there is an end. */
 ph_status ph__callables_capture(ph__callable *const *callables, size_t count, const char *call)
 {
     ph__making *makings = ph__calloc(count, sizeof *makings);
-    ph_status status = makings ? PH_OK : ph__fail_host_memory(call, "the captures");
-    for (size_t i = 0; makings && i < count; i++)
+    if (!makings)
+        return ph__fail_host_memory(call, "the captures");
+    ph_status status = PH_OK;
+    capturing c = {makings, callables, count};
+    for (size_t i = 0; i < count; i++)
         makings[i].callable = callables[i];
+    PH__UNWIND unwind = {abandon, &c};
     for (bool again = true; status == PH_OK && again;) {
         again = false;
         status = capture_all(makings, count, &again, call);
         ph_error failure;
         ph__error_save(&failure);
-        clear(makings, callables, count, again || status != PH_OK);
+        clear(&c, again || status != PH_OK);
         if (status != PH_OK)
             ph__error_restore(&failure);
     }
+    unwind.undo = NULL;
     ph__free(makings);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "tensor/autograd/autocast.h"
 #include "tensor/random/generator.h"
 #include <string.h>
@@ -467,35 +468,55 @@ static ph_status wrap(ph_module **out, ph__callable *const *callables, size_t co
     return PH_OK;
 }
 
+typedef struct making {
+    ph__callable **callables;
+    size_t count;
+    ph__graphed_set *set;
+} making;
+
+static void let_go(const making *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        ph__callable_release(m->callables[i]);
+    ph__free(m->callables);
+    ph__graphed_set_release(m->set);
+}
+
+/* A function of the user's did not return. */
+static void abandon(void *what)
+{
+    ph_error saved;
+    ph__error_save(&saved);
+    let_go(what);
+    ph__error_restore(&saved);
+}
+
 ph_status ph_make_graphed_callables(ph_module **out, ph_module *const *modules,
                                     const ph_sample *samples, size_t count,
                                     const ph_graphed_options *options)
 {
     static const ph_graphed_options defaults;
-    ph__graphed_set *set = NULL;
     options = options ? options : &defaults;
     for (size_t i = 0; out && i < count; i++)
         out[i] = NULL;
     PH_TRY(check(out, modules, samples, count, options));
-    ph__callable **callables = ph__calloc(count, sizeof *callables);
-    if (!callables)
+    making m = {.callables = ph__calloc(count, sizeof(ph__callable *)), .count = count};
+    if (!m.callables)
         return ph__fail_host_memory(call, "the callables");
-    ph_status status = make_set(&set, modules[0]->device, options);
+    PH__UNWIND unwind = {abandon, &m};
+    ph_status status = make_set(&m.set, modules[0]->device, options);
     if (status == PH_OK)
-        status = make_all(callables, set, modules, samples, count);
+        status = make_all(m.callables, m.set, modules, samples, count);
+    unwind.undo = NULL;
     if (status == PH_OK)
-        status = wrap(out, callables, count);
+        status = wrap(out, m.callables, count);
     ph_error failure;
     ph__error_save(&failure);
-    for (size_t i = 0; i < count; i++) {
-        if (status != PH_OK) {
-            ph_module_release(out[i]);
-            out[i] = NULL;
-        }
-        ph__callable_release(callables[i]);
+    for (size_t i = 0; i < count && status != PH_OK; i++) {
+        ph_module_release(out[i]);
+        out[i] = NULL;
     }
-    ph__free(callables);
-    ph__graphed_set_release(set);
+    let_go(&m);
     if (status != PH_OK)
         ph__error_restore(&failure);
     return status;

@@ -3,6 +3,7 @@
  * forward is gone through once more. What the graph reads of the inputs it copies first. */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/graphed/capture.h"
 #include <string.h>
 
@@ -253,6 +254,23 @@ static bool copy_handles(ph_tensor ***out, ph_tensor *const *from, size_t count)
     return *out != NULL;
 }
 
+typedef struct going_back {
+    ph_tape *tape;
+    size_t mark;
+} going_back;
+
+static void end_going_back(void *what)
+{
+    const going_back *g = what;
+    ph_error saved;
+    ph__error_save(&saved);
+    g->tape->recaptures = false;
+    ph_tape_scope_end(g->tape, g->mark, NULL, 0);
+    if (ph__tape_failed(g->tape))
+        ph__tape_forgive(g->tape);
+    ph__error_restore(&saved);
+}
+
 /* The history of the captured forward is gone through once more: parameters have other versions by
  * now, and hooks see the gradients of calls. */
 static ph_status go_back(ph__making *making, const char *call)
@@ -266,13 +284,12 @@ static ph_status go_back(ph__making *making, const char *call)
     if (!copy_handles(&trial->in, other->of->stand_ins, other->in_count) ||
         !copy_handles(&trial->out, other->of->outputs, other->out_count) || !trial->incoming)
         return ph__fail_host_memory(call, "another capture");
-    size_t mark = ph_tape_scope_begin(tape);
+    going_back g = {tape, ph_tape_scope_begin(tape)};
+    PH__UNWIND unwind = {end_going_back, &g};
     tape->recaptures = true;
     ph_status status = ph__trial_backward(trial, making, call);
-    tape->recaptures = false;
-    ph_tape_scope_end(tape, mark, NULL, 0);
-    if (ph__tape_failed(tape))
-        ph__tape_forgive(tape);
+    unwind.undo = NULL;
+    end_going_back(&g);
     return status;
 }
 
@@ -351,6 +368,18 @@ static ph_status capture(ph__making *making, const char *call)
     return ph__making_finish_backward(making, call);
 }
 
+/* A function of the user's did not return. */
+static void abandon(void *what)
+{
+    ph__making *making = what;
+    ph__callable *other = making->callable;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph__making_clear(making);
+    drop(other);
+    ph__error_restore(&saved);
+}
+
 ph_status ph__callable_recapture(ph__callable **out, ph__callable *callable,
                                  ph_tensor *const *out_grads, const char *call)
 {
@@ -358,7 +387,9 @@ ph_status ph__callable_recapture(ph__callable **out, ph__callable *callable,
     ph_status status = make_other(&other, callable, out_grads, call);
     if (status == PH_OK) {
         ph__making making = {.callable = other};
+        PH__UNWIND unwind = {abandon, &making};
         status = capture(&making, call);
+        unwind.undo = NULL;
         ph_error failure;
         ph__error_save(&failure);
         ph__making_clear(&making);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/graphed/capture.h"
 #include <string.h>
 
@@ -171,6 +172,11 @@ static ph_status check(const ph__callable *callable, const char *call)
     return PH_OK;
 }
 
+static void leave(void *shared)
+{
+    ph__shared_pool_leave(shared);
+}
+
 static ph_status add_for(ph__callable **out, ph__callable *callable, ph_tensor *const *out_grads)
 {
     ph__shared_pool *shared = callable->set->shared;
@@ -187,9 +193,11 @@ static ph_status add_for(ph__callable **out, ph__callable *callable, ph_tensor *
                        "these callables "
                        "now: run it once before threads share them, or call it again",
                        call);
+    PH__UNWIND unwind = {leave, shared};
     ph_status status = ph_stream_is_capturing(callable->set->stream)
                            ? fail_capturing(call)
                            : ph__callable_recapture(out, callable, out_grads, call);
+    unwind.undo = NULL;
     ph__shared_pool_leave(shared);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/graphed/graphed.h"
 
 enum {
@@ -73,6 +74,7 @@ typedef struct warmup {
     ph_tape *tape;
     ph_tensor **in, **out, **wanted, **grads, **with, **seeds;
     size_t *at;
+    uint64_t *versions; /* of the inputs, before the calls */
 } warmup;
 
 static bool allocate(warmup *w)
@@ -86,7 +88,8 @@ static bool allocate(warmup *w)
     w->with = ph__calloc(out, sizeof *w->with);
     w->seeds = ph__calloc(out, sizeof *w->seeds);
     w->at = ph__calloc(all, sizeof *w->at);
-    return w->in && w->out && w->wanted && w->grads && w->with && w->seeds && w->at;
+    w->versions = ph__calloc(in + 1, sizeof *w->versions);
+    return w->in && w->out && w->wanted && w->grads && w->with && w->seeds && w->at && w->versions;
 }
 
 static void release(warmup *w)
@@ -101,6 +104,16 @@ static void release(warmup *w)
     ph__free(w->with);
     ph__free(w->seeds);
     ph__free(w->at);
+    ph__free(w->versions);
+}
+
+/* A function of the user's did not return. */
+static void abandon(void *what)
+{
+    ph_error saved;
+    ph__error_save(&saved);
+    release(what);
+    ph__error_restore(&saved);
 }
 
 /* The sample stays as it is: the module gets copies, without the sample's history. */
@@ -140,11 +153,11 @@ static ph_status run(warmup *w)
     return ph_tape_status(w->tape);
 }
 
-static void note_writes(warmup *w, const uint64_t *versions)
+static void note_writes(warmup *w)
 {
     for (size_t i = 0; i < w->callable->in_count; i++) {
         ph__port *port = &w->callable->inputs[i];
-        if (port->force_copy || ph_tensor_version(w->in[i]) == versions[i])
+        if (port->force_copy || ph_tensor_version(w->in[i]) == w->versions[i])
             continue;
         port->force_copy = true;
         ph__line_format(port->reason, sizeof port->reason, "the module writes to it");
@@ -170,8 +183,8 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     warmup w = {.callable = callable};
     if (iterations == 0)
         return PH_OK;
-    uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
-    ph_status status = versions && allocate(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
+    PH__UNWIND unwind = {abandon, &w};
+    ph_status status = allocate(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
     if (status == PH_OK)
         status = ph_tape_create(&w.tape, set->stream,
                                 &(ph_tape_options){.generator = set->options.generator,
@@ -179,15 +192,15 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     if (status == PH_OK)
         status = copy_inputs(&w, sample, call);
     for (size_t i = 0; status == PH_OK && i < callable->in_count; i++)
-        versions[i] = ph_tensor_version(w.in[i]);
+        w.versions[i] = ph_tensor_version(w.in[i]);
     if (status == PH_OK)
         status = repeat(&w, iterations);
     if (status == PH_OK)
-        note_writes(&w, versions);
+        note_writes(&w);
     ph_error failure;
     ph__error_save(&failure);
+    unwind.undo = NULL;
     release(&w);
-    ph__free(versions);
     if (status != PH_OK)
         ph__error_restore(&failure);
     return ph__callable_failed(callable, status, "warm-up", call);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/traverse.c: walking what a module holds, by dotted names, each tensor and module
  * once. */
+#include "base/unwind.h"
 #include "nn/module/module.h"
 #include <string.h>
 
@@ -62,12 +63,20 @@ static bool go(walk *w, ph_module *module)
     return true;
 }
 
+static void end_walk(void *what)
+{
+    walk *w = what;
+    ph__text_free(&w->name);
+    ph__vec_free(&w->seen);
+}
+
 bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user)
 {
     walk w = {.visit = visit, .user = user};
+    PH__UNWIND unwind = {end_walk, &w};
     bool whole = go(&w, (ph_module *)(uintptr_t)module);
-    ph__text_free(&w.name);
-    ph__vec_free(&w.seen);
+    unwind.undo = NULL;
+    end_walk(&w);
     return whole;
 }
 

@@ -352,22 +352,44 @@ static bool match_nodes(ph_tape *tape, const ph__region *region, size_t first_re
     return true;
 }
 
+/* The tape draws from the region's generator, set back to where it was in the first run. */
+typedef struct rewound {
+    ph_tape *tape;
+    ph_generator *before, *generator;
+    ph__generator_mark now;
+} rewound;
+
+static void go_forward(rewound *w)
+{
+    ph_generator_release(w->tape->generator); /* the function may have given it another one */
+    w->tape->generator = w->before;
+    ph_tape_check(w->tape, ph__generator_restore(w->generator, w->tape->stream, &w->now));
+}
+
+/* The function did not return. */
+static void abandon_draws(void *what)
+{
+    ph_error saved;
+    ph__error_save(&saved);
+    go_forward(what);
+    ph__error_restore(&saved);
+}
+
 static bool call_again(ph_tape *tape, ph__region *region, const run *r)
 {
-    ph__generator_mark now;
+    rewound w = {.tape = tape, .before = tape->generator, .generator = region->generator};
     if (!region->has_drawn)
         return call_inside(tape, region, false, r);
-    ph_tape_check(tape, ph__generator_save(&now, region->generator, tape->stream));
+    ph_tape_check(tape, ph__generator_save(&w.now, region->generator, tape->stream));
     if (!ph__tape_failed(tape))
         ph_tape_check(tape, ph__generator_restore(region->generator, tape->stream, &region->mark));
     if (ph__tape_failed(tape))
         return false;
-    ph_generator *before = tape->generator;
     tape->generator = ph_generator_retain(region->generator);
+    PH__UNWIND unwind = {abandon_draws, &w};
     bool ok = call_inside(tape, region, false, r);
-    ph_generator_release(tape->generator); /* the function may have given it another one */
-    tape->generator = before;
-    ph_tape_check(tape, ph__generator_restore(region->generator, tape->stream, &now));
+    unwind.undo = NULL;
+    go_forward(&w);
     return ok && !ph__tape_failed(tape);
 }
 
@@ -396,28 +418,58 @@ static bool call_marked(ph_tape *tape, ph__region *region, const run *r)
     return ok && !ph__tape_failed(tape);
 }
 
+/* What the second run adds to the tape goes with it. */
+typedef struct second {
+    ph_tape *tape;
+    size_t first_node, first_region, mark, depth;
+    ph__place *place;
+    ph_tensor **out;
+} second;
+
+static void end_second(second *s)
+{
+    ph__tape_kill_nodes(s->tape, s->first_node);
+    ph__tape_drop_regions(s->tape, s->first_region);
+    s->tape->depth = s->depth;
+    ph_tape_scope_end(s->tape, s->mark, NULL, 0);
+    ph__free(s->out);
+}
+
+/* The function did not return. */
+static void abandon_second(void *what)
+{
+    second *s = what;
+    ph_error saved;
+    ph__error_save(&saved);
+    s->tape->place = s->place;
+    end_second(s);
+    ph__error_restore(&saved);
+}
+
 static bool second_run(ph_tape *tape, ph__region *region)
 {
-    size_t first_node = tape->nodes.count, first_region = tape->regions.count;
-    ph_tensor **out = ph__calloc(region->out_count, sizeof(ph_tensor *));
-    if (!out) {
+    second s = {.tape = tape,
+                .first_node = tape->nodes.count,
+                .first_region = tape->regions.count,
+                .place = tape->place,
+                .out = ph__calloc(region->out_count, sizeof(ph_tensor *))};
+    if (!s.out) {
         ph__tape_fail_host_memory(tape, name, "the outputs of its second run");
         return false;
     }
     run r = {.fn = region->fn,
              .user = region->user,
-             .out = out,
+             .out = s.out,
              .out_count = region->out_count,
              .in = region->in};
-    size_t mark = ph_tape_scope_begin(tape), depth = tape->depth;
+    s.mark = ph_tape_scope_begin(tape);
+    s.depth = tape->depth;
+    PH__UNWIND unwind = {abandon_second, &s};
     bool ok = call_marked(tape, region, &r) &&
-              match_regions(tape, region, first_region, first_node) &&
-              match_nodes(tape, region, first_region, first_node);
-    ph__tape_kill_nodes(tape, first_node);
-    ph__tape_drop_regions(tape, first_region);
-    tape->depth = depth;
-    ph_tape_scope_end(tape, mark, NULL, 0);
-    ph__free(out);
+              match_regions(tape, region, s.first_region, s.first_node) &&
+              match_nodes(tape, region, s.first_region, s.first_node);
+    unwind.undo = NULL;
+    end_second(&s);
     region->filled = ok;
     return ok;
 }

@@ -141,19 +141,25 @@ const char *show_text(char room[SHOWN_TEXT], const char *text)
     return room;
 }
 
-/* Of a place deep inside bodies its beginning and its end, so that there is room for what is
- * wrong. */
+/* Of a place deep inside bodies its beginning and its end, in whole names, so that what is wrong
+ * stands out. Keys are ours, and shorter than either. */
 static void shorten(char *where)
 {
+    static const char gap[] = " ... ";
     enum {
-        FIRST = 60,
-        LAST = 140
+        FIRST = 40,
+        LAST = 60
     };
-    size_t length = strlen(where);
-    if (length <= FIRST + LAST + sizeof "...")
+    size_t length = strlen(where), first = FIRST, last;
+    if (length <= FIRST + LAST)
         return;
-    (void)memcpy(where + FIRST, "...", 3);
-    memmove(where + FIRST + 3, where + length - LAST, LAST + 1);
+    last = length - LAST;
+    while (first > 0 && where[first] != '.')
+        first--;
+    while (where[last] != '.' && last + 1 < length)
+        last++;
+    memcpy(where + first, gap, sizeof gap - 1);
+    memmove(where + first + sizeof gap - 1, where + last + 1, length - last);
 }
 
 ph_status bad_field(const place *at, const char *key, const char *format, ...)

@@ -85,8 +85,9 @@ PH_CALL ph_stream_wait_event(ph_stream *stream, ph_event *event);
 PH_CALL ph_stream_wait_stream(ph_stream *stream, ph_stream *other);
 
 /* *done: the recorded work has completed (or nothing was recorded). An event recorded in a
- * capture: CAPTURE, 907, also when that is over. Other events while a capture is open: refused
- * (CAPTURE, 900) by the rules of docs/reference/capture-rules.md. */
+ * capture: CAPTURE, 907, also when that is over. An external one, whose record in a capture is a
+ * node, and every other event: refused (CAPTURE, 900) while a capture is open whose mode does not
+ * allow it (docs/reference/capture-rules.md). */
 PH_CALL ph_event_query(bool *done, ph_event *event);
 /* Waits until query would say so: blocks. Refused like query. */
 PH_CALL ph_event_synchronize(ph_event *event);

@@ -53,7 +53,9 @@ void ph__error_prefix(const char *format, ...)
 void ph__error_suffix(const char *text)
 {
     ph_error longer = *ph_error_last();
-    size_t used = strlen(longer.message), more = strlen(text);
+    size_t used = strlen(longer.message), more;
+    text += text[0] == ';' && used > 0 && longer.message[used - 1] == '?';
+    more = strlen(text);
     if (more >= sizeof longer.message - used)
         return;
     memcpy(longer.message + used, text, more + 1);

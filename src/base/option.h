@@ -22,4 +22,13 @@ static inline ph_status ph__option_no_zero(uint64_t value, const char *member, c
                ? ph_fail(PH_ERROR_ARGUMENT, "%s: %s is PH_ZERO, and can be no zero", call, member)
                : PH_OK;
 }
+
+/* For a member of an enumeration, whose zero has a name. */
+static inline ph_status ph__option_named(uint64_t value, const char *member, const char *call)
+{
+    return value == PH_ZERO
+               ? ph_fail(PH_ERROR_ARGUMENT,
+                         "%s: %s is PH_ZERO, and takes the names of its type alone", call, member)
+               : PH_OK;
+}
 #endif

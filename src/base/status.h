@@ -18,7 +18,8 @@ ph_status ph__vfail(ph_status status, int native, const char *native_call, const
  * For an outer call that adds what it was doing. */
 void ph__error_prefix(const char *format, ...) PH_PRINTF(1, 2);
 
-/* Puts text behind the message of the record where all of it fits; else changes nothing. */
+/* Puts text behind the message of the record where all of it fits; else changes nothing. A text
+ * that begins with "; " goes without the semicolon behind a question. */
 void ph__error_suffix(const char *text);
 
 /* Clean-up code that may fail must not overwrite the cause: save before, restore after. */

@@ -211,6 +211,8 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
         return ph__fail_null(call, "name");
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_device_options");
+    if (options)
+        PH_TRY(ph__option_no_zero(options->host_threads, "host_threads", call));
     if (options && options->host_threads > 1024)
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: host_threads is %u; at most 1024",
                                call, (unsigned)options->host_threads);

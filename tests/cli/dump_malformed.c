@@ -223,7 +223,10 @@ TEST(test_nested_bodies)
     free(text);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", path, path}}, 0, "1 of 1", NULL);
     text = nested(32);
-    expect_text(text, 1, NULL, "nested deeper than 31");
+    expect_text(text, 1, NULL,
+                "record.json: nodes[0].body.nodes[0].body.nodes[0] ... "
+                "nodes[0].body.nodes[0].body.nodes[0].body.nodes[0].body: bodies are nested deeper "
+                "than 31");
     free(text);
     text = nested(1000);
     expect_text(text, 1, NULL, "record.json");

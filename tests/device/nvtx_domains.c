@@ -5,6 +5,7 @@
 
 #include "fake/nvtx_tool.h"
 #include "support/nvtx.h"
+#include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +15,15 @@ enum {
 static t_world world;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     t_close(&world);
     return 0;
@@ -83,9 +82,8 @@ static void expect_registered(ph__nvtx_domain domain, const void *handle, const 
     expect_name(domain, PH__NVTX_MESSAGE_REGISTERED, handle, want);
 }
 
-static void test_strings_of_two_domains(void **state)
+TEST(test_strings_of_two_domains)
 {
-    (void)state;
     ph__nvtx_domain a = create("a"), b = create("b");
     const void *of_a = register_in(a, "of a"), *of_b = register_in(b, "of b");
     const void *of_none = register_in(NULL, "of none"), *second = register_in(b, "second");
@@ -101,9 +99,8 @@ static void test_strings_of_two_domains(void **state)
     destroy(b);
 }
 
-static void test_strings_of_a_domain_made_anew(void **state)
+TEST(test_strings_of_a_domain_made_anew)
 {
-    (void)state;
     ph__nvtx_domain before = create("before");
     const void *old = register_in(before, "old");
     expect_registered(before, old, "old");
@@ -118,9 +115,8 @@ static void test_strings_of_a_domain_made_anew(void **state)
 
 /* The ranges of copies of this library are no scopes; those of a domain that has the handle of
  * theirs later are. */
-static void test_own_domain_made_anew(void **state)
+TEST(test_own_domain_made_anew)
 {
-    (void)state;
     ph__nvtx_domain own = create("phonograph");
     expect_name(own, PH__NVTX_MESSAGE_ASCII, "graph 1", NULL);
     destroy(own);
@@ -135,9 +131,8 @@ static void test_own_domain_made_anew(void **state)
 }
 
 /* Each copy makes the domain; this tool makes two of it. */
-static void test_two_copies(void **state)
+TEST(test_two_copies)
 {
-    (void)state;
     ph__nvtx_domain first = create("phonograph"), second = create("phonograph");
     assert_ptr_not_equal(first, second);
     expect_name(first, PH__NVTX_MESSAGE_ASCII, "graph 1", NULL);

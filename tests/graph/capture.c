@@ -324,7 +324,9 @@ TEST(test_end_on_the_wrong_thread)
                  "ended by another thread than the one that began the capture");
     assert_native(908);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE, "its work is lost");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE,
+                 "908, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: its work is lost");
+    assert_native(908);
     assert_null(strstr(ph_error_last()->message, "stays open"));
     assert_usable();
 }

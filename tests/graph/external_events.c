@@ -239,6 +239,44 @@ TEST(an_event_may_go_before_its_graph)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* Its record in the capture is a node, and the event is as it was: asked like any event that no
+ * capture orders. */
+static ph_status ask_while_capturing(ph_stream *stream, void *user)
+{
+    const bool *allowed = user;
+    bool done = false;
+    PH_TRY(ph_event_record(event, stream));
+    if (*allowed) {
+        assert_ok(ph_event_query(&done, event));
+        assert_true(done);
+        assert_ok(ph_event_synchronize(event));
+        return PH_OK;
+    }
+    assert_error(ph_event_query(&done, event), PH_ERROR_CAPTURE,
+                 "ph_event_query (an event recorded outside of captures, or external)");
+    assert_native(900);
+    assert_error(ph_event_synchronize(event), PH_ERROR_CAPTURE,
+                 "ph_event_synchronize (an event recorded outside of captures, or external)");
+    assert_native(900);
+    return PH_OK;
+}
+
+TEST(asking_one_that_the_capture_records)
+{
+    open_on(NULL);
+    for (int relaxed = 0; relaxed < 2; relaxed++) {
+        bool allowed = relaxed, done;
+        ph_capture_options options = {.mode = relaxed ? PH_CAPTURE_RELAXED : PH_CAPTURE_GLOBAL};
+        assert_ok(ph_graph_capture(graph, a, &options, ask_while_capturing, &allowed));
+        assert_ok(ph_graph_replay(graph, a));
+        assert_ok(ph_event_synchronize(event));
+        assert_ok(ph_event_query(&done, event));
+        assert_true(done);
+        assert_ok(ph_graph_reset(graph));
+    }
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_wait_before_its_own_record_waits_for_the_launch_before),
         cmocka_unit_test(graphs_are_ordered_by_external_events),
         cmocka_unit_test(an_event_may_go_before_its_graph),
+        cmocka_unit_test(asking_one_that_the_capture_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

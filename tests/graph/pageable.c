@@ -184,6 +184,8 @@ TEST(test_strict_about_the_rest)
     size_t depth = ph_annotation_depth();
     assert_error(ph_graph_capture(graph, world.stream, &strict, nothing, NULL), PH_ERROR_STATE,
                  "the capture is strict, and the graph is empty");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STATE,
+                 "wrong stream or device? call ph_graph_reset, then capture again");
     assert_ok(ph_graph_reset(graph));
     assert_error(
         ph_graph_capture(graph, world.stream, &strict, leave_scope_open, NULL), PH_ERROR_STATE,

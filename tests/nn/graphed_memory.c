@@ -256,9 +256,8 @@ static void pass_twice(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, voi
     out[0] = out[1] = in[0];
 }
 
-static void test_copied_outputs(void **state)
+TEST(test_copied_outputs)
 {
-    (void)state;
     t_scene s;
     ph_memory_stats before, after;
     ph_status status = PH_ERROR_HOST_MEMORY;

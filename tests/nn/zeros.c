@@ -273,7 +273,8 @@ static void device_numbers(void)
         {.host_threads = PH_ZERO}, {.host_chaos_seed = PH_ZERO}, {.host_memory_bytes = PH_ZERO}};
     for (int i = 0; i < 3; i++) {
         ph_device *device;
-        assert_status(ph_device_open(&device, "host", &options[i]), PH_ERROR_ARGUMENT);
+        assert_error(ph_device_open(&device, "host", &options[i]), PH_ERROR_ARGUMENT,
+                     "is PH_ZERO, and can be no zero");
         assert_null(device);
     }
 }
@@ -331,7 +332,7 @@ static void loss_classes(void)
     ph_tensor *y = ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(2), (const int64_t[]){0, 1});
     const ph_cross_entropy_options options = {.classes = PH_ZERO};
     assert_null(ph_cross_entropy_with(s.tape, x, y, &options));
-    t_expect_failure(&s, PH_ERROR_ARGUMENT, "classes");
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "classes is PH_ZERO");
     t_scene_close(&s);
 }
 
@@ -366,7 +367,7 @@ static void slot_alignment(void)
     assert_ok(ph_graph_capture(graph, s.stream, NULL, fill, NULL));
     assert_error(
         ph_graph_slot_find(&slot, graph, NULL, at, 64, &(ph_slot_options){.alignment = PH_ZERO}),
-        PH_ERROR_ARGUMENT, "no power of two");
+        PH_ERROR_ARGUMENT, "alignment is PH_ZERO");
     ph_graph_destroy(graph);
     ph_free(at, s.stream);
     t_scene_close(&s);
@@ -390,6 +391,62 @@ static void launch_dimensions(void)
     assert_ok(ph_kernel_create(&kernel, s.device, &t_kernel_sources[T_KERNEL_FILL_F32]));
     assert_ok(too_large(s.stream, kernel));
     ph_kernel_release(kernel);
+    t_scene_close(&s);
+}
+
+/* ---- where a number is no value at all ---- */
+static void expect_named(const ph_graphed_options *options, const char *words)
+{
+    t_scene s;
+    t_scale scale;
+    ph_module *graphed;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1, options),
+                 PH_ERROR_ARGUMENT, words);
+    ph_tensor_release(x);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
+TEST(test_enumerations)
+{
+    t_scene s;
+    ph_graph *graph;
+    ph_module *module;
+    const ph_capture_options capture = {.mode = (ph_capture_mode)PH_ZERO};
+    const ph_layer_options layer = {.dtype = (ph_dtype)PH_ZERO};
+    expect_named(&(ph_graphed_options){.mode = (ph_capture_mode)PH_ZERO}, "mode is PH_ZERO");
+    expect_named(&(ph_graphed_options){.gradients = (ph_graphed_gradients)PH_ZERO},
+                 "gradients is PH_ZERO");
+    expect_named(&(ph_graphed_options){.inputs = (ph_graphed_inputs)PH_ZERO}, "inputs is PH_ZERO");
+    expect_named(&(ph_graphed_options){.autocast.dtype = (ph_dtype)PH_ZERO},
+                 "autocast.dtype is PH_ZERO");
+    t_scene_open(&s);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_error(ph_graph_capture(graph, s.stream, &capture, fill, NULL), PH_ERROR_ARGUMENT,
+                 "mode is PH_ZERO");
+    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &layer), PH_ERROR_ARGUMENT,
+                 "dtype is PH_ZERO");
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
+TEST(test_layers_without)
+{
+    t_scene s;
+    ph_module *module;
+    const ph_layer_options options = {.eps = PH_ZERO};
+    t_scene_open(&s);
+    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &options), PH_ERROR_ARGUMENT,
+                 "eps is PH_ZERO");
+    assert_null(module);
+    assert_error(ph_embedding_create(&module, s.device, 2, 2, &options), PH_ERROR_ARGUMENT,
+                 "eps is PH_ZERO");
+    assert_error(ph_dropout_create(&module, s.device, PH_ZERO), PH_ERROR_ARGUMENT, "p is PH_ZERO");
+    assert_null(module);
     t_scene_close(&s);
 }
 
@@ -561,6 +618,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_here),
         cmocka_unit_test(test_each),
+        cmocka_unit_test(test_enumerations),
+        cmocka_unit_test(test_layers_without),
     };
     return cmocka_run_group_tests_name("nn.zeros", tests, NULL, NULL);
 }

@@ -294,9 +294,40 @@ static ph_status copy_from_elsewhere(ph_stream *stream, void *user)
     assert_error(ph_tape_clear(p->s.tape), PH_ERROR_UNPINNED, "ph_tensor_create_pinned");
     ph_tensor *x = ph_empty(p->s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2));
     ph_tensor_copy(p->s.tape, x, p->there);
-    assert_error(ph_tape_clear(p->s.tape), PH_ERROR_UNPINNED, "the capture goes on");
+    assert_error(ph_tape_clear(p->s.tape), PH_ERROR_UNPINNED,
+                 "refused before it could harm the capture");
     x = ph_zeros(p->s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2));
     return ph_tape_clear(p->s.tape);
+}
+
+/* What the failed capture says afterwards, and each call of its graph, is still true. */
+static ph_status ask_for_item(ph_stream *stream, void *user)
+{
+    pair *p = user;
+    double value;
+    (void)stream;
+    ph_tensor *x = ph_zeros(p->s.tape, PH_DTYPE_F32, PH_SHAPE(1));
+    ph_ignore(ph_tensor_item(&value, p->s.tape, x));
+    return ph_tape_clear(p->s.tape);
+}
+
+static void expect_true_later(ph_status got)
+{
+    assert_int_equal(got, PH_ERROR_CAPTURE);
+    assert_non_null(strstr(ph_error_last()->message, "ph_tensor_item"));
+    assert_null(strstr(ph_error_last()->message, "goes on"));
+}
+
+TEST(test_failed_capture)
+{
+    pair p;
+    ph_graph *graph;
+    open_pair(&p);
+    assert_ok(ph_graph_create(&graph, NULL));
+    expect_true_later(ph_graph_capture(graph, p.s.stream, NULL, ask_for_item, &p));
+    expect_true_later(ph_graph_replay(graph, p.s.stream));
+    ph_graph_destroy(graph);
+    close_pair(&p);
 }
 
 TEST(test_devices_in_capture)
@@ -486,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_capture),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_devices_in_capture),
+        cmocka_unit_test(test_failed_capture),
         cmocka_unit_test(test_devices_out_of_a_capture),
         cmocka_unit_test(test_two_alike),
         cmocka_unit_test(test_format),

@@ -149,6 +149,12 @@ TEST(test_suffix)
     ph_ignore(ph_fail(PH_ERROR_SIZE, "cause"));
     ph__error_suffix("; remedy");
     assert_string_equal(ph_error_last()->message, "cause; remedy");
+    ph_ignore(ph_fail(PH_ERROR_SIZE, "cause; the wrong one?"));
+    ph__error_suffix("; remedy");
+    assert_string_equal(ph_error_last()->message, "cause; the wrong one? remedy");
+    ph_ignore(ph_fail(PH_ERROR_SIZE, "%s", ""));
+    ph__error_suffix("; remedy");
+    assert_string_equal(ph_error_last()->message, "; remedy");
     memset(full, 'a', sizeof full);
     full[sizeof full - 3] = '\0';
     ph_ignore(ph_fail(PH_ERROR_SIZE, "%s", full));

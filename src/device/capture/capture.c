@@ -277,7 +277,8 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
         return ph__fail_native(
             PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, PH__NAME_STREAM_END_CAPTURE,
             "%s: ended by another thread than the one that began the capture, which is not "
-            "relaxed: its work is lost; call ph_graph_reset, capture again, and end on the "
+            "relaxed: 908, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: its work is lost; call "
+            "ph_graph_reset, capture again, and end on the "
             "thread of the begin (or use PH_CAPTURE_RELAXED)",
             call);
     ph__marks_close(capture);

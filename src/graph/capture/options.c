@@ -8,6 +8,7 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
 {
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_capture_options");
+    PH_TRY(ph__option_named((unsigned)options->mode, "mode", call));
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: %d is no capture mode; use PH_CAPTURE_GLOBAL, PH_CAPTURE_THREAD_LOCAL "

@@ -3,6 +3,7 @@
  * declares, and those that show slots. */
 #include "graph/slots/slots_make.h"
 #include "graph/object/graph.h"
+#include "base/option.h"
 #include "graph/slots/slots.h"
 #include <string.h>
 
@@ -107,6 +108,7 @@ static ph_status start_address(ph__slot_draft *draft, ph_graph *graph, const cha
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_slot_options");
     size_t alignment = options ? options->alignment : 0;
+    PH_TRY(ph__option_no_zero(alignment, "alignment", call));
     PH_TRY(ph__slot_check_span(base, bytes, alignment, call));
     return ph__slot_start(draft, graph, name, base, bytes, alignment, call);
 }

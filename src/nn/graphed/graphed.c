@@ -131,6 +131,9 @@ static ph_status check_options(const ph_graphed_options *options, const ph_devic
 {
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_graphed_options");
+    PH_TRY(ph__option_named((unsigned)options->gradients, "gradients", call));
+    PH_TRY(ph__option_named((unsigned)options->inputs, "inputs", call));
+    PH_TRY(ph__option_named((unsigned)options->mode, "mode", call));
     if ((unsigned)options->gradients > PH_GRAPHED_BORROW)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_gradients", call,
                        (int)options->gradients);

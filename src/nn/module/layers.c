@@ -2,6 +2,7 @@
 /* nn/module/layers.c: Linear, Embedding, LayerNorm, RMSNorm, Dropout, activations, Sequential;
  * initialised as PyTorch's are. */
 #include "base/alloc.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "nn/module/module.h"
 #include "tensor/autograd/tape.h"
@@ -98,6 +99,7 @@ static ph_status make_layer(ph_module **out, ph_device *device, const char *name
         options = &defaults;
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_layer_options");
+    PH_TRY(ph__option_named((unsigned)options->dtype, "dtype", call));
     if (options->dtype && !ph_dtype_is_floating(options->dtype))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: parameters are of a floating dtype, not %s", call,
                        ph_dtype_name(options->dtype));
@@ -148,10 +150,20 @@ static void linear_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
     out[0] = ph_linear(tape, in[0], l->weight, l->bias);
 }
 
+static ph_status check_no_eps(ph_module **out, const ph_layer_options *options, const char *call)
+{
+    if (!options || options->eps != (double)PH_ZERO)
+        return PH_OK;
+    if (out)
+        *out = NULL;
+    return ph_fail(PH_ERROR_ARGUMENT, "%s: eps is PH_ZERO, and this layer has no eps", call);
+}
+
 ph_status ph_linear_create_with(ph_module **out, ph_device *device, int64_t in, int64_t n,
                                 const ph_layer_options *options)
 {
     start how = {START_UNIFORM, in > 0 ? 1 / sqrt((double)in) : 0};
+    PH_TRY(check_no_eps(out, options, "ph_linear_create"));
     return make_layer(out, device, "linear", linear_forward, &(layer){.number = 0}, options,
                       PH_SHAPE(n, in), PH_SHAPE(n), true, how, "ph_linear_create");
 }
@@ -171,6 +183,7 @@ static void embedding_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *
 ph_status ph_embedding_create(ph_module **out, ph_device *device, int64_t count, int64_t width,
                               const ph_layer_options *options)
 {
+    PH_TRY(check_no_eps(out, options, "ph_embedding_create"));
     return make_layer(out, device, "embedding", embedding_forward, &(layer){.number = 0}, options,
                       PH_SHAPE(count, width), PH_SCALAR, false, (start){START_NORMAL, 1},
                       "ph_embedding_create");
@@ -232,6 +245,9 @@ ph_status ph_dropout_create(ph_module **out, ph_device *device, double p)
     static const char call[] = "ph_dropout_create";
     if (out)
         *out = NULL;
+    if (p == (double)PH_ZERO)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: p is PH_ZERO, which is for members of options; give 0", call);
     if (!(p >= 0 && p <= 1))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: p is a probability, from 0 to 1, and not %g", call,
                        p);

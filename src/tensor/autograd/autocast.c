@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/map.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "tensor/core/written.h"
 #include <string.h>
@@ -26,6 +27,7 @@ ph_status ph__autocast_check(const ph_autocast *mode, const char *call)
 {
     if (mode->dtype == 0 || mode->dtype == PH_DTYPE_F16 || mode->dtype == PH_DTYPE_BF16)
         return PH_OK;
+    PH_TRY(ph__option_named((unsigned)mode->dtype, "autocast.dtype", call));
     return ph_fail(
         PH_ERROR_ARGUMENT,
         "%s: autocast is to f16 or bf16 (PH_DTYPE_F16, PH_DTYPE_BF16; 0: off), and not to %s (%d)",

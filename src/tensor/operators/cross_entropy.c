@@ -189,6 +189,8 @@ static bool check(ph__op *op, const ph_cross_entropy_options *options)
         wrong = "logits must have an axis of classes";
     else if (options->reduction > PH_REDUCTION_NONE)
         wrong = "there is no such reduction";
+    else if (options->classes == PH_ZERO)
+        wrong = "classes is PH_ZERO, and can be no zero; 0 is all of them";
     else if (options->classes < 0 || options->classes > rows.dim[rows.rank - 1])
         wrong = "classes must be 0 (all) or as many as the last dimension of logits has, or fewer";
     if (rows.rank > 0)

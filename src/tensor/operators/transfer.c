@@ -17,7 +17,8 @@ ph_status ph__refuse_in_capture(const ph_tape *tape, const char *call)
         return PH_OK;
     return ph__fail_native(
         PH_ERROR_CAPTURE, CAPTURE_UNSUPPORTED, NULL,
-        "%s: waits for the device, which a stream in a capture cannot; the capture goes on; "
+        "%s: waits for the device, which a stream in a capture cannot; refused before it "
+        "could harm the capture; "
         "ph_tensor_copy into a pinned tensor (ph_tensor_create_pinned) in the capture, and look "
         "at that one after a replay, or end the capture and replay first",
         call);
@@ -210,7 +211,8 @@ static ph_status refuse_unpinned(const char *call)
     return ph__fail_native(
         PH_ERROR_UNPINNED, CAPTURE_UNSUPPORTED, NULL,
         "%s: cannot copy from another device in a capture, as that goes by way of pageable host "
-        "memory, and replays would read whatever is there then; the capture goes on; copy from a "
+        "memory, and replays would read whatever is there then; refused before it could harm "
+        "the capture; copy from a "
         "pinned tensor of this device (ph_tensor_create_pinned), or outside the capture",
         call);
 }
@@ -224,7 +226,8 @@ static ph_status refuse_captured(const char *call)
                            "its own device that has not "
                            "ended, and what was "
                            "captured has "
-                           "not run; the capture goes on; ph_tensor_copy into a pinned tensor "
+                           "not run; refused before it could harm the capture; "
+                           "ph_tensor_copy into a pinned tensor "
                            "(ph_tensor_create_pinned) in the "
                            "capture, or copy after a replay",
                            call);

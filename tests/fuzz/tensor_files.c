@@ -7,6 +7,7 @@
 #include "support/files.h"
 #include "support/tensors.h"
 #include "support/test.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/json_read.h"
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# rooms.sh SOURCE_DIR OBJECTS: the folders of src/. OBJECTS: a file with one object file a line. The README of each folder that holds C files
+# rooms.sh SOURCE_DIR OBJECTS: the folders of src/. OBJECTS: a file with one object file a line. The README of each folder that holds C files or CUDA texts
 # has one line "may use:" with the folders whose headers it may include and whose functions it may call. Fails where a file does another
 # thing, on a circle of folders, on a circle of more than four files in a folder, and where anything above driver.h asks which driver it has.
 set -eu
@@ -12,7 +12,7 @@ lines=$(mktemp)
 trap 'rm -f -- "$lines"' EXIT
 failed=0
 
-for folder in $(find . -name '*.[ch]' -exec dirname {} \; | sort -u | sed 's|^\./||'); do
+for folder in $(find . \( -name '*.[ch]' -o -name '*.cu' \) -exec dirname {} \; | sort -u | sed 's|^\./||'); do
     if [ "$(grep -c '^may use:' "$folder/README.md" 2>/dev/null)" != 1 ]; then
         echo "src/$folder: no README.md with one line \"may use:\""
         failed=1

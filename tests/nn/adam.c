@@ -3,6 +3,7 @@
  * options; eager, captured and replayed; what is refused. */
 #include "support/optimizer_check.h"
 #include "support/test.h"
+#include "tensor/core/guard.h"
 #include "tensor/core/tensor.h"
 #include <math.h>
 

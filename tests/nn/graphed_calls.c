@@ -5,6 +5,8 @@
 #include "support/graphed_nets.h"
 #include "support/test.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/hooks.h"
+#include "tensor/tape/tape.h"
 
 typedef struct bench {
     t_scene s;

@@ -5,6 +5,7 @@
 #include "support/graphed_nets.h"
 #include "support/test.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <stdio.h>
 #include <unistd.h>
 

@@ -7,7 +7,9 @@
 #include "support/graphed_nets.h"
 #include "support/sweep.h"
 #include "support/test.h"
+#include "tensor/core/guard.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 /* ---- what is tried ---- */
 typedef struct bench {

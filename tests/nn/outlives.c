@@ -4,6 +4,9 @@
 #include "support/nets.h"
 #include "support/test.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/generator.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 enum {

@@ -2,7 +2,9 @@
 /* tests/support/op_check.c: one operator against its reference, its differences, and itself in a
  * graph. */
 #include "support/op_check.h"
+#include "tensor/core/guard.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

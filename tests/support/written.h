@@ -3,8 +3,9 @@
 #ifndef PH_TESTS_WRITTEN_H
 #define PH_TESTS_WRITTEN_H
 #include "support/grads.h"
-#include "tensor/autograd/tape.h"
-#include "tensor/core/written.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <stdio.h>
 
 typedef struct t_owner {

@@ -6,6 +6,8 @@
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "support/test.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 enum {

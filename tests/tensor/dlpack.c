@@ -3,8 +3,9 @@
  * who frees what when, the stream rule. */
 #include "support/tensors.h"
 #include "support/test.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/dlpack_abi.h"
+#include "tensor/tape/tape.h"
 
 static int32_t device_type(void)
 {

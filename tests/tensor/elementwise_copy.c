@@ -5,6 +5,7 @@
 #include "support/tensors.h"
 #include "support/test.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* ---- copies with gradients ---- */

@@ -5,7 +5,9 @@
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "support/test.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* Small whole numbers, exact in every floating dtype. */

@@ -3,6 +3,7 @@
  * doubles: every 509th float in the short tier, every 31st in the long one. */
 #include "support/support.h"
 #include "support/test.h"
+#include "tensor/core/half.h"
 #include "tensor/kernels/math.h"
 #include <math.h>
 

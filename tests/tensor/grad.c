@@ -3,7 +3,8 @@
  * captures. */
 #include "support/grads.h"
 #include "support/test.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 TEST(test_inputs)
 {

@@ -6,7 +6,10 @@
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "support/test.h"
+#include "tensor/core/tensor.h"
 #include "tensor/products/products_plain.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,18 +15,19 @@ TEST(workspaces_of_many_streams)
     ph_stream *streams[STREAMS];
     void *blocks[STREAMS], *again;
     ph_memory_stats stats;
-    ph__workspaces workspaces = {0};
+    ph__workspaces *workspaces;
     t_scene_open(&s);
-    ph__workspaces_init(&workspaces, s.device);
-    assert_ok(ph__workspaces_prepare(&workspaces));
-    assert_ok(ph__workspaces_prepare(&workspaces));
-    assert_int_equal(workspaces.made.count, 0);
-    assert_int_equal(workspaces.idle.count, 1);
-    assert_ok(ph_pool_stats(&stats, workspaces.idle.at[0]));
+    workspaces = ph__workspaces_create(s.device);
+    assert_non_null(workspaces);
+    assert_ok(ph__workspaces_prepare(workspaces));
+    assert_ok(ph__workspaces_prepare(workspaces));
+    assert_int_equal(workspaces->made.count, 0);
+    assert_int_equal(workspaces->idle.count, 1);
+    assert_ok(ph_pool_stats(&stats, workspaces->idle.at[0]));
     assert_true(stats.reserved >= PH__WORKSPACES * PH__WORKSPACE_BYTES);
     assert_int_equal(stats.allocated, 0);
     assert_int_equal(stats.segments, 1);
-    assert_ok(ph__workspace_of(&again, &workspaces, s.stream, "test"));
+    assert_ok(ph__workspace_of(&again, workspaces, s.stream, "test"));
     assert_null(again); /* in no capture */
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -34,8 +35,8 @@ TEST(workspaces_of_many_streams)
         assert_ok(ph_stream_create(&streams[i], s.device, NULL));
         assert_ok(ph_graph_reset(graph));
         assert_ok(ph_graph_capture_begin(graph, streams[i], NULL));
-        assert_ok(ph__workspace_of(&blocks[i], &workspaces, streams[i], "test"));
-        assert_ok(ph__workspace_of(&again, &workspaces, streams[i], "test"));
+        assert_ok(ph__workspace_of(&blocks[i], workspaces, streams[i], "test"));
+        assert_ok(ph__workspace_of(&again, workspaces, streams[i], "test"));
         ph_graph_capture_abort(graph);
         assert_ptr_equal(again, blocks[i]);
         for (int k = 0; k < i; k++) {
@@ -43,11 +44,11 @@ TEST(workspaces_of_many_streams)
             assert_true(apart >= PH__WORKSPACE_BYTES || -apart >= PH__WORKSPACE_BYTES);
         }
     }
-    assert_int_equal(workspaces.made.count, 3);
+    assert_int_equal(workspaces->made.count, 3);
     ph_graph_destroy(graph);
     for (int i = 0; i < STREAMS; i++)
         ph_stream_destroy(streams[i]);
-    ph__workspaces_free(&workspaces);
+    ph__workspaces_destroy(workspaces);
     t_scene_close(&s);
 }
 
@@ -58,23 +59,24 @@ TEST(workspaces_outlive_their_owner)
     ph_graph *graph;
     void *block;
     size_t inputs;
-    ph__workspaces workspaces = {0};
+    ph__workspaces *workspaces;
     const ph_capture_options checked = {.check_input_liveness = true};
     t_scene_open(&s);
-    ph__workspaces_init(&workspaces, s.device);
+    workspaces = ph__workspaces_create(s.device);
+    assert_non_null(workspaces);
     assert_ok(ph_graph_create(&graph, NULL));
     t_log_start();
     assert_ok(ph_graph_capture_begin(graph, s.stream, &checked));
-    assert_ok(ph__workspace_of(&block, &workspaces, s.stream, "test"));
+    assert_ok(ph__workspace_of(&block, workspaces, s.stream, "test"));
     ph_graph_capture_abort(
         graph); /* what a capture makes is its graph's in any case: it is there now */
     assert_ok(ph_graph_capture_begin(graph, s.stream, &checked));
-    assert_ok(ph__workspace_of(&block, &workspaces, s.stream, "test"));
+    assert_ok(ph__workspace_of(&block, workspaces, s.stream, "test"));
     assert_ok(ph_memset(block, 0, PH__WORKSPACE_BYTES, s.stream));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     assert_ok(ph_graph_input_count(&inputs, graph));
     assert_int_equal(inputs, 0);
-    ph__workspaces_free(&workspaces);
+    ph__workspaces_destroy(workspaces);
     assert_ok(ph_graph_replay(graph, s.stream));
     assert_ok(ph_graph_check_inputs(graph));
     assert_int_equal(t_log_count("input"), 0);
@@ -136,17 +138,17 @@ TEST(threads_at_once)
     t_scene_open(&s);
     assert_int_equal(pthread_barrier_init(&together, NULL, THREADS), 0);
     for (int round = 0; round < 20; round++) {
-        ph__workspaces workspaces = {0};
-        ph__workspaces_init(&workspaces, s.device);
+        ph__workspaces *workspaces = ph__workspaces_create(s.device);
+        assert_non_null(workspaces);
         for (int i = 0; i < THREADS; i++) {
-            workers[i] = (worker){&workspaces, s.device, &together, PH_OK};
+            workers[i] = (worker){workspaces, s.device, &together, PH_OK};
             assert_int_equal(pthread_create(&threads[i], NULL, take_many, &workers[i]), 0);
         }
         for (int i = 0; i < THREADS; i++) {
             assert_int_equal(pthread_join(threads[i], NULL), 0);
             assert_int_equal(workers[i].status, PH_OK);
         }
-        ph__workspaces_free(&workspaces);
+        ph__workspaces_destroy(workspaces);
     }
     (void)pthread_barrier_destroy(&together);
     t_scene_close(&s);
@@ -236,18 +238,19 @@ static void leave_a_late_free(const t_scene *s, late *l)
 static void with_a_late_free(bool prepared)
 {
     t_scene s;
-    ph__workspaces workspaces = {0};
+    ph__workspaces *workspaces;
     late l = {0};
     t_scene_open(&s);
-    ph__workspaces_init(&workspaces, s.device);
+    workspaces = ph__workspaces_create(s.device);
+    assert_non_null(workspaces);
     if (prepared)
-        assert_ok(ph__workspaces_prepare(&workspaces));
+        assert_ok(ph__workspaces_prepare(workspaces));
     leave_a_late_free(&s, &l);
-    l.workspaces = &workspaces;
+    l.workspaces = workspaces;
     l.device = s.device;
-    assert_ok(ph__workspaces_prepare(&workspaces));
+    assert_ok(ph__workspaces_prepare(workspaces));
     assert_true(l.done);
-    ph__workspaces_free(&workspaces);
+    ph__workspaces_destroy(workspaces);
     t_scene_close(&s);
 }
 

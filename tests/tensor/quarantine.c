@@ -5,7 +5,10 @@
 #include "support/files.h"
 #include "support/grads.h"
 #include "support/test.h"
+#include "tensor/core/tensor.h"
 #include "tensor/quarantine_calls.h"
+#include "tensor/tape/hooks.h"
+#include "tensor/tape/tape.h"
 #include <phonograph/graphed.h>
 #include <stdio.h>
 

@@ -4,7 +4,11 @@
  * marks. */
 #include "support/draws.h"
 #include "support/test.h"
-#include "tensor/random/generator.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/generator/generator.h"
+#include "tensor/generator/generator_state.h"
+#include "tensor/tape/tape.h"
 #include <phonograph/cells.h>
 
 enum {

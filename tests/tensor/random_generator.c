@@ -3,7 +3,11 @@
  * what is refused. */
 #include "support/draws.h"
 #include "support/test.h"
-#include "tensor/random/generator.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/generator/generator.h"
+#include "tensor/generator/generator_state.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 static ph_tensor *four(ph_tape *tape, void *user)

@@ -5,7 +5,10 @@
 #include "support/draws.h"
 #include "support/grads.h"
 #include "support/test.h"
+#include "tensor/core/guard.h"
 #include "tensor/core/tensor.h"
+#include "tensor/generator/generator.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 enum {

@@ -4,6 +4,9 @@
  * bounds of statistics are what chance exceeds once in some ten thousand times. */
 #include "support/draws.h"
 #include "support/test.h"
+#include "tensor/core/half.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/generator.h"
 #include "tensor/random/philox.h"
 #include <math.h>
 

@@ -4,7 +4,10 @@
  * bit. */
 #include "support/draws.h"
 #include "support/test.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/generator.h"
 #include "tensor/random/philox.h"
+#include "tensor/tape/tape.h"
 #include <inttypes.h>
 #include <stdio.h>
 

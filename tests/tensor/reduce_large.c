@@ -5,6 +5,8 @@
 #include "support/tensors.h"
 #include "support/test.h"
 #include "tensor/core/half.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* A logical [a, b, c], whose axes lie in memory in the order of `order`, every step-th element

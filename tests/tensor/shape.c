@@ -10,6 +10,8 @@
 #include "base/rng.h"
 #include "support/support.h"
 #include "support/test.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include <string.h>
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/storage.c: the memory behind tensors: backends, who keeps it, other streams,
  * captures, guard zones. */
+#include "tensor/core/storage.h"
 #include "support/tensors.h"
 #include "support/test.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/backend/backend.h"
+#include "tensor/core/guard.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 static ph__backend *backend_of(const t_scene *s)
 {

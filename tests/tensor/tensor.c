@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/tensor.c: handles: creating, wrapping, keeping, looking, gradients; factories. */
+#include "tensor/core/tensor.h"
 #include "support/tensors.h"
 #include "support/test.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 TEST(test_create)

@@ -3,7 +3,8 @@
  * what a capture refuses. */
 #include "support/tensors.h"
 #include "support/test.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 TEST(test_write_and_read)

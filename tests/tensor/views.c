@@ -4,7 +4,8 @@
 #include "base/rng.h"
 #include "support/tensors.h"
 #include "support/test.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 enum {
     MOST = 4096

@@ -4,6 +4,10 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed/graphed.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <phonograph/log.h>
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)

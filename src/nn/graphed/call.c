@@ -5,7 +5,14 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed/graphed.h"
-#include "tensor/autograd/op.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))

@@ -6,6 +6,12 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/sightings.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 static const char no_room[] = "a capture";
 

@@ -4,7 +4,7 @@
 #ifndef PH_NN_GRAPHED_CAPTURE_H
 #define PH_NN_GRAPHED_CAPTURE_H
 #include "nn/graphed/graphed.h"
-#include "tensor/autograd/sightings.h"
+#include "tensor/tape/sightings.h"
 
 /* Addresses that stand for a port's memory while a pass is captured. Nothing is ever there but
  * in captures. */

@@ -2,6 +2,10 @@
 /* nn/graphed/check.c: what a graphed callable is called with, against what its graphs were made
  * for. */
 #include "nn/graphed/graphed.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))
@@ -93,7 +97,8 @@ static bool check_parameters(ph_tape *tape, const ph__callable *callable)
 static COLD bool fail_home(ph_tape *tape, const ph__callable *callable)
 {
     char changed[160] = "";
-    ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
+    ph__parameter_slots_report(changed, sizeof changed, &callable->parameter_slots,
+                               callable->original);
     ph_tape_fail(tape, PH_ERROR_STATE,
                  "graphed callable '%s': %s in the module's struct since the callable was made, "
                  "and its graphs go "
@@ -122,7 +127,7 @@ bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *
 {
     if (UNLIKELY(tape->autocast.dtype != callable->set->options.autocast.dtype))
         return fail_autocast(tape, callable);
-    if (UNLIKELY(ph__homes_have_changed(&callable->homes)))
+    if (UNLIKELY(ph__parameter_slots_have_changed(&callable->parameter_slots)))
         return fail_home(tape, callable);
     return check_inputs(tape, callable, in) && check_parameters(tape, callable);
 }

@@ -6,6 +6,9 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/graphed/capture.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
 #include <stdlib.h>
 
 /* ---- what the graphs leave ---- */

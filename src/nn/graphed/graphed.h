@@ -9,9 +9,9 @@
 #include "base/map.h"
 #include "base/sync.h"
 #include "nn/module/module.h"
-#include "tensor/autograd/tape.h"
-#include "tensor/core/written.h"
+#include "tensor/core/overwrite_tag.h"
 #include "tensor/kernels/bundle.h"
+#include "tensor/tape/tape.h"
 #include <phonograph/graphed.h>
 #include <phonograph/slots.h>
 
@@ -171,7 +171,7 @@ struct ph__callable {
     void **parameter_data;
     bool *parameter_grads;
     /* of the original's parameters and buffers, as they were when it was captured */
-    ph__homes homes;
+    ph__parameter_slots parameter_slots;
     bool *parameter_saved; /* backward reads it: not to be changed before that */
     ph__exit *exits;
     size_t exit_count, op_slot_count;
@@ -231,6 +231,11 @@ void ph__callable_release(ph__callable *callable); /* takes NULL */
 void ph__graphed_set_release(ph__graphed_set *set);
 /* Drops what its captures made, so that it can be captured again. */
 void ph__callable_reset(ph__callable *callable);
+
+/* PH_OK, or what is wrong with the arguments of ph_make_graphed_callables. */
+ph_status ph__graphed_check_arguments(ph_module **out, ph_module *const *modules,
+                                      const ph_sample *samples, size_t count,
+                                      const ph_graphed_options *options);
 
 /* The operands that have a gradient, inputs first: wanted[] gets them, at[] their places among
  * all; gives how many. in: the tensors that stand for the inputs. Both have room for all
@@ -299,7 +304,9 @@ ph__callable *ph__callable_used(ph_tape *tape, ph__callable *callable, ph_tensor
 ph_status ph__callable_use_stand_ins(ph__callable *callable, const ph_tape *tape);
 /* Output i has a history in a call with these inputs. */
 bool ph__callable_has_history(const ph__callable *callable, size_t output, ph_tensor *const *in);
+size_t ph__callable_most_backwards(const ph__callable *callable);
 void ph__callable_drop_others(ph__callable *callable);
+void ph__callable_drop_other(ph__callable *other); /* takes NULL */
 void ph__callable_drop_stand_ins(ph__callable *callable);
 /* "[0], [2]": the outputs that have a gradient. */
 void ph__callable_name_used(char *text, size_t size, const ph__callable *other);
@@ -308,10 +315,7 @@ void ph__callable_name_used(char *text, size_t size, const ph__callable *other);
 ph_structure *ph__structure_copy(const ph_structure *structure);
 void ph__structure_free(ph_structure *structure); /* takes NULL */
 
-/* ---- module.c ---- a module with the name, parameters, buffers and children of another one,
- * and a forward of its own; its training mode goes on to the other one, which it retains. */
-ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn forward, void *self,
-                          void (*destroy)(void *self), const char *call);
+/* ---- graphed_call.c ---- */
 static inline bool ph__module_is_graphed(const ph_module *module)
 {
     return module && module->forward == ph__graphed_forward;

@@ -2,6 +2,8 @@
 /* nn/graphed/leaves.c: which of the leaves' own gradients the last node of backward may add to:
  * one launch must not write the same memory twice. */
 #include "nn/graphed/graphed.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 /* Hooks see a gradient before the leaf has it. */
 ph_tensor *ph__exit_leaf(const ph__grad_call *call, const ph__exit *leaving)

@@ -3,6 +3,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "nn/graphed/graphed.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/tensor.h"
 #include <string.h>
 
 bool ph_module_is_graphed(const ph_module *module)

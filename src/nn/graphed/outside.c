@@ -5,6 +5,10 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed/capture.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/sightings.h"
 #include <phonograph/inputs.h>
 #include <string.h>
 
@@ -79,9 +83,9 @@ static const ph__sighting *next_outside(const ph__trial *trial, const ph__sighti
  * graphed.c has it. */
 static bool tells_home(const ph__callable *callable)
 {
-    for (size_t i = 0; i < callable->homes.count; i++) {
-        const ph__home *home = &callable->homes.at[i];
-        if (*home->at != home->was && (home->was || !home->buffer))
+    for (size_t i = 0; i < callable->parameter_slots.count; i++) {
+        const ph__parameter_slot *slot = &callable->parameter_slots.at[i];
+        if (*slot->at != slot->was && (slot->was || !slot->buffer))
             return true;
     }
     return false;

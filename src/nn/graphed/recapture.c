@@ -5,31 +5,16 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/graphed/capture.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/region.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 #include <string.h>
 
 enum {
     STAND_ALIGNMENT = 512,
     TRIES = 8
 };
-
-void ph__callable_drop_stand_ins(ph__callable *callable)
-{
-    for (size_t i = 0; callable->stand_ins && i < callable->in_count; i++)
-        ph_tensor_release(callable->stand_ins[i]);
-    ph__free(callable->stand_ins);
-    ph_free(callable->stand_block, callable->set->stream);
-    callable->stand_ins = NULL;
-    callable->stand_block = NULL;
-}
-
-ph_status ph__callable_use_stand_ins(ph__callable *callable, const ph_tape *tape)
-{
-    if (!callable->stand_block || callable->stand_key == ph__tape_key(tape))
-        return PH_OK;
-    PH_TRY(ph_record_stream(callable->stand_block, tape->stream));
-    callable->stand_key = ph__tape_key(tape);
-    return PH_OK;
-}
 
 /* ---- where inputs stand ---- in the captured forward at addresses where nothing is. A backward
  * that copies them needs memory, and finds them by the handles that the history has. */
@@ -110,40 +95,6 @@ static ph_status give_room(ph__callable *callable, const char *call)
         at += room_for(callable->inputs[i].bytes);
     }
     return PH_OK;
-}
-
-/* ---- another backward ---- */
-static void drop(ph__callable *other)
-{
-    if (!other)
-        return;
-    ph__program_leave(&other->backward, other->set->shared);
-    ph_graph_destroy(other->backward.graph);
-    ph__values_release(other->grad_values);
-    for (size_t i = 0; i < other->exit_count; i++)
-        ph_tensor_release(other->exits[i].grad);
-    for (size_t i = 0; other->incoming && i < other->out_count; i++)
-        ph_tensor_release(other->incoming[i].buffer);
-    ph__free(other->inputs);
-    ph__free(other->incoming);
-    ph__free(other->exits);
-    ph__free(other->exit_order);
-    ph__free(other->ops);
-    ph__free(other->op_slots);
-    ph__ranges_free(&other->backward.touched);
-    ph_free(other->outgoing, other->set->stream);
-    ph_pool_release(other->aside);
-    ph__free(other);
-}
-
-void ph__callable_drop_others(ph__callable *callable)
-{
-    while (callable->others) {
-        ph__callable *other = callable->others;
-        callable->others = other->next;
-        drop(other);
-    }
-    callable->other_count = 0;
 }
 
 static bool allocate(ph__callable *other)
@@ -397,7 +348,7 @@ ph_status ph__callable_recapture(ph__callable **out, ph__callable *callable,
             ph__error_restore(&failure);
     }
     if (status != PH_OK) {
-        drop(other);
+        ph__callable_drop_other(other);
         return status;
     }
     other->next = callable->others;

@@ -6,6 +6,10 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed/graphed.h"
+#include "tensor/backend/backend.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
 #include <string.h>
 
 struct ph__shared_pool {

@@ -7,6 +7,10 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/graphed/graphed.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
 
 enum {
     DEFAULT_ITERATIONS = 3

@@ -4,6 +4,10 @@
  * that replays have to count and to compare them. */
 #include "base/status.h"
 #include "nn/graphed/capture.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/sightings.h"
+#include "tensor/tape/tape.h"
 
 static ph_status fail_memory(const char *call)
 {

@@ -5,6 +5,8 @@
 #include "base/option.h"
 #include "base/status.h"
 #include "nn/module/module.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 enum {
     PARTS = 7

@@ -3,7 +3,8 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "nn/module/module.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 /* Adds the dotted name of a call's module in the outermost one that it is below, and gives that.
  * A graphed module, which hands on to its original, is one with it. */

@@ -5,7 +5,8 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/module/module.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 
 struct ph_module_hook {
     ph_module_hook *next;

@@ -5,7 +5,10 @@
 #include "base/option.h"
 #include "base/status.h"
 #include "nn/module/module.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/generator.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/marks.c: scopes of annotation.h around calls of modules, by their names in the
  * network (mark_modules of ph_tape_options). */
+#include "tensor/autograd/marks.h"
 #include "base/alloc.h"
 #include "nn/module/module.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/tape/place.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 typedef struct place {
     ph__place base;    /* first */

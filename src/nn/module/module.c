@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/module.c: making, keeping and calling modules. */
+#include "nn/module/module.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/unwind.h"
-#include "nn/graphed/graphed.h"
-#include "tensor/autograd/autocast.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/autograd/marks.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/autocast.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+#include "tensor/tape/tape_state.h"
 #include <string.h>
 
 /* ---- checks of a description ---- */
@@ -110,7 +115,7 @@ static void drop(ph_module *module)
     ph__vec_free(&module->parameters);
     ph__vec_free(&module->buffers);
     ph__vec_free(&module->children);
-    ph__homes_free(module);
+    ph__parameter_slots_free(module);
     ph__module_names_free(atomic_load(&module->names));
     ph__module_hooks_drop(module);
     ph_module_release(module->original);
@@ -157,7 +162,7 @@ static bool copy_desc(ph_module *module, const ph_module_desc *desc)
     for (size_t i = 0; i < desc->child_count; i++)
         if (!copy_child(module, desc->children[i].name, desc->children[i].module))
             return false;
-    return ph__homes_note(module, desc);
+    return ph__parameter_slots_note(module, desc);
 }
 
 ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_desc *desc)

@@ -19,13 +19,13 @@ typedef struct ph__named_module {
 
 /* Where the struct keeps a tensor, and what was there when the module was made, which has that
  * one for good; or when a callable was captured. */
-typedef struct ph__home {
+typedef struct ph__parameter_slot {
     ph_tensor *const *at;
     ph_tensor *was;   /* NULL: there was none */
     const char *name; /* the module's own */
     bool buffer;
-} ph__home;
-typedef PH__VEC(ph__home) ph__homes;
+} ph__parameter_slot;
+typedef PH__VEC(ph__parameter_slot) ph__parameter_slots;
 
 typedef struct ph__module_names ph__module_names;
 struct ph_module {
@@ -39,7 +39,7 @@ struct ph_module {
     PH__VEC(ph__named) parameters;
     PH__VEC(ph__named) buffers;
     PH__VEC(ph__named_module) children;
-    ph__homes homes; /* of parameters and buffers; of a graphed module: none */
+    ph__parameter_slots parameter_slots; /* of parameters and buffers; of a graphed module: none */
     bool training;
     ph_module *original;   /* retained: its training mode follows; NULL: none */
     ph_module_hook *hooks; /* in order of adding */
@@ -59,28 +59,29 @@ typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);
 bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
 
 /* ---- module_homes.c ---- note, collect: false: no host memory. */
-bool ph__homes_note(ph_module *module, const ph_module_desc *desc);
-void ph__homes_free(ph_module *module);
+bool ph__parameter_slots_note(ph_module *module, const ph_module_desc *desc);
+void ph__parameter_slots_free(ph_module *module);
 /* Those of it and of all below it, for as long as it lives, with what is there now, which is
  * retained until they are dropped: no other tensor can come to be at its address. Also after a
  * failure. */
-bool ph__homes_collect(ph__homes *out, const ph_module *module);
-void ph__homes_drop(ph__homes *homes);
+bool ph__parameter_slots_collect(ph__parameter_slots *out, const ph_module *module);
+void ph__parameter_slots_drop(ph__parameter_slots *parameter_slots);
 /* Buffers that there were none of are what they are now. */
-void ph__homes_accept_added(ph__homes *homes);
-static inline bool ph__homes_have_changed(const ph__homes *homes)
+void ph__parameter_slots_accept_added(ph__parameter_slots *parameter_slots);
+static inline bool ph__parameter_slots_have_changed(const ph__parameter_slots *parameter_slots)
 {
-    for (size_t i = 0; i < homes->count; i++)
-        if (*homes->at[i].at != homes->at[i].was)
+    for (size_t i = 0; i < parameter_slots->count; i++)
+        if (*parameter_slots->at[i].at != parameter_slots->at[i].was)
             return true;
     return false;
 }
 /* The first that has, of those of the module: "parameter '0.weight' was removed". Nothing is
  * written where none has. */
-void ph__homes_tell(char *text, size_t size, const ph__homes *homes, const ph_module *module);
+void ph__parameter_slots_report(char *text, size_t size, const ph__parameter_slots *parameter_slots,
+                                const ph_module *module);
 /* STATE where a struct, of it or below, keeps another tensor than its module was made with; not
  * for a buffer that there was none of. */
-ph_status ph__module_check_homes(const ph_module *module, const char *call);
+ph_status ph__module_check_parameter_slots(const ph_module *module, const char *call);
 
 /* ---- module_hooks.c ---- in: changed by the hooks. */
 void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point,
@@ -140,4 +141,9 @@ ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safet
 bool ph__state_find(const ph_safetensors *file, const char *name, ph_dtype *dtype, ph_shape *shape);
 /* As ph__layer_begin, behind all work on the device; ph__layer_finish ends it. */
 ph_status ph__state_begin(ph_tape **tape, ph_device *device, const char *call);
+
+/* A module with the name, parameters, buffers and children of another one,
+ * and a forward of its own; its training mode goes on to the other one, which it retains. */
+ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn forward, void *self,
+                          void (*destroy)(void *self), const char *call);
 #endif

@@ -3,7 +3,9 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module/module.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"
+#include "tensor/tape/tape.h"
 #include <string.h>
 
 typedef struct state {
@@ -38,7 +40,7 @@ static ph_status state_of(state *s, const ph_module *module, const char *path, c
         return ph__fail_null(call, "module");
     if (!path)
         return ph__fail_null(call, "path");
-    PH_TRY(ph__module_check_homes(module, call));
+    PH_TRY(ph__module_check_parameter_slots(module, call));
     if (ph__module_walk(module, collect, s))
         return PH_OK;
     state_free(s);

@@ -3,6 +3,7 @@
  * once. */
 #include "base/unwind.h"
 #include "nn/module/module.h"
+#include "tensor/core/tensor.h"
 #include <string.h>
 
 typedef struct walk {

@@ -2,6 +2,7 @@
 /* nn/optimizer/host.c: the optimizers' kernels: their host forms, whose formulas are those of
  * cuda/optimizer.cu, and what a launch takes. */
 #include "nn/optimizer/optimizer.h"
+#include "tensor/backend/kernels.h"
 #include <math.h>
 
 /* ---- the formulas ---- for each kind and dtype. */

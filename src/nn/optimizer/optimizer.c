@@ -5,7 +5,9 @@
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* ---- making ---- */
@@ -105,7 +107,7 @@ static ph_status make_counters(ph_optimizer *optimizer, const char *call)
 static ph_status create(ph_optimizer **out, ph_module *module, const ph_optimizer *from, double lr,
                         const char *call)
 {
-    PH_TRY(ph__module_check_homes(module, call));
+    PH_TRY(ph__module_check_parameter_slots(module, call));
     ph_optimizer *optimizer = ph__alloc(sizeof *optimizer);
     if (!optimizer)
         return ph__fail_host_memory(call, "an optimizer");

@@ -5,7 +5,7 @@
 #define PH_NN_OPTIMIZER_OPTIMIZER_H
 #include "base/sync.h"
 #include "nn/module/module.h"
-#include "tensor/autograd/op.h"
+#include "tensor/tape/op.h"
 #include <phonograph/optimizer.h>
 
 enum {

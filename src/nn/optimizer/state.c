@@ -5,7 +5,9 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/optimizer/optimizer.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"
+#include "tensor/tape/tape.h"
 #include <string.h>
 
 static char *join(const char *name, const char *suffix)

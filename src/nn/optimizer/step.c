@@ -3,7 +3,11 @@
  * fit in. */
 #include "base/status.h"
 #include "nn/optimizer/optimizer.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,9 +3,22 @@
  * freeing what it has used as it goes. */
 #include "base/status.h"
 #include "base/unwind.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/autograd/checkpoint.h"
+#include "tensor/autograd/hooks_run.h"
 #include "tensor/autograd/pass.h"
-#include "tensor/core/written.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/reductions.h"
+#include "tensor/tape/autocast.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/leaf.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+#include "tensor/tape/tape_state.h"
 #include <stdio.h>
 
 /* ---- nodes ---- */

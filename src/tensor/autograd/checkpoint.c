@@ -7,51 +7,28 @@
  * through any other, but no saved values. The second run makes the same nodes again, with saved
  * values: these go over to the first ones, and the rest of it is dropped. A checkpoint inside
  * another one has its inputs from the outer one's second run. */
+#include "tensor/autograd/checkpoint.h"
 #include "base/status.h"
 #include "base/unwind.h"
-#include "tensor/autograd/autocast.h"
-#include "tensor/autograd/tape.h"
-#include "tensor/core/written.h"
-#include "tensor/random/generator.h"
+#include "tensor/autograd/marks.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/generator/generator.h"
+#include "tensor/tape/autocast.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/place.h"
+#include "tensor/tape/region.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+#include "tensor/tape/tape_state.h"
 #include <stdio.h>
 #include <string.h>
 
 static const char name[] = "checkpoint";
-
-struct ph__region {
-    ph_checkpoint_fn fn;
-    void *user;
-    ph__region *parent;
-    size_t index; /* in tape->regions; those inside it follow */
-    size_t descendants;
-    size_t first, end;       /* its nodes, and those of regions inside it */
-    bool has_inputs;         /* it can be run again */
-    bool filled;             /* its own nodes have their saved values */
-    bool has_drawn;          /* random numbers: then mark is where the generator stood */
-    ph_generator *generator; /* retained */
-    ph__generator_mark mark;
-    ph_autocast autocast; /* that it was called under */
-    size_t in_count, out_count;
-    /* that it was called in, which its second run is in; retained; NULL: none */
-    ph_annotation_scope *scope;
-    ph__place *place;   /* likewise; names of modules begin there */
-    ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
-    uint64_t *versions; /* that they had */
-};
-
-/* ---- inputs ---- */
-static void drop_inputs(ph_tape *tape, ph__region *region)
-{
-    region->has_inputs = false;
-    for (size_t i = 0; i < region->in_count; i++) {
-        ph_tensor *x = region->in[i];
-        region->in[i] = NULL;
-        if (x) {
-            tape->saved--;
-            ph_tensor_release(x);
-        }
-    }
-}
 
 /* The second run only has to see which of them require a gradient; where those go, the first has
  * noted. */
@@ -98,28 +75,6 @@ static bool check_versions(ph_tape *tape, const ph__region *region)
         return false;
     }
     return true;
-}
-
-/* ---- regions ---- */
-void ph__tape_drop_regions(ph_tape *tape, size_t first)
-{
-    while (tape->regions.count > first) {
-        ph__region *region = tape->regions.at[--tape->regions.count];
-        drop_inputs(tape, region);
-        ph_generator_release(region->generator);
-        ph_annotation_release(region->scope);
-        ph__place_release(region->place);
-        ph__free(region);
-    }
-}
-
-void ph__regions_move(ph_tape *tape, const ph__storage *from, char *to)
-{
-    for (size_t r = 0; r < tape->regions.count; r++) {
-        const ph__region *region = tape->regions.at[r];
-        for (size_t i = 0; i < region->in_count; i++)
-            ph__tensor_move(region->in[i], from, to);
-    }
 }
 
 static ph__region *make_region(ph_tape *tape, size_t in_count, size_t out_count)
@@ -288,7 +243,7 @@ static bool match_regions(ph_tape *tape, const ph__region *outer, size_t first_r
         ph__region *fresh = tape->regions.at[first_region + i];
         if (!is_same_region(outer, old, fresh, first_node))
             return fail_different(tape, "another checkpoint inside it");
-        drop_inputs(tape, old);
+        ph__region_drop_inputs(tape, old);
         for (size_t k = 0; k < old->in_count; k++) {
             old->in[k] = fresh->in[k];
             old->versions[k] = fresh->versions[k];
@@ -505,9 +460,9 @@ static void leave(ph_tape *tape, ph__region *region, bool consume)
             ph__node_drop_saved(tape->nodes.at[i]);
     }
     for (size_t i = 1; i <= region->descendants; i++)
-        drop_inputs(tape, tape->regions.at[region->index + i]);
+        ph__region_drop_inputs(tape, tape->regions.at[region->index + i]);
     if (consume)
-        drop_inputs(tape, region);
+        ph__region_drop_inputs(tape, region);
 }
 
 void ph__region_leave(ph_tape *tape, const ph__node *node, bool consume)

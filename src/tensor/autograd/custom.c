@@ -2,7 +2,15 @@
 /* tensor/autograd/custom.c: operators of the user's, with a forward and a backward of their own. */
 #include "base/status.h"
 #include "base/unwind.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/autograd/marks.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/autocast.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+#include "tensor/tape/tape_state.h"
 
 /* In forward it lies on the stack, and collects what is saved; in backward it is the state of
  * the node. */

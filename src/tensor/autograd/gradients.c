@@ -2,8 +2,13 @@
 /* tensor/autograd/gradients.c: gradients where they meet: sums on the way, and what becomes of
  * them in leaves. */
 #include "base/status.h"
+#include "tensor/autograd/hooks_run.h"
 #include "tensor/autograd/pass.h"
-#include "tensor/core/written.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/leaf.h"
+#include "tensor/tape/tape.h"
 
 /* ---- sums ---- */
 /* Nobody else sees its memory, so that it may be changed, or given away. */

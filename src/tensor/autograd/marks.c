@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/autograd/marks.c: the scopes of annotation.h in backward: what a node does there lies
  * in the scope that the node was made in. */
+#include "tensor/autograd/marks.h"
 #include "tensor/autograd/pass.h"
+#include "tensor/tape/tape.h"
 
 bool ph__tape_resume(ph_tape *tape, ph_annotation_scope *mark)
 {

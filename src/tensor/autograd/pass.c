@@ -2,6 +2,13 @@
 /* tensor/autograd/pass.c: the plan of a pass of backward: walks over nodes that launch nothing. */
 #include "tensor/autograd/pass.h"
 #include "base/status.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/leaf.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 /* ---- leaves ---- */
 uint32_t ph__pass_slot(const ph__pass *pass, const ph_tensor *leaf)

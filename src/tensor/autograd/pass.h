@@ -4,7 +4,7 @@
 #ifndef PH_TENSOR_AUTOGRAD_PASS_H
 #define PH_TENSOR_AUTOGRAD_PASS_H
 #include "base/map.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/tape/tape.h"
 
 #define PH__NO_SLOT UINT32_MAX
 

@@ -5,14 +5,48 @@
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
-#include "tensor/core/quarantine.h"
-#include "tensor/products/products.h"
-#include "tensor/random/generator.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__backend *registry;
 static ph_hook *prepare_hook; /* while the registry has any; under its lock */
+
+/* ---- parts ---- */
+static ph__backend_part *parts; /* in order; whole once the library is loaded */
+
+void ph__backend_part_add(ph__backend_part *part)
+{
+    ph__backend_part **at = &parts;
+    while (*at && (*at)->order < part->order)
+        at = &(*at)->next;
+    part->next = *at;
+    *at = part;
+}
+
+static ph_status create_parts(ph__backend *backend, const char *call)
+{
+    ph_status status = PH_OK;
+    for (const ph__backend_part *part = parts; part && status == PH_OK; part = part->next)
+        if (part->create)
+            status = part->create(backend, call);
+    return status;
+}
+
+static void destroy_parts(ph__backend *backend)
+{
+    for (const ph__backend_part *part = parts; part; part = part->next)
+        if (part->destroy)
+            part->destroy(backend);
+}
+
+void ph__backend_expect_work(ph__backend *backend)
+{
+    if (atomic_load_explicit(&backend->had_tape, memory_order_relaxed) ||
+        atomic_exchange_explicit(&backend->had_tape, true, memory_order_relaxed))
+        return;
+    for (const ph__backend_part *part = parts; part; part = part->next)
+        if (part->expect)
+            part->expect(backend);
+}
 
 /* ---- fork ---- backends come across whole, and the child lets them and their tapes be. */
 
@@ -28,70 +62,51 @@ static void unlock_all(void)
         pthread_mutex_unlock(&backend->lock);
 }
 
-/* The threads that looked at the tapes are not here. */
-static void fail_tapes(ph__backend *backend)
-{
-    ph_error saved, error;
-    ph__error_save(&saved);
-    ph_ignore(
-        ph_fail(PH_ERROR_STATE,
-                "the tape was made before fork(), by the parent process, and cannot be used in "
-                "the child: make one here, of a device that is opened here"));
-    ph__error_save(&error);
-    ph__error_restore(&saved);
-    for (ph_tape *tape = backend->tapes; tape; tape = tape->next) {
-        tape->lookers = 0;
-        if (!ph__tape_failed(tape))
-            tape->error = error;
-    }
-}
-
 static void abandon_all(void)
 {
     unlock_all();
     for (ph__backend *backend = registry; backend; backend = backend->next) {
         backend->forked = true;
-        fail_tapes(backend);
+        for (const ph__backend_part *part = parts; part; part = part->next)
+            if (part->forked)
+                part->forked(backend);
     }
     registry = NULL;
 }
 PH__FORK_PART(.order = PH__FORK_BACKENDS, .lock = &registry_lock, .prepare = lock_all,
               .parent = unlock_all, .child = abandon_all)
 
-static ph_status make(ph__backend **out, ph_device *device, const char *call)
+static ph_status make_backend(ph__backend **out, ph_device *device, const char *call)
 {
     ph__backend *backend = ph__calloc(1, sizeof *backend);
     if (!backend)
         return ph__fail_host_memory(call, "what is kept for the device");
     ph_status status = ph_device_get_info(&backend->info, device);
     backend->device = device;
+    backend->cuda = backend->info.kind == PH_DEVICE_CUDA;
+    backend->ordinal = (int32_t)backend->info.ordinal;
     if (status == PH_OK)
-        status = ph__generator_create_default(&backend->default_generator, backend, call);
+        status = create_parts(backend, call);
     if (status != PH_OK) {
+        destroy_parts(backend);
         ph__free(backend);
         return status;
     }
     atomic_init(&backend->references, 1);
     ph_device_retain(device);
-    backend->cuda = backend->info.kind == PH_DEVICE_CUDA;
-    backend->ordinal = (int32_t)backend->info.ordinal;
     pthread_mutex_init(&backend->lock, NULL);
-    ph__workspaces_init(&backend->workspaces, device);
     *out = backend;
     return PH_OK;
 }
 
 /* It is in no registry, and nobody's. Takes NULL. */
-static void destroy(ph__backend *backend)
+static void destroy_backend(ph__backend *backend)
 {
     if (!backend)
         return;
     for (size_t i = 0; i < PH__KERNEL_SLOTS; i++)
         ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
-    ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
-    ph__workspaces_free(&backend->workspaces);
-    ph__generator_destroy_default(backend->default_generator);
-    ph__quarantine_destroy(atomic_load_explicit(&backend->quarantine, memory_order_relaxed));
+    destroy_parts(backend);
     for (size_t i = 0; i < backend->idle.count; i++)
         ph_stream_destroy(backend->idle.at[i]);
     ph__vec_free(&backend->idle);
@@ -101,7 +116,7 @@ static void destroy(ph__backend *backend)
 }
 
 /* One that has no reference left is about to leave the registry: it is not taken up again. */
-static bool take(ph__backend *backend)
+static bool acquire_backend(ph__backend *backend)
 {
     int references = atomic_load_explicit(&backend->references, memory_order_relaxed);
     while (references > 0)
@@ -111,23 +126,23 @@ static bool take(ph__backend *backend)
     return false;
 }
 
-static ph__backend *find(const ph_device *device)
+static ph__backend *find_backend(const ph_device *device)
 {
     for (ph__backend *backend = registry; backend; backend = backend->next)
-        if (backend->device == device && take(backend))
+        if (backend->device == device && acquire_backend(backend))
             return backend;
     return NULL;
 }
 
-/* A capture is about to begin: what its products would make for the first time is made now. */
 static ph_status before_capture(const ph_graph_hook_info *info, void *user)
 {
     (void)user;
     pthread_mutex_lock(&registry_lock);
-    ph__backend *backend = find(ph_stream_device(info->stream));
+    ph__backend *backend = find_backend(ph_stream_device(info->stream));
     pthread_mutex_unlock(&registry_lock);
-    if (backend)
-        ph__products_prepare(backend);
+    for (const ph__backend_part *part = parts; part && backend; part = part->next)
+        if (part->before_capture)
+            part->before_capture(backend);
     ph__backend_release(backend);
     return PH_OK;
 }
@@ -146,13 +161,13 @@ ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
 {
     ph_status status = PH_OK;
     pthread_mutex_lock(&registry_lock);
-    *out = find(device);
+    *out = find_backend(device);
     if (!*out) {
-        status = make(out, device, call);
+        status = make_backend(out, device, call);
         if (status == PH_OK)
             status = enter_registry(*out);
         if (status != PH_OK)
-            destroy(*out);
+            destroy_backend(*out);
         if (status != PH_OK)
             *out = NULL;
     }
@@ -208,7 +223,7 @@ void ph__backend_release(ph__backend *backend)
     if (backend->forked)
         return;
     leave_registry(backend);
-    destroy(backend);
+    destroy_backend(backend);
 }
 
 /* From a GPU straight into memory that the host can address, whatever device that is of. The

@@ -4,7 +4,6 @@
 #ifndef PH_TENSOR_BACKEND_BACKEND_H
 #define PH_TENSOR_BACKEND_BACKEND_H
 #include "base/vec.h"
-#include "tensor/products/products_workspace.h"
 #include <phonograph/phonograph.h>
 #include <phonograph/random.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 
 typedef struct ph__backend ph__backend;
 typedef struct ph__products ph__products;     /* products.h */
+typedef struct ph__workspaces ph__workspaces; /* products_workspace.h */
 typedef struct ph__quarantine ph__quarantine; /* quarantine.h */
 
 enum {
@@ -28,11 +28,10 @@ struct ph__backend {
     /* by ph__kernel_def.slot: made at first use, under lock */
     _Atomic(ph_kernel *) kernels[PH__KERNEL_SLOTS];
     _Atomic(ph__products *) products; /* made at first use, under lock */
-    ph__workspaces workspaces;        /* of captured products; none on the host */
-    /* of a GPU's: without one there are no operators */
-    atomic_bool had_tape;
-    ph_tape *tapes;            /* that are alive, by tape.c; under lock */
-    PH__VEC(ph_stream *) idle; /* streams that were lent and came back; under lock */
+    ph__workspaces *workspaces;       /* of captured products; nothing is in it on the host */
+    atomic_bool had_tape;             /* without one there are no operators */
+    ph_tape *tapes;                   /* that are alive, by tape_list.c; under lock */
+    PH__VEC(ph_stream *) idle;        /* streams that were lent and came back; under lock */
     /* made with the backend, a part of it (generator.h) */
     ph_generator *default_generator;
     _Atomic(ph__quarantine *) quarantine; /* of handles; NULL: it is off */
@@ -44,6 +43,44 @@ ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
 ph__backend *ph__backend_retain(ph__backend *backend);
 /* takes NULL; the last one lets kernels, products and device go */
 void ph__backend_release(ph__backend *backend);
+
+/* What a room above keeps in each backend. Parts are known before the first backend is made. */
+typedef enum ph__backend_order {
+    PH__BACKEND_PRODUCTS,
+    PH__BACKEND_GENERATOR,
+    PH__BACKEND_TAPES,
+    PH__BACKEND_QUARANTINE
+} ph__backend_order;
+
+/* Each function may be NULL. In the order of their numbers, one after the other:
+ * - create: with the backend, in the name of call; what it made goes by destroy, which is also
+ *   called where it failed;
+ * - destroy: the backend is nobody's;
+ * - expect: the device's first tape is made;
+ * - before_capture: a capture of the device's is about to begin;
+ * - forked: in the child of fork(), where the backend is of the parent. */
+typedef struct ph__backend_part ph__backend_part;
+struct ph__backend_part {
+    ph__backend_order order;
+    ph_status (*create)(ph__backend *backend, const char *call);
+    void (*destroy)(ph__backend *backend);
+    void (*expect)(ph__backend *backend);
+    void (*before_capture)(ph__backend *backend);
+    void (*forked)(ph__backend *backend);
+    ph__backend_part *next;
+};
+/* The part is the caller's, and stays. Called when the library is loaded, by what
+ * PH__BACKEND_PART makes. */
+void ph__backend_part_add(ph__backend_part *part);
+/* At most one in a file. */
+#define PH__BACKEND_PART(...)                                                                      \
+    static ph__backend_part backend_part = {__VA_ARGS__};                                          \
+    __attribute__((constructor)) static void add_backend_part(void)                                \
+    {                                                                                              \
+        ph__backend_part_add(&backend_part);                                                       \
+    }
+/* A tape is being made: at the first one the parts' expect. */
+void ph__backend_expect_work(ph__backend *backend);
 
 /* A stream for captures, and for as long as their memory is kept apart: one that came back
  * before, or a new one. What the device notes of a stream stays with the device, so that new

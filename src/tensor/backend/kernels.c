@@ -6,6 +6,7 @@
 #include "base/fork.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "tensor/backend/backend.h"
 
 const char *(*ph__kernel_stand_in)(const ph__kernel_def *def);
 
@@ -13,7 +14,7 @@ static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 PH__FORK_LOCK(PH__FORK_SLOTS, slots_lock)
 
 /* Numbers of all defs of the process, in order of their first use; 0 is none. */
-static int take_slot(ph__kernel_def *def)
+static int assign_slot(ph__kernel_def *def)
 {
     static int last;
     pthread_mutex_lock(&slots_lock);
@@ -26,7 +27,7 @@ static int take_slot(ph__kernel_def *def)
     return slot;
 }
 
-static char *join(const char *const *pieces)
+static char *join_texts(const char *const *pieces)
 {
     ph__text text = {0};
     ph__text_add(&text, ph__text_prelude);
@@ -35,7 +36,7 @@ static char *join(const char *const *pieces)
     return ph__text_take(&text);
 }
 
-static ph_kernel *create(ph__backend *backend, const ph__kernel_def *def)
+static ph_kernel *create_kernel(ph__backend *backend, const ph__kernel_def *def)
 {
     ph_kernel *kernel = NULL;
     char *text = NULL;
@@ -49,7 +50,7 @@ static ph_kernel *create(ph__backend *backend, const ph__kernel_def *def)
     if (backend->cuda && ph__kernel_stand_in)
         source.cuda = ph__kernel_stand_in(def);
     if (backend->cuda && !source.cuda) {
-        source.cuda = text = join(def->cuda);
+        source.cuda = text = join_texts(def->cuda);
         if (!text) {
             ph_ignore(ph__fail_host_memory(def->name, "the text of a kernel"));
             return NULL;
@@ -62,9 +63,9 @@ static ph_kernel *create(ph__backend *backend, const ph__kernel_def *def)
 }
 
 /* The lock is held while it compiles: two threads that want the same kernel compile it once. */
-static ph_kernel *make(ph__backend *backend, ph__kernel_def *def)
+static ph_kernel *make_kernel(ph__backend *backend, ph__kernel_def *def)
 {
-    int slot = take_slot(def);
+    int slot = assign_slot(def);
     if (slot == 0) {
         (void)ph_fail(PH_ERROR_UNSUPPORTED, "%s: more than %d kernels", def->name,
                       PH__KERNEL_SLOTS - 1);
@@ -73,7 +74,7 @@ static ph_kernel *make(ph__backend *backend, ph__kernel_def *def)
     pthread_mutex_lock(&backend->lock);
     ph_kernel *kernel = atomic_load_explicit(&backend->kernels[slot], memory_order_relaxed);
     if (!kernel) {
-        kernel = create(backend, def);
+        kernel = create_kernel(backend, def);
         atomic_store_explicit(&backend->kernels[slot], kernel, memory_order_release);
     }
     pthread_mutex_unlock(&backend->lock);
@@ -85,5 +86,5 @@ ph_kernel *ph__kernel_get(ph__backend *backend, ph__kernel_def *def)
 {
     int slot = atomic_load_explicit(&def->slot, memory_order_acquire);
     ph_kernel *kernel = atomic_load_explicit(&backend->kernels[slot], memory_order_acquire);
-    return kernel ? kernel : make(backend, def);
+    return kernel ? kernel : make_kernel(backend, def);
 }

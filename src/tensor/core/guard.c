@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/fork.h"
 #include "base/status.h"
+#include "tensor/backend/backend.h"
 #include <string.h>
 
 enum {

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/guard.h: memory with guard zones, for ph__storage_debug (tensor.h). */
+/* tensor/core/guard.h: memory with guard zones, for tests. */
 #ifndef PH_TENSOR_CORE_GUARD_H
 #define PH_TENSOR_CORE_GUARD_H
-#include "tensor/core/tensor.h"
+#include "tensor/backend/backend.h"
 
 typedef struct ph__guarded ph__guarded;
+
+/* While on, every new cached storage gets guard zones of 256 bytes on both
+ * sides and is poisoned (0xFF: NaN) before its first use, and what is released is kept until
+ * check. That waits for the device, gives back what was kept, and is false when a guard zone was
+ * written or a device call failed: the thread's error record says where. */
+void ph__storage_debug(bool on);
+bool ph__storage_debug_check(ph_device *device);
 
 bool ph__guards_on(void);
 /* bytes of memory between two zones, poisoned in order of the stream. */

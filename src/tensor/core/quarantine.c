@@ -6,7 +6,11 @@
 #include "base/environment.h"
 #include "base/line.h"
 #include "base/status.h"
-#include "tensor/core/written.h"
+#include "tensor/backend/backend.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
 #include <string.h>
 
 enum {
@@ -36,8 +40,8 @@ size_t ph__quarantine_asked(void)
     return value && ph__config_u64(value, &handles) && handles <= SIZE_MAX ? (size_t)handles : 0;
 }
 
-static void tell(const ph__written *written, uint64_t sequence, uint64_t call, char *text,
-                 size_t size)
+static void report_release(const ph__written *written, uint64_t sequence, uint64_t call, char *text,
+                           size_t size)
 {
     (void)written;
     (void)sequence;
@@ -45,7 +49,7 @@ static void tell(const ph__written *written, uint64_t sequence, uint64_t call, c
     ph__line_format(text, size, "it was let go of");
 }
 
-static ph__quarantine *make(ph__backend *backend)
+static ph__quarantine *make_quarantine(ph__backend *backend)
 {
     ph__quarantine *quarantine = ph__calloc(1, sizeof *quarantine);
     if (!quarantine)
@@ -53,13 +57,13 @@ static ph__quarantine *make(ph__backend *backend)
     pthread_mutex_init(&quarantine->lock, NULL);
     quarantine->nothing = (ph__storage){.kind = PH__STORAGE_FOREIGN, .backend = backend};
     atomic_init(&quarantine->nothing.references, 1);
-    quarantine->gone.tell = tell;
+    quarantine->gone.tell = report_release;
     atomic_init(&quarantine->gone.references, 1);
     atomic_init(&quarantine->gone.now, 1); /* kept handles have 0 */
     return quarantine;
 }
 
-void ph__quarantine_destroy(ph__quarantine *quarantine)
+static void destroy_quarantine(ph__quarantine *quarantine)
 {
     if (!quarantine)
         return;
@@ -70,8 +74,14 @@ void ph__quarantine_destroy(ph__quarantine *quarantine)
     ph__free(quarantine);
 }
 
+static void destroy_part(ph__backend *backend)
+{
+    destroy_quarantine(atomic_load_explicit(&backend->quarantine, memory_order_relaxed));
+}
+PH__BACKEND_PART(.order = PH__BACKEND_QUARANTINE, .destroy = destroy_part)
+
 /* In order of age, the oldest first. Under the lock. Gives what is to be freed. */
-static ph_tensor **move_to(ph__quarantine *quarantine, ph_tensor **ring, size_t capacity)
+static ph_tensor **move_handles_to(ph__quarantine *quarantine, ph_tensor **ring, size_t capacity)
 {
     ph_tensor **old = quarantine->ring;
     for (size_t i = 0; i < quarantine->count; i++)
@@ -89,7 +99,7 @@ static ph_status enlarge(ph__quarantine *quarantine, size_t handles, const char 
         return ph__fail_host_memory(call, "a quarantine of handles");
     pthread_mutex_lock(&quarantine->lock);
     if (handles > quarantine->capacity)
-        ring = move_to(quarantine, ring, handles);
+        ring = move_handles_to(quarantine, ring, handles);
     pthread_mutex_unlock(&quarantine->lock);
     ph__free(ring);
     return PH_OK;
@@ -102,13 +112,13 @@ ph_status ph__quarantine_enlarge(ph__backend *backend, size_t handles, const cha
     ph__quarantine *known = atomic_load_explicit(&backend->quarantine, memory_order_acquire);
     if (known)
         return enlarge(known, handles, call);
-    ph__quarantine *fresh = make(backend), *none = NULL;
+    ph__quarantine *fresh = make_quarantine(backend), *none = NULL;
     if (!fresh)
         return ph__fail_host_memory(call, "a quarantine of handles");
     ph_status status = enlarge(fresh, handles, call);
     if (status == PH_OK && atomic_compare_exchange_strong(&backend->quarantine, &none, fresh))
         return PH_OK;
-    ph__quarantine_destroy(fresh);
+    destroy_quarantine(fresh);
     return status == PH_OK ? enlarge(none, handles, call) : status;
 }
 

@@ -20,7 +20,6 @@ typedef enum ph__going {
 ph_status ph__quarantine_enlarge(ph__backend *backend, size_t handles, const char *call);
 /* The number that PH_QUARANTINE has, or 0. */
 size_t ph__quarantine_asked(void);
-void ph__quarantine_destroy(ph__quarantine *quarantine); /* takes NULL */
 static inline bool ph__quarantine_is_on(const ph__backend *backend)
 {
     return atomic_load_explicit(&backend->quarantine, memory_order_acquire) != NULL;
@@ -41,5 +40,10 @@ static inline ph_status ph__tensor_check_there(const ph_tensor *x, const char *c
                                                const char *what)
 {
     return x && __builtin_expect(x->gone, 0) ? ph__quarantine_fail(x, call, what) : PH_OK;
+}
+/* A handle that is gone is as NULL to calls without a status; the thread's record says so. */
+static inline bool ph__tensor_is_there(const ph_tensor *x, const char *call)
+{
+    return x && ph__tensor_check_there(x, call, "the tensor") == PH_OK;
 }
 #endif

@@ -1,43 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/shape.c: dtypes, shapes, strides: what can be said of a tensor without its memory. */
+/* tensor/core/shape.c: shapes and strides: what can be said of a tensor without its memory. */
+#include "tensor/core/shape.h"
 #include "base/checked.h"
-#include "base/line.h"
 #include "base/status.h"
-#include "tensor/core/tensor.h"
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-static const struct {
-    const char *name;
-    size_t size;
-    bool floating;
-} dtypes[] = {
-    [PH_DTYPE_F32] = {"f32", 4, true},  [PH_DTYPE_F64] = {"f64", 8, true},
-    [PH_DTYPE_F16] = {"f16", 2, true},  [PH_DTYPE_BF16] = {"bf16", 2, true},
-    [PH_DTYPE_I32] = {"i32", 4, false}, [PH_DTYPE_I64] = {"i64", 8, false},
-    [PH_DTYPE_U8] = {"u8", 1, false},   [PH_DTYPE_BOOL] = {"bool", 1, false},
-};
-
-static bool is_dtype(ph_dtype dtype)
-{
-    return (unsigned)dtype >= PH_DTYPE_F32 && (unsigned)dtype <= PH_DTYPE_BOOL;
-}
-
-const char *ph_dtype_name(ph_dtype dtype)
-{
-    return is_dtype(dtype) ? dtypes[dtype].name : "?";
-}
-
-size_t ph_dtype_size(ph_dtype dtype)
-{
-    return is_dtype(dtype) ? dtypes[dtype].size : 0;
-}
-
-bool ph_dtype_is_floating(ph_dtype dtype)
-{
-    return is_dtype(dtype) && dtypes[dtype].floating;
-}
+#include "tensor/core/describe.h"
 
 bool ph_shape_equal(const ph_shape *a, const ph_shape *b)
 {
@@ -65,44 +31,18 @@ int64_t ph_shape_count(const ph_shape *shape)
     return empty ? 0 : count;
 }
 
-static void describe(char *text, size_t size, const char *name, const ph_shape *shape)
-{
-    size_t rank = shape->rank <= PH_MAX_RANK ? shape->rank : PH_MAX_RANK;
-    size_t used = (size_t)snprintf(text, size, "%s[", name);
-    for (size_t i = 0; i < rank && used < size; i++)
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "", shape->dim[i]);
-    if (used < size)
-        (void)snprintf(text + used, size - used, "]");
-}
-
-const char *ph__describe(char text[PH__DESCRIBE], const ph_tensor *x)
-{
-    if (x)
-        describe(text, PH__DESCRIBE, ph_dtype_name(x->dtype), &x->shape);
-    else
-        (void)snprintf(text, PH__DESCRIBE, "NULL");
-    return text;
-}
-
-const char *ph__describe_shape(char text[PH__DESCRIBE], ph_dtype dtype, const ph_shape *shape)
-{
-    describe(text, PH__DESCRIBE, ph_dtype_name(dtype), shape);
-    return text;
-}
-
 ph_status ph__shape_check(size_t *bytes, ph_dtype dtype, const ph_shape *shape, const char *call)
 {
-    if (!is_dtype(dtype))
+    if (ph_dtype_size(dtype) == 0)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no dtype", call, (int)dtype);
     if (shape->rank > PH_MAX_RANK)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: a rank of %zu; at most %d dimensions", call,
                        shape->rank, PH_MAX_RANK);
     int64_t count = ph_shape_count(shape);
-    if (count >= 0 && ph__mul((size_t)count, dtypes[dtype].size, bytes) && *bytes <= PTRDIFF_MAX)
+    if (count >= 0 && ph__mul((size_t)count, ph_dtype_size(dtype), bytes) && *bytes <= PTRDIFF_MAX)
         return PH_OK;
     char text[PH__DESCRIBE];
-    describe(text, sizeof text, ph_dtype_name(dtype), shape);
+    (void)ph__describe_shape(text, dtype, shape);
     for (size_t i = 0; i < shape->rank; i++)
         if (shape->dim[i] < 0)
             return ph_fail(PH_ERROR_ARGUMENT, "%s: dimension %zu of %s is negative", call, i, text);
@@ -155,16 +95,6 @@ int ph__axis(int axis, size_t rank)
     if (axis < -count || axis >= count)
         return -1;
     return axis < 0 ? axis + count : axis;
-}
-
-bool ph__tensors_overlap(const ph_tensor *a, const ph_tensor *b)
-{
-    int64_t m = ph__shape_extent(&a->shape, a->stride), n = ph__shape_extent(&b->shape, b->stride);
-    if (m <= 0 || n <= 0)
-        return false;
-    uintptr_t p = (uintptr_t)a->data, q = (uintptr_t)b->data;
-    return p < q + (uintptr_t)n * ph_dtype_size(b->dtype) &&
-           q < p + (uintptr_t)m * ph_dtype_size(a->dtype);
 }
 
 static bool steps_alike(int64_t (*strides)[PH_MAX_RANK], size_t operands, size_t outer,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/core/storage.c: the memory behind tensors: where it comes from, who uses it, how it
  * goes. */
+#include "tensor/core/storage.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "tensor/backend/backend.h"
 #include "tensor/core/guard.h"
 
 static const char call[] = "the memory of a tensor";

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/tensor.c: handles: making them around memory, keeping them, looking at them, their
- * gradients. */
+/* tensor/core/tensor.c: handles: making them around memory, keeping them, looking at them. */
+#include "tensor/core/tensor.h"
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/backend/backend.h"
 #include "tensor/core/quarantine.h"
-#include "tensor/core/written.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/storage.h"
 #include <string.h>
 
 static bool is_contiguous(const ph_tensor *x)
@@ -205,204 +206,86 @@ ph_status ph_tensor_wrap(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_
     return status;
 }
 
-/* A handle that is gone is as NULL to calls without a status; the thread's record says so. */
-static inline bool is_there(const ph_tensor *x, const char *call)
-{
-    return x && ph__tensor_check_there(x, call, "the tensor") == PH_OK;
-}
-
 ph_tensor *ph_tensor_retain(ph_tensor *x)
 {
-    if (!is_there(x, "ph_tensor_retain"))
+    if (!ph__tensor_is_there(x, "ph_tensor_retain"))
         return NULL;
     atomic_fetch_add_explicit(&x->references, 1, memory_order_relaxed);
     return x;
 }
 
-static void leaf_release(ph__leaf *leaf)
-{
-    ph__hooks_release(leaf->hooks);
-    ph_tensor_release(leaf->grad);
-    ph__free(leaf);
-}
-
-/* The storage goes last: x may be in its block. Gives it. */
-static ph__storage *dissolve(ph_tensor *x, ph__going going)
-{
-    ph__storage *storage = x->storage;
-    if (x->leaf)
-        leaf_release(x->leaf);
-    if (x->node)
-        ph__node_release(x->node);
-    if (x->written)
-        ph__written_release(x->written);
-    if (__builtin_expect(x->tracked, 0))
-        ph__quarantine_put(storage->backend, x, going);
-    else if (!x->in_block)
-        ph__free(x);
-    return storage;
-}
-
-void ph_tensor_release(ph_tensor *x)
-{
-    if (is_there(x, "ph_tensor_release") && ph__drop_reference(&x->references))
-        ph__storage_release(dissolve(x, PH__GOING_RELEASED));
-}
-
-void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
-{
-    if (__builtin_expect(x->gone, 0))
-        ph_tape_check(tape,
-                      ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
-    else if (ph__drop_reference(&x->references))
-        ph__storage_release_on(dissolve(x, tape->going), tape->stream, tape->key);
-}
-
 /* ---- looking ---- */
 ph_device *ph_tensor_device(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_device") ? ph__tensor_backend(x)->device : NULL;
+    return ph__tensor_is_there(x, "ph_tensor_device") ? ph__tensor_backend(x)->device : NULL;
 }
 
 ph_dtype ph_tensor_dtype(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_dtype") ? x->dtype : (ph_dtype)0;
+    return ph__tensor_is_there(x, "ph_tensor_dtype") ? x->dtype : (ph_dtype)0;
 }
 
 ph_shape ph_tensor_shape(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_shape") ? x->shape : (ph_shape){0};
+    return ph__tensor_is_there(x, "ph_tensor_shape") ? x->shape : (ph_shape){0};
 }
 
 size_t ph_tensor_rank(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_rank") ? x->shape.rank : 0;
+    return ph__tensor_is_there(x, "ph_tensor_rank") ? x->shape.rank : 0;
 }
 
 int64_t ph_tensor_dim(const ph_tensor *x, int axis)
 {
-    int at = is_there(x, "ph_tensor_dim") ? ph__axis(axis, x->shape.rank) : -1;
+    int at = ph__tensor_is_there(x, "ph_tensor_dim") ? ph__axis(axis, x->shape.rank) : -1;
     return at < 0 ? 0 : x->shape.dim[at];
 }
 
 int64_t ph_tensor_stride(const ph_tensor *x, int axis)
 {
-    int at = is_there(x, "ph_tensor_stride") ? ph__axis(axis, x->shape.rank) : -1;
+    int at = ph__tensor_is_there(x, "ph_tensor_stride") ? ph__axis(axis, x->shape.rank) : -1;
     return at < 0 ? 0 : x->stride[at];
 }
 
 int64_t ph_tensor_count(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_count") ? x->count : 0;
+    return ph__tensor_is_there(x, "ph_tensor_count") ? x->count : 0;
 }
 
 size_t ph_tensor_bytes(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_bytes") ? (size_t)x->count * ph_dtype_size(x->dtype) : 0;
+    return ph__tensor_is_there(x, "ph_tensor_bytes") ? (size_t)x->count * ph_dtype_size(x->dtype)
+                                                     : 0;
 }
 
 void *ph_tensor_data(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_data") ? x->data : NULL;
+    return ph__tensor_is_there(x, "ph_tensor_data") ? x->data : NULL;
 }
 
 bool ph_tensor_is_contiguous(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_is_contiguous") && x->contiguous;
+    return ph__tensor_is_there(x, "ph_tensor_is_contiguous") && x->contiguous;
 }
 
 bool ph_tensor_is_pinned(const ph_tensor *x)
 {
-    return is_there(x, "ph_tensor_is_pinned") && x->storage->kind == PH__STORAGE_PINNED;
+    return ph__tensor_is_there(x, "ph_tensor_is_pinned") && x->storage->kind == PH__STORAGE_PINNED;
 }
 
 uint64_t ph_tensor_version(const ph_tensor *x)
 {
-    if (!is_there(x, "ph_tensor_version"))
+    if (!ph__tensor_is_there(x, "ph_tensor_version"))
         return 0;
     return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
 }
 
-/* ---- gradients ---- */
-bool ph_tensor_requires_grad(const ph_tensor *x)
+bool ph__tensors_overlap(const ph_tensor *a, const ph_tensor *b)
 {
-    return is_there(x, "ph_tensor_requires_grad") &&
-           (x->requires_grad || ph__node_is_alive(x->node));
-}
-
-bool ph_tensor_is_leaf(const ph_tensor *x)
-{
-    return is_there(x, "ph_tensor_is_leaf") && !ph__node_is_alive(x->node);
-}
-
-ph_status ph_tensor_set_requires_grad(ph_tensor *x, bool requires_grad)
-{
-    static const char call[] = "ph_tensor_set_requires_grad";
-    char text[PH__DESCRIBE];
-    if (!x)
-        return ph__fail_null(call, "x");
-    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
-    if (ph__node_is_alive(x->node))
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: %s was made by an operator, and is no leaf; ph_detach gives one", call,
-                       ph__describe(text, x));
-    if (requires_grad && !ph_dtype_is_floating(x->dtype))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has no gradient: its dtype is not a floating one",
-                       call, ph__describe(text, x));
-    /* Made now, while nobody else uses x: tapes of several threads may read a parameter. */
-    if (requires_grad && !ph__tensor_leaf(x))
-        return ph__fail_host_memory(call, "the gradient of a tensor");
-    ph__node_release(x->node);
-    x->node = NULL;
-    x->output = 0;
-    x->requires_grad = requires_grad;
-    return PH_OK;
-}
-
-ph_tensor *ph_tensor_grad(const ph_tensor *x)
-{
-    return is_there(x, "ph_tensor_grad") && x->leaf ? x->leaf->grad : NULL;
-}
-
-ph__leaf *ph__tensor_leaf(ph_tensor *x)
-{
-    if (!x->leaf)
-        x->leaf = ph__calloc(1, sizeof *x->leaf);
-    return x->leaf;
-}
-
-ph_status ph__tensor_check_grad(const ph_tensor *x, const ph_tensor *grad, const char *call)
-{
-    char a[PH__DESCRIBE], b[PH__DESCRIBE];
-    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
-    PH_TRY(ph__tensor_check_there(grad, call, "the gradient"));
-    if (grad->dtype != x->dtype || !ph_shape_equal(&grad->shape, &x->shape))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the gradient is %s, and must be %s as the tensor is",
-                       call, ph__describe(a, grad), ph__describe(b, x));
-    if (ph_tensor_device(grad) != ph_tensor_device(x))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: the gradient %s is on another device than the tensor", call,
-                       ph__describe(a, grad));
-    return PH_OK;
-}
-
-ph_status ph_tensor_set_grad(ph_tensor *x, ph_tensor *grad)
-{
-    static const char call[] = "ph_tensor_set_grad";
-    if (!x)
-        return ph__fail_null(call, "x");
-    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
-    if (!grad && !x->leaf)
-        return PH_OK;
-    if (grad == x)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: a tensor cannot be its own gradient", call);
-    if (grad)
-        PH_TRY(ph__tensor_check_grad(x, grad, call));
-    ph__leaf *leaf = ph__tensor_leaf(x);
-    if (!leaf)
-        return ph__fail_host_memory(call, "the gradient of a tensor");
-    ph_tensor *old = leaf->grad;
-    leaf->grad = ph_tensor_retain(grad);
-    ph_tensor_release(old);
-    return PH_OK;
+    int64_t m = ph__shape_extent(&a->shape, a->stride), n = ph__shape_extent(&b->shape, b->stride);
+    if (m <= 0 || n <= 0)
+        return false;
+    uintptr_t p = (uintptr_t)a->data, q = (uintptr_t)b->data;
+    return p < q + (uintptr_t)n * ph_dtype_size(b->dtype) &&
+           q < p + (uintptr_t)m * ph_dtype_size(a->dtype);
 }

@@ -2,9 +2,14 @@
 /* tensor/files/dlpack.c: tensors to and from other libraries, without copies. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
-#include "tensor/core/written.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/dlpack_abi.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 static const struct {
     ph_dtype dtype;

@@ -2,6 +2,12 @@
 /* tensor/files/file.c: contents between files and tensors, piece by piece through pinned memory. */
 #include "tensor/files/file.h"
 #include "base/status.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/transfer.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

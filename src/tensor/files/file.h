@@ -4,7 +4,7 @@
 #ifndef PH_TENSOR_FILES_FILE_H
 #define PH_TENSOR_FILES_FILE_H
 #include "base/file.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/tape/tape.h"
 
 /* Read by calls that say what they want, not mapped: a file that somebody cuts short meanwhile
  * is an error (IO), and no signal. */

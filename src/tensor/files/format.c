@@ -4,9 +4,13 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/describe.h"
 #include "tensor/core/half.h"
-#include "tensor/core/written.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/transfer.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

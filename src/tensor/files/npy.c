@@ -4,8 +4,12 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "tensor/core/written.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/file.h"
+#include "tensor/tape/tape.h"
 #include <inttypes.h>
 #include <phonograph/tensor_file.h>
 #include <string.h>

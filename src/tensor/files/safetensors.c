@@ -4,8 +4,12 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "tensor/core/written.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/tensor.h"
 #include "tensor/files/json_read.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,10 @@
 /* tensor/kernels/elementwise.c: how a function is applied element by element: over which
  * dimensions, with which of its kernels. */
 #include "tensor/kernels/elementwise.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 #include <string.h>
 

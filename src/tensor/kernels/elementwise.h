@@ -3,7 +3,7 @@
  * launching one over tensors of any strides. */
 #ifndef PH_TENSOR_KERNELS_ELEMENTWISE_H
 #define PH_TENSOR_KERNELS_ELEMENTWISE_H
-#include "tensor/autograd/op.h"
+#include "tensor/tape/op.h"
 
 /* A scalar of a call: f for floating dtypes, i for the others. */
 typedef union ph__scalar {
@@ -79,10 +79,6 @@ ph_tensor *ph__map_call(ph_tape *tape, const ph__map *map, ph_tensor *const *in,
                         double b);
 /* out = in, cast where the dtypes differ; in broadcasts to out. */
 bool ph__map_copy(ph__op *op, ph_tensor *out, ph_tensor *in);
-/* Begins an operator that changes in[0] in place: one that is expanded, so that several of its
- * elements are one, is refused. */
-bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
-                         size_t count);
 /* value as dtype takes it, as in ph_cast: integers are cut and saturate, bool is "not 0". */
 ph__scalar ph__scalar_of(ph_dtype dtype, double value);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/elementwise_cast.c: the kernels that copy: from each dtype to each other one, and
  * elements as they are, by their size. */
+#include "tensor/backend/kernels.h"
 #include "tensor/kernels/elementwise.h"
 
 #undef bool /* it is a word in the names of kernels here */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/elementwise_kernels.c: the kernels of elementwise.def: for each function and
  * dtype one over flat and one over strided tensors. */
+#include "tensor/backend/kernels.h"
 #include "tensor/kernels/elementwise.h"
 
 #undef bool /* it is a word in the names of kernels here */

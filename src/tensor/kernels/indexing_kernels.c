@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/indexing_kernels.c: kernels that read and write where an index says, and their
  * host forms. */
+#include "tensor/backend/kernels.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/indexing.h"
 
 ph__places ph__places_of(const ph_tensor *x, size_t axis, const ph_shape *index)

@@ -3,7 +3,11 @@
  * index are sorted by where they point, stably; then equal ones are added in order, in runs of
  * 32, and the runs in order. Sorting takes, for up to RANK_LIMIT elements, a comparison of each
  * with each; for more, a pass of three kernels over them for each 8 bits of the largest place. */
+#include "tensor/backend/kernels.h"
+#include "tensor/core/half.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/indexing.h"
+#include "tensor/tape/op.h"
 
 enum {
     RANK_LIMIT = 2048,

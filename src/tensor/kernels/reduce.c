@@ -2,6 +2,9 @@
 /* tensor/kernels/reduce.c: how a reduction is laid out: which kernel, which part of the work
  * each block does, in one launch or two. */
 #include "tensor/kernels/reduce.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/op.h"
 
 enum {
     BLOCKS = 1024,      /* so many are wanted, where there is enough to do */

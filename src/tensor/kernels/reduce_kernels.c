@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/reduce_kernels.c: the kernels of reduce.def and of argmax: for each and each
  * dtype one for rows, one for columns, one that joins. */
+#include "tensor/backend/kernels.h"
 #include "tensor/kernels/reduce.h"
 
 #undef bool /* it is a word in the names of kernels here */

@@ -32,16 +32,6 @@ void ph__halves_put(ph_dtype dtype, uint16_t *half, const float *x, int64_t n)
     loop(PH__CORE_HALF, dtype == PH_DTYPE_F16 ? 1 : 3, half, x, n);
 }
 
-ph_tensor *ph__dense(ph_tape *tape, ph_tensor *x)
-{
-    if (!x || x->contiguous)
-        return x;
-    bool enabled = ph_tape_set_grad_enabled(tape, false);
-    ph_tensor *copy = ph_contiguous(tape, x);
-    ph_tape_set_grad_enabled(tape, enabled);
-    return copy;
-}
-
 int64_t ph__shape_product(const ph_shape *shape, size_t first, size_t last)
 {
     int64_t count = 1;

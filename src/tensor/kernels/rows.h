@@ -3,15 +3,12 @@
  * for each floating dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_KERNELS_ROWS_H
 #define PH_TENSOR_KERNELS_ROWS_H
-#include "tensor/autograd/op.h"
 #include "tensor/core/half.h"
+#include "tensor/tape/op.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-/* x itself when it is contiguous, or a copy without history; NULL for NULL, and once the tape
- * has failed. */
-ph_tensor *ph__dense(ph_tape *tape, ph_tensor *x);
 /* Of the dimensions [first, last). */
 int64_t ph__shape_product(const ph_shape *shape, size_t first, size_t last);
 static inline bool ph__dtype_is_index(ph_dtype dtype)

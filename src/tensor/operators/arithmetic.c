@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/arithmetic.c: arithmetic of two tensors, and of a tensor and a number. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* ---- two tensors ---- a gradient has the result's shape; the engine sums it to the operand's. */

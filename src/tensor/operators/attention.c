@@ -4,8 +4,14 @@
 #include "tensor/operators/attention.h"
 #include "base/option.h"
 #include "base/status.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/backend/kernels.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/autocast_operands.h"
 #include "tensor/products/products.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/choice.c: comparison, logic, and choice between two values. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 static ph_tensor *compare(ph_tape *tape, const char *name, const ph__map *map, ph_tensor *a,
                           ph_tensor *b, bool swap)

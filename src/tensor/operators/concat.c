@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/concat.c: concat, stack and split: copies into one tensor, and views of one. */
 #include "base/alloc.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/tape/autocast.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
 
 /* ---- concat ---- its gradient: views of the result's. */
 typedef struct concat_state {

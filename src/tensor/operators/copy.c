@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/copy.c: copies and casts, and changes in place. */
-#include "tensor/core/written.h"
+#include "tensor/operators/copy.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/operators/transfer.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* ---- copies ---- */
@@ -36,6 +44,16 @@ ph_tensor *ph_contiguous(ph_tape *tape, ph_tensor *x)
     if (!ph__op_begin(&op, tape, "contiguous", in, 1, 1))
         return NULL;
     return x->contiguous ? x : copied(&op, x, &contiguous_grad);
+}
+
+ph_tensor *ph__dense(ph_tape *tape, ph_tensor *x)
+{
+    if (!x || x->contiguous)
+        return x;
+    bool enabled = ph_tape_set_grad_enabled(tape, false);
+    ph_tensor *copy = ph_contiguous(tape, x);
+    ph_tape_set_grad_enabled(tape, enabled);
+    return copy;
 }
 
 typedef struct cast_state {

@@ -3,8 +3,13 @@
  * forward, and one backward. A row's maximum and one over its sum of exponentials are all that
  * is kept of the softmax. */
 #include "base/status.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/operators/copy.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 /* saved: of each row, in the dtype to compute in, its maximum and one over its sum; 0 and 0
  * where it is ignored, NaN where the target is no class. terms: a row's loss, in the dtype to

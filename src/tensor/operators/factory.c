@@ -2,8 +2,13 @@
 /* tensor/operators/factory.c: tensors from nothing: empty, zeros, full, arange, and from host
  * memory. */
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/backend/kernels.h"
 #include "tensor/core/half.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/transfer.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* The tensor, before done. NULL: the tape has failed. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/functions.c: functions of one element: exp, relu, gelu and their like. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 typedef enum save {
     SAVE_OPERAND,

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/indexing.c: embedding, index_select, gather, scatter and scatter_add. */
 #include "tensor/kernels/indexing.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/operators/copy.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 /* Columns that are no longer than this, or that are so many, are added by a thread each; others are
  * sorted. */

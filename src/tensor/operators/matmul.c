@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/matmul.c: matrix products of tensors, and how leading dimensions, vectors and
  * strides become batches of matrices. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/operators/reductions.h"
 #include "tensor/products/products.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <string.h>
-
-static atomic_bool tf32_allowed;
-
-void ph_set_tf32(bool allowed)
-{
-    atomic_store_explicit(&tf32_allowed, allowed, memory_order_relaxed);
-}
-
-bool ph_tf32(void)
-{
-    return atomic_load_explicit(&tf32_allowed, memory_order_relaxed);
-}
 
 /* ---- operands as matrices ---- */
 

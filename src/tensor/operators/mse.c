@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/mse.c: the mean squared error, in one pass over its operands forward and one
  * backward. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/operators/copy.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 /* parts: a sum for each piece of so many elements, in the dtype to compute in. */
 typedef struct squares_args {

@@ -4,8 +4,13 @@
  * and bias are added in two steps, by blocks of rows and then over those, so that their order is
  * fixed. */
 #include "base/option.h"
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/operators/copy.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 /* y = (x - mean) * scale * w + b. In backward b is the gradient of y, and y that of x. w, b: may
  * be NULL. */

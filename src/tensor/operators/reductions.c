@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/reductions.c: sum, mean, max, argmax and norm over any axes, and their
  * gradients. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/operators/reductions.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/reduce.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <math.h>
 
 /* ---- axes ---- */

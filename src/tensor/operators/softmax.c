@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/softmax.c: softmax and log_softmax along any axis. What backward needs is the
  * result. */
-#include "tensor/autograd/autocast.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
+#include "tensor/operators/autocast_operands.h"
+#include "tensor/operators/copy.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 /* x gives y; in backward x is the result and g its gradient. rows: of n elements each, inner
  * apart (inner > 1: they are columns). */

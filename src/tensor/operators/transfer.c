@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/transfer.c: contents between tensors and host memory, and between devices. */
+#include "tensor/operators/transfer.h"
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/backend/backend.h"
+#include "tensor/core/describe.h"
 #include "tensor/core/half.h"
-#include "tensor/core/written.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+#include "tensor/tape/tape_list.h"
 #include <string.h>
 
 enum {

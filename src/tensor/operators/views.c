@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/views.c: other shapes and strides over the same memory, and their gradients. */
-#include "tensor/autograd/op.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -398,4 +403,14 @@ ph_tensor *ph_expand(ph_tape *tape, ph_tensor *x, ph_shape shape)
     }
     view_state state = {.shape = x->shape};
     return finish(&op, x, &shape, strides, 0, &expand_grad, &state);
+}
+
+/* Also of what has history on another tape: none of it comes along. */
+ph_tensor *ph_detach(ph_tape *tape, ph_tensor *x)
+{
+    ph__op op;
+    bool enabled = ph_tape_set_grad_enabled(tape, false);
+    bool begun = ph__op_begin(&op, tape, "detach", (ph_tensor *[]){x}, 1, 1);
+    ph_tape_set_grad_enabled(tape, enabled);
+    return begun ? ph__op_done(&op, ph__op_view(&op, x, &x->shape, x->stride, 0)) : NULL;
 }

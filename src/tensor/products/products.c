@@ -4,9 +4,12 @@
 #include "tensor/products/products.h"
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/backend/backend.h"
+#include "tensor/products/products_workspace.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
-ph__products *ph__products_create(ph__backend *backend)
+static ph__products *create_products(ph__backend *backend)
 {
     ph__products *products = ph__calloc(1, sizeof *products);
     if (!products) {
@@ -25,7 +28,7 @@ ph__products *ph__products_create(ph__backend *backend)
     return products;
 }
 
-void ph__products_destroy(ph__products *products)
+static void destroy_products(ph__products *products)
 {
     if (!products)
         return;
@@ -41,33 +44,53 @@ ph__products *ph__products_of(ph__backend *backend)
     pthread_mutex_lock(&backend->lock);
     products = atomic_load_explicit(&backend->products, memory_order_relaxed);
     if (!products) {
-        products = ph__products_create(backend);
+        products = create_products(backend);
         atomic_store_explicit(&backend->products, products, memory_order_release);
     }
     pthread_mutex_unlock(&backend->lock);
     return products;
 }
 
-void ph__products_expect(ph__backend *backend)
+/* ---- a part of the backend ---- */
+static ph_status create_part(ph__backend *backend, const char *call)
 {
-    if (!backend->cuda || atomic_load_explicit(&backend->had_tape, memory_order_relaxed) ||
-        atomic_exchange_explicit(&backend->had_tape, true, memory_order_relaxed))
-        return;
+    backend->workspaces = ph__workspaces_create(backend->device);
+    return backend->workspaces ? PH_OK
+                               : ph__fail_host_memory(call, "the workspaces of captured products");
+}
+
+static void destroy_part(ph__backend *backend)
+{
+    destroy_products(atomic_load_explicit(&backend->products, memory_order_relaxed));
+    ph__workspaces_destroy(backend->workspaces);
+}
+
+/* There is a tape, and so there may be products: a GPU's first one makes the workspaces of
+ * captures. A failure is tried again before the next capture. */
+static void expect_products(ph__backend *backend)
+{
     ph_error saved;
+    if (!backend->cuda)
+        return;
     ph__error_save(&saved);
-    ph_ignore(ph__workspaces_prepare(&backend->workspaces));
+    ph_ignore(ph__workspaces_prepare(backend->workspaces));
     ph__error_restore(&saved);
 }
 
-void ph__products_prepare(ph__backend *backend)
+/* What products of a capture would make inside it for the first time, made before: library,
+ * handle, and workspaces for streams to come where there was a tape. A failure is that of the
+ * product that needs it, when there is one. */
+static void prepare_products(ph__backend *backend)
 {
     ph_error saved;
     ph__error_save(&saved);
     (void)ph__products_of(backend);
-    if (atomic_load_explicit(&backend->had_tape, memory_order_relaxed))
-        ph_ignore(ph__workspaces_prepare(&backend->workspaces));
+    if (backend->cuda && atomic_load_explicit(&backend->had_tape, memory_order_relaxed))
+        ph_ignore(ph__workspaces_prepare(backend->workspaces));
     ph__error_restore(&saved);
 }
+PH__BACKEND_PART(.order = PH__BACKEND_PRODUCTS, .create = create_part, .destroy = destroy_part,
+                 .expect = expect_products, .before_capture = prepare_products)
 
 bool ph__op_product(ph__op *op, const ph__product *product)
 {

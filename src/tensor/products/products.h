@@ -3,7 +3,7 @@
  * loaded at run time; and a plain product where no BLAS is. */
 #ifndef PH_TENSOR_PRODUCTS_PRODUCTS_H
 #define PH_TENSOR_PRODUCTS_PRODUCTS_H
-#include "tensor/autograd/op.h"
+#include "tensor/tape/op.h"
 
 /* c[b] = a[b] * b[b] (+ bias) (+ c[b] where accumulate): row-major matrices of one floating
  * dtype, on the tape's stream. lda.. in elements: of a row, at least its length; batch strides
@@ -23,20 +23,9 @@ typedef struct ph__product {
 } ph__product;
 bool ph__op_product(ph__op *op, const ph__product *product);
 
-/* ---- what a backend keeps for them ---- made by the first product (of finds or makes it); the
- * backend destroys it with its last reference. create: NULL: the record is set. Legal in a
+/* What a backend keeps for them, made by the first product. NULL: the record is set. Legal in a
  * capture: what cuBLASLt allocates is nobody's graph's. */
 ph__products *ph__products_of(ph__backend *backend);
-ph__products *ph__products_create(ph__backend *backend);
-void ph__products_destroy(ph__products *products); /* takes NULL */
-
-/* There is a tape, and so there may be products: a GPU's first one makes the workspaces of
- * captures. A failure is tried again by prepare. */
-void ph__products_expect(ph__backend *backend);
-/* What products of a capture would make inside it for the first time, made before: library,
- * handle, and workspaces for streams to come where there was a tape. A failure is that of the
- * product that needs it, when there is one. */
-void ph__products_prepare(ph__backend *backend);
 
 /* ---- inside products*.c ---- */
 typedef struct ph__blas ph__blas;     /* products_host.c: of the process */

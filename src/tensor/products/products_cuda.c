@@ -6,10 +6,12 @@
 #include "base/fork.h"
 #include "base/status.h"
 #include "base/sync.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/core/tensor.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
 #include "tensor/products/products_workspace.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
 #include <string.h>
@@ -447,7 +449,7 @@ static void *find_workspace(ph__op *op, size_t bytes)
     void *block = NULL;
     ph_tape *tape = op->tape;
     if (!ph__op_check(op,
-                      ph__workspace_of(&block, &tape->backend->workspaces, tape->stream, op->name)))
+                      ph__workspace_of(&block, tape->backend->workspaces, tape->stream, op->name)))
         return NULL;
     if (block)
         return block;

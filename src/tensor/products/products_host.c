@@ -4,8 +4,10 @@
 #include "base/environment.h"
 #include "base/fork.h"
 #include "base/status.h"
+#include "tensor/backend/kernels.h"
 #include "tensor/products/products.h"
 #include "tensor/products/products_plain.h"
+#include "tensor/tape/op.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>

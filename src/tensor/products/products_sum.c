@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products/products_sum.c: the sum of a split product's parts, with bias and what was there
  * before. */
+#include "tensor/backend/kernels.h"
 #include "tensor/core/half.h"
 #include "tensor/products/products.h"
+#include "tensor/tape/op.h"
 
 /* As the parameters of cuda/products.cu. */
 typedef struct sum_args {

@@ -2,21 +2,28 @@
 /* tensor/products/products_workspace.c: workspaces of captured products: outside the graph's
  * pool, kept by the graph. */
 #include "tensor/products/products_workspace.h"
+#include "base/alloc.h"
 #include "base/status.h"
 
 enum {
     MADE_BYTES = PH__WORKSPACES * PH__WORKSPACE_BYTES
 };
 
-void ph__workspaces_init(ph__workspaces *workspaces, ph_device *device)
+ph__workspaces *ph__workspaces_create(ph_device *device)
 {
+    ph__workspaces *workspaces = ph__calloc(1, sizeof *workspaces);
+    if (!workspaces)
+        return NULL;
     pthread_mutex_init(&workspaces->lock, NULL);
     workspaces->device = device;
+    return workspaces;
 }
 
 /* Graphs that are left keep their pools, and with them the memory. */
-void ph__workspaces_free(ph__workspaces *workspaces)
+void ph__workspaces_destroy(ph__workspaces *workspaces)
 {
+    if (!workspaces)
+        return;
     for (size_t i = 0; i < workspaces->made.count; i++) {
         ph_free(workspaces->made.at[i].blocks, NULL);
         ph_pool_release(workspaces->made.at[i].pool);
@@ -27,10 +34,11 @@ void ph__workspaces_free(ph__workspaces *workspaces)
     ph__vec_free(&workspaces->idle);
     ph__vec_free(&workspaces->streams);
     pthread_mutex_destroy(&workspaces->lock);
+    ph__free(workspaces);
 }
 
 /* ---- pools ---- */
-static ph_status take_pool(ph_pool **out, ph__workspaces *workspaces)
+static ph_status acquire_pool(ph_pool **out, ph__workspaces *workspaces)
 {
     *out = NULL;
     pthread_mutex_lock(&workspaces->lock);
@@ -42,7 +50,7 @@ static ph_status take_pool(ph_pool **out, ph__workspaces *workspaces)
 }
 
 /* NULL: none could be made. */
-static void put_pool(ph__workspaces *workspaces, ph_pool *pool)
+static void return_pool(ph__workspaces *workspaces, ph_pool *pool)
 {
     pthread_mutex_lock(&workspaces->lock);
     bool kept = pool && ph__vec_push(&workspaces->idle, pool);
@@ -54,7 +62,8 @@ static void put_pool(ph__workspaces *workspaces, ph_pool *pool)
 
 /* On the default stream, which is in no capture: so the calling thread's scope says where it
  * comes from. */
-static ph_status allocate(void **out, const ph__workspaces *workspaces, ph_pool *pool, size_t bytes)
+static ph_status allocate_blocks(void **out, const ph__workspaces *workspaces, ph_pool *pool,
+                                 size_t bytes)
 {
     PH_TRY(ph_pool_begin(pool));
     ph_status status = ph_malloc(out, bytes, 1, ph_device_default_stream(workspaces->device));
@@ -102,16 +111,16 @@ ph_status ph__workspaces_prepare(ph__workspaces *workspaces)
     ph_pool *pool;
     if (has_room(workspaces))
         return PH_OK;
-    ph_status status = take_pool(&pool, workspaces);
+    ph_status status = acquire_pool(&pool, workspaces);
     if (status == PH_OK)
-        status = allocate(&made, workspaces, pool, 1);
+        status = allocate_blocks(&made, workspaces, pool, 1);
     ph_free(made, NULL);
-    put_pool(workspaces, pool);
+    return_pool(workspaces, pool);
     return status;
 }
 
 /* ---- in captures ---- */
-static ph_status keep(ph__workspaces *workspaces, void *blocks, ph_pool *pool)
+static ph_status keep_blocks(ph__workspaces *workspaces, void *blocks, ph_pool *pool)
 {
     const ph__made_workspaces made = {blocks, ph_pool_retain(pool)};
     pthread_mutex_lock(&workspaces->lock);
@@ -129,18 +138,18 @@ static ph_status make_more(ph__workspaces *workspaces)
 {
     void *made = NULL;
     ph_pool *pool;
-    ph_status status = take_pool(&pool, workspaces);
+    ph_status status = acquire_pool(&pool, workspaces);
     if (status == PH_OK)
-        status = allocate(&made, workspaces, pool, MADE_BYTES);
+        status = allocate_blocks(&made, workspaces, pool, MADE_BYTES);
     if (status == PH_OK)
-        status = keep(workspaces, made, pool);
-    put_pool(workspaces, pool);
+        status = keep_blocks(workspaces, made, pool);
+    return_pool(workspaces, pool);
     return status;
 }
 
 /* The stream's block, or one that was free, and its pool; *out NULL: all are taken. Lock held. */
-static ph_status take(void **out, ph_pool **pool, ph__workspaces *workspaces,
-                      const ph_stream *stream, const char *call)
+static ph_status acquire_block(void **out, ph_pool **pool, ph__workspaces *workspaces,
+                               const ph_stream *stream, const char *call)
 {
     size_t i = 0;
     while (i < workspaces->streams.count && workspaces->streams.at[i] != stream)
@@ -166,7 +175,7 @@ ph_status ph__workspace_of(void **out, ph__workspaces *workspaces, ph_stream *st
     ph_status status = PH_OK;
     while (graph && !*out && status == PH_OK) {
         pthread_mutex_lock(&workspaces->lock);
-        status = take(out, &pool, workspaces, stream, call);
+        status = acquire_block(out, &pool, workspaces, stream, call);
         pthread_mutex_unlock(&workspaces->lock);
         if (status == PH_OK && !*out)
             status = make_more(workspaces);

@@ -20,7 +20,8 @@ typedef struct ph__made_workspaces {
     ph_pool *pool; /* retained */
 } ph__made_workspaces;
 
-typedef struct ph__workspaces {
+typedef struct ph__workspaces ph__workspaces;
+struct ph__workspaces {
     pthread_mutex_t lock; /* held over no call out of the file but to vec.h and ph_pool_retain */
     ph_device *device;    /* borrowed: the owner's */
     /* A pool has one scope at a time, and what allocates runs code of the program's, for which
@@ -31,14 +32,15 @@ typedef struct ph__workspaces {
     PH__VEC(ph__made_workspaces) made;
     /* by the number of their block: identities, never followed */
     PH__VEC(const ph_stream *) streams;
-} ph__workspaces;
+};
 
 enum {
     PH__WORKSPACE_BYTES = 4096, /* of each block */
     PH__WORKSPACES = 16
 };
-void ph__workspaces_init(ph__workspaces *workspaces, ph_device *device);
-void ph__workspaces_free(ph__workspaces *workspaces);
+/* NULL: no host memory. */
+ph__workspaces *ph__workspaces_create(ph_device *device);
+void ph__workspaces_destroy(ph__workspaces *workspaces); /* takes NULL */
 /* Memory for PH__WORKSPACES streams to come, where no pool has any and no thread is making some:
  * with the first tape, and before each capture. */
 ph_status ph__workspaces_prepare(ph__workspaces *workspaces);

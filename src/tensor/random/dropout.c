@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/dropout.c: dropout. Backward needs one bit an element, which says what was kept. */
+#include "tensor/backend/kernels.h"
+#include "tensor/core/half.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/random/op_draw.h"
 #include "tensor/random/random_rules.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 typedef struct dropout_args {
     void *y;

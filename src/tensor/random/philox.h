@@ -4,7 +4,7 @@
 #ifndef PH_TENSOR_RANDOM_PHILOX_H
 #define PH_TENSOR_RANDOM_PHILOX_H
 #include "tensor/core/half.h"
-#include "tensor/random/generator.h"
+#include "tensor/generator/generator.h"
 #include <math.h>
 
 #ifdef __clang__

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/random.c: new tensors of random numbers, and the launches that all random operators
  * share. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/random/op_draw.h"
 #include "tensor/random/random_rules.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 /* ---- launches ---- */
 bool ph__random_fill(ph__op *op, ph_tensor *y, const void *numbers)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/random_change.c: random numbers in place: drawn for dst's elements in the order
  * of its indices, whatever its strides are. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/copy.h"
 #include "tensor/random/random_rules.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 static bool begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor **dst)
 {

@@ -2,6 +2,7 @@
 /* tensor/random/random_kernels.h: the kernels that fill tensors with random numbers. */
 #ifndef PH_TENSOR_RANDOM_RANDOM_KERNELS_H
 #define PH_TENSOR_RANDOM_RANDOM_KERNELS_H
+#include "tensor/backend/kernels.h"
 #include "tensor/random/philox.h"
 
 /* Of floats. How a and b are meant: cuda/draws.cu. */

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/random_operands.c: random numbers whose distributions are given by tensors: a
  * probability, a mean, a rate for each element. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/random/op_draw.h"
 #include "tensor/random/random_rules.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 ph_tensor *ph_bernoulli(ph_tape *tape, ph_tensor *p)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/random_rules.c: what may be asked of operators that draw, and their operands. */
 #include "tensor/random/random_rules.h"
+#include "tensor/core/half.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/op.h"
 
 bool ph__random_floats(ph__op *op, ph_dtype dtype)
 {

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/randperm.c: random permutations: short ones by sorting random keys, long ones by a
  * network that gives each element by itself. */
+#include "tensor/backend/kernels.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/random/op_draw.h"
 #include "tensor/random/philox.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 typedef struct short_args {
     int64_t *out;

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all
  * that is kept. */
+#include "tensor/backend/kernels.h"
+#include "tensor/core/half.h"
+#include "tensor/core/tensor.h"
+#include "tensor/generator/draw.h"
+#include "tensor/random/op_draw.h"
 #include "tensor/random/random_rules.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/op.h"
+#include "tensor/tape/tape.h"
 
 typedef struct rrelu_args {
     void *y;

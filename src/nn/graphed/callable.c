@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/callable.c: callables and their sets: who keeps them, and what goes with them. */
+#include "base/alloc.h"
+#include "nn/graphed/graphed.h"
+#include "tensor/core/storage.h"
+
+void ph__graphed_set_release(ph__graphed_set *set)
+{
+    if (!set || !ph__drop_reference(&set->references))
+        return;
+    ph_tape_destroy(set->tape);
+    ph__shared_pool_release(set->shared);
+    ph_pool_release(set->pool);
+    ph_device_release(set->device);
+    ph__free(set);
+}
+
+ph__callable *ph__callable_retain(ph__callable *callable)
+{
+    atomic_fetch_add_explicit(&callable->references, 1, memory_order_relaxed);
+    return callable;
+}
+
+static void release_buffer(ph__port *port)
+{
+    ph_tensor_release(port->buffer);
+    port->buffer = NULL;
+}
+
+void ph__callable_reset(ph__callable *callable)
+{
+    ph__callable_drop_others(callable);
+    ph__program_leave(&callable->forward, callable->set->shared);
+    ph__program_leave(&callable->backward, callable->set->shared);
+    ph_graph_destroy(callable->forward.graph);
+    ph_graph_destroy(callable->backward.graph);
+    callable->forward.graph = callable->backward.graph = NULL;
+    ph__values_release(callable->out_values);
+    ph__values_release(callable->saved_values);
+    ph__values_release(callable->grad_values);
+    callable->out_values = callable->saved_values = callable->grad_values = NULL;
+    for (size_t i = 0; i < callable->exit_count; i++)
+        ph_tensor_release(callable->exits[i].grad);
+    callable->exit_count = callable->op_slot_count = callable->saved_count = 0;
+    for (size_t i = 0; callable->outputs && i < callable->out_count; i++) {
+        ph_tensor_release(callable->outputs[i]);
+        callable->outputs[i] = NULL;
+    }
+    for (size_t i = 0; callable->inputs && i < callable->in_count; i++)
+        release_buffer(&callable->inputs[i]);
+    for (size_t i = 0; callable->incoming && i < callable->out_count; i++)
+        release_buffer(&callable->incoming[i]);
+    ph__storages_free(&callable->changed);
+    ph__storages_free(&callable->exposed);
+    ph__callable_drop_stand_ins(callable);
+    ph__storages_free(&callable->held);
+    ph_free(callable->outgoing, callable->set->stream);
+    callable->outgoing = NULL;
+    ph__ranges_free(&callable->forward.touched);
+    ph__ranges_free(&callable->backward.touched);
+    callable->differentiable = false;
+}
+
+void ph__callable_release(ph__callable *callable)
+{
+    if (!callable || !ph__drop_reference(&callable->references))
+        return;
+    ph__callable_reset(callable);
+    for (size_t i = 0; callable->operands && i < callable->parameter_count; i++)
+        ph_tensor_release(ph__callable_parameters(callable)[i]);
+    for (size_t i = 0; callable->parameter_names && i < callable->parameter_count; i++)
+        ph__free(callable->parameter_names[i]);
+    ph__structure_free(callable->structure);
+    ph__structure_free(callable->out_structure);
+    ph__free(callable->inputs);
+    ph__free(callable->incoming);
+    ph__free(callable->outputs);
+    ph__free(callable->operands);
+    ph__free(callable->parameter_names);
+    ph__free(callable->parameter_data);
+    ph__free(callable->parameter_grads);
+    ph__parameter_slots_drop(&callable->parameter_slots);
+    ph__free(callable->modes);
+    ph__free(callable->parameter_saved);
+    ph__free(callable->exits);
+    ph__free(callable->exit_order);
+    ph__free(callable->ops);
+    ph__free(callable->op_slots);
+    ph__free(callable->values);
+    ph_pool_release(callable->aside);
+    ph__free(callable->depends);
+    ph_module_release(callable->original);
+    ph__graphed_set_release(callable->set);
+    ph__free(callable);
+}

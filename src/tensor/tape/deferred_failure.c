@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/deferred_failure.c: captures in which a tape failed and nobody asked it: a hook at
+ * their end fails them. */
+#include "tensor/tape/deferred_failure.h"
+#include "base/alloc.h"
+#include "base/fork.h"
+#include "base/status.h"
+#include <phonograph/graph.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct ph__unasked {
+    atomic_int references; /* the tape's, and one for each watch */
+    atomic_bool told;
+    uint64_t capture; /* that it was met in last; the tape's thread's alone */
+    ph_error failure;
+};
+
+/* Of one capture. Kept by its graph until that is reset, so that whoever ends the capture finds
+ * it, whatever became of the tape. */
+typedef struct watch {
+    ph__unasked *unasked;
+    bool earlier;     /* the tape had failed before the capture began */
+    atomic_bool over; /* the capture was ended, or another one began behind one that was aborted */
+    ph_hook *begin, *end;
+} watch;
+
+/* ph_graph_retain is not for several threads at a time, and a capture may have tapes of several. */
+static pthread_mutex_t retaining = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_RETAINING, retaining)
+
+ph__unasked *ph__unasked_make(const ph_error *failure)
+{
+    ph__unasked *unasked = ph__calloc(1, sizeof *unasked);
+    if (!unasked)
+        return NULL;
+    atomic_init(&unasked->references, 1);
+    atomic_init(&unasked->told, false);
+    unasked->failure = *failure;
+    return unasked;
+}
+
+void ph__unasked_note(ph__unasked *unasked, const ph_error *failure)
+{
+    if (unasked)
+        unasked->failure = *failure;
+}
+
+void ph__unasked_tell(ph__unasked *unasked)
+{
+    if (unasked)
+        atomic_store(&unasked->told, true);
+}
+
+void ph__unasked_release(ph__unasked *unasked)
+{
+    if (unasked && atomic_fetch_sub(&unasked->references, 1) == 1)
+        ph__free(unasked);
+}
+
+/* ---- at the capture's end ---- */
+/* The remedy stands behind a message that may be as long as a record has room for. */
+static ph_status refuse(const watch *w)
+{
+    const ph_error *failure = &w->unasked->failure;
+    if (w->earlier)
+        return ph__fail_native(
+            failure->status, failure->native_code, failure->native_call,
+            "operators did nothing in the capture, because their tape had failed before it, and "
+            "nobody asked it: %.220s; the graph would lack their work; ph_tape_clear before the "
+            "capture, and as the end of its body, says so",
+            failure->message);
+    return ph__fail_native(
+        failure->status, failure->native_code, failure->native_call,
+        "an operator failed in the capture, and nobody asked its tape: %.220s; the graph "
+        "would lack what came after it; end the body with `return ph_tape_clear(tape)`, or "
+        "give its status to ph_graph_capture_end",
+        failure->message);
+}
+
+static ph_status at_end(const ph_graph_hook_info *info, void *user)
+{
+    watch *w = user;
+    (void)info;
+    if (atomic_exchange(&w->over, true) || atomic_load(&w->unasked->told))
+        return PH_OK;
+    return refuse(w);
+}
+
+static ph_status at_begin(const ph_graph_hook_info *info, void *user)
+{
+    watch *w = user;
+    (void)info;
+    atomic_store(&w->over, true);
+    return PH_OK;
+}
+
+/* ---- in the capture ---- */
+static void release(void *object)
+{
+    watch *w = object;
+    ph_graph_hook_remove(w->begin);
+    ph_graph_hook_remove(w->end);
+    ph__unasked_release(w->unasked);
+    ph__free(w);
+}
+
+static ph_status keep(ph_graph *graph, watch *w)
+{
+    pthread_mutex_lock(&retaining);
+    ph_status status = ph_graph_retain(graph, release, w, false);
+    pthread_mutex_unlock(&retaining);
+    return status;
+}
+
+static ph_status watch_capture(ph__unasked *unasked, ph_graph *graph, bool earlier)
+{
+    watch *w = ph__calloc(1, sizeof *w);
+    if (!w)
+        return ph__fail_host_memory("a failed tape", "a hook at the end of its capture");
+    atomic_init(&w->over, false);
+    w->unasked = unasked;
+    w->earlier = earlier;
+    atomic_fetch_add(&unasked->references, 1);
+    ph_status status = ph_graph_hook_add(&w->begin, graph, PH_HOOK_CAPTURE_START, at_begin, w);
+    if (status == PH_OK)
+        status = ph_graph_hook_add(&w->end, graph, PH_HOOK_CAPTURE_END, at_end, w);
+    if (status == PH_OK)
+        status = keep(graph, w);
+    if (status != PH_OK)
+        release(w);
+    return status;
+}
+
+void ph__unasked_meet(ph__unasked *unasked, const ph_stream *stream, bool earlier)
+{
+    ph_capture_info info;
+    ph_graph *graph = NULL;
+    ph_error before;
+    if (!unasked || atomic_load(&unasked->told))
+        return;
+    ph__error_save(&before);
+    ph_status status = ph_stream_get_capture_info(&info, stream);
+    if (status == PH_OK && info.status != PH_CAPTURE_NONE && info.id != unasked->capture) {
+        status = ph_stream_capturing_graph(&graph, stream);
+        if (status == PH_OK && graph)
+            status = watch_capture(unasked, graph, earlier);
+        if (status == PH_OK)
+            unasked->capture = info.id;
+    }
+    ph__error_restore(&before);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/node.c: remembered operators: one allocation each, what they keep, and how
+ * they end. */
+#include "tensor/tape/node.h"
+#include "base/checked.h"
+#include "base/status.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/hooks.h"
+#include "tensor/tape/tape.h"
+#include <string.h>
+
+/* Each part begins at a multiple of 16, so that the state may be any struct. */
+static size_t padded(size_t bytes)
+{
+    return (bytes + 15) & ~(size_t)15;
+}
+
+ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def, size_t in_count,
+                        size_t saved_count)
+{
+    size_t edges = padded(sizeof(ph__node)), saved, versions, state, total;
+    if (in_count > UINT32_MAX || saved_count > UINT32_MAX)
+        return NULL;
+    saved = edges + padded(in_count * sizeof(ph__edge));
+    versions = saved + padded(saved_count * sizeof(ph_tensor *));
+    state = versions + padded(saved_count * sizeof(uint64_t));
+    if (!ph__add(state, def->state_bytes, &total) || !ph__vec_reserve(&tape->nodes, 1))
+        return NULL;
+    char *at = ph__calloc(1, total);
+    if (!at)
+        return NULL;
+    ph__node *node = (ph__node *)at;
+    atomic_init(&node->references, 1);
+    node->alive = true;
+    node->filled = !tape->hollow;
+    node->name = name;
+    node->def = def;
+    node->tape = tape;
+    node->index = tape->nodes.count;
+    node->region = tape->region;
+    node->in_count = (uint32_t)in_count;
+    node->saved_count = (uint32_t)saved_count;
+    node->edges = (ph__edge *)(at + edges);
+    node->saved = (ph_tensor **)(at + saved);
+    node->versions = (uint64_t *)(at + versions);
+    node->state = at + state;
+    node->pending = &node->pending_one;
+    node->mark = ph_annotation_current();
+    tape->nodes.at[tape->nodes.count++] = node;
+    return node;
+}
+
+bool ph__node_set_outputs(ph__node *node, size_t out_count)
+{
+    if (out_count > 1) {
+        ph_tensor **pending = ph__calloc(out_count, sizeof(ph_tensor *));
+        if (!pending)
+            return false;
+        node->pending = pending;
+    }
+    node->out_count = (uint32_t)out_count;
+    return true;
+}
+
+void ph__node_drop_saved(ph__node *node)
+{
+    node->filled = false;
+    for (size_t i = 0; i < node->saved_count; i++) {
+        ph_tensor *x = node->saved[i];
+        node->saved[i] = NULL;
+        if (x) {
+            node->tape->saved--;
+            ph_tensor_release(x);
+        }
+    }
+}
+
+void ph__node_consume(ph__node *node)
+{
+    if (node->released || node->shared)
+        return;
+    node->released = true;
+    ph__node_drop_saved(node);
+    if (node->def->release)
+        node->def->release(node->state);
+}
+
+void ph__node_drop_pending(ph__node *node)
+{
+    for (size_t i = 0; i < node->out_count; i++) {
+        ph_tensor *x = node->pending[i];
+        node->pending[i] = NULL;
+        ph_tensor_release(x);
+    }
+    node->wanted = node->reached = node->captured = false;
+}
+
+/* What it keeps goes here, and not with its last reference: tensors that it keeps may be those
+ * that keep it. */
+static void kill_node(ph__node *node)
+{
+    ph__node_drop_pending(node);
+    ph__node_consume(node);
+    for (size_t i = 0; i < node->in_count; i++) {
+        ph_tensor *leaf = node->edges[i].leaf;
+        node->edges[i].leaf = NULL;
+        node->edges[i].node = NULL;
+        ph_tensor_release(leaf);
+    }
+    ph__hooks_release(node->hooks);
+    node->hooks = NULL;
+    if (node->mark)
+        ph_annotation_release(node->mark);
+    node->mark = NULL;
+    node->region = NULL;
+    node->tape = NULL;
+    node->alive = false;
+    ph__node_release(node);
+}
+
+void ph__tape_kill_nodes(ph_tape *tape, size_t first)
+{
+    while (tape->nodes.count > first)
+        kill_node(tape->nodes.at[--tape->nodes.count]);
+}
+
+ph__node *ph__node_retain(ph__node *node)
+{
+    atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
+    return node;
+}
+
+void ph__node_release(ph__node *node)
+{
+    if (!node || atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (node->pending != &node->pending_one)
+        ph__free(node->pending);
+    ph__free(node);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/node.h: operators that were remembered. */
+#ifndef PH_TENSOR_TAPE_NODE_H
+#define PH_TENSOR_TAPE_NODE_H
+#include "tensor/core/tensor.h"
+#include "tensor/tape/grad_def.h"
+#include <phonograph/annotation.h>
+#include <phonograph/tape.h>
+
+typedef struct ph__region ph__region; /* region.h */
+
+/* Where an operand's gradient goes: an output of an earlier node of the same tape (which keeps
+ * it), or a leaf (retained); neither: nowhere. */
+typedef struct ph__edge {
+    ph__node *node;
+    ph_tensor *leaf;
+    uint32_t output; /* of node */
+    uint32_t slot;   /* of leaf, in the pass that is under way */
+    ph_dtype dtype;  /* and shape of the operand: what its gradient must have */
+    ph_shape shape;
+} ph__edge;
+
+/* An operator that was remembered. One allocation: edges, saved values, their versions and the
+ * state lie behind it. Retained by its tape and by the tensors that it made; what it keeps goes
+ * when backward has used it, or its tape is cleared: so no two of them keep each other. */
+struct ph__node {
+    atomic_int references;
+    bool alive;    /* its tape has it: else the tensors that it made are leaves */
+    bool released; /* backward has been here, and what it needs is gone */
+    /* a cast (autocast.c) whose uses do not know of each other: each may have a pass of its own,
+     * and gradients are as if each had cast */
+    bool shared;
+    /* saved values are there: not so after the first run of a checkpointed function */
+    bool filled;
+    /* In a pass of backward, false between: it leads to what gradients are asked for; gradients
+     * can reach it; one of its outputs is asked for. */
+    bool wanted, reached, captured;
+    const char *name;
+    const ph__grad_def *def;
+    ph_tape *tape;      /* while alive */
+    size_t index;       /* in tape->nodes */
+    ph__region *region; /* innermost checkpoint that it was made in; NULL: none */
+    uint32_t in_count, out_count, saved_count;
+    ph__edge *edges;
+    ph_tensor **saved;  /* the handles themselves, retained */
+    uint64_t *versions; /* that they had */
+    void *state;
+    /* gradients of its outputs in a pass; retained; all NULL between passes */
+    ph_tensor **pending;
+    ph_tensor *pending_one; /* where there is one output */
+    ph_tensor_hook *hooks;  /* of its outputs, in order of adding */
+    /* the scope that it was made in, which its backward is in; retained; NULL: none */
+    ph_annotation_scope *mark;
+};
+
+/* NULL: no host memory. Kept by the tape, which has it as its newest; edges, saved values and
+ * state are zero. */
+ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def, size_t in_count,
+                        size_t saved_count);
+/* Room for the gradients of so many outputs; false: no host memory. */
+bool ph__node_set_outputs(ph__node *node, size_t out_count);
+void ph__node_drop_saved(ph__node *node); /* values alone: it is not filled any more */
+/* values and state: a pass through it is an error from now on */
+void ph__node_consume(ph__node *node);
+void ph__node_drop_pending(ph__node *node); /* and the marks of the pass */
+void ph__tape_kill_nodes(
+    /* newest first: they are dead, and tensors that they made are leaves */
+    ph_tape *tape, size_t first);
+ph__node *ph__node_retain(ph__node *node);
+void ph__node_release(ph__node *node); /* takes NULL */
+/* Its tape still has it. Takes NULL. */
+static inline bool ph__node_is_alive(const ph__node *node)
+{
+    return node && node->alive;
+}
+static inline bool ph__needs_grad(const ph_tensor *x)
+{
+    return x->requires_grad || ph__node_is_alive(x->node);
+}
+#endif

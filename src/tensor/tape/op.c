@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/op.c: what every operator does: checking its operands, making its results,
+ * launching, being remembered. */
+#include "tensor/tape/op.h"
+#include "base/checked.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "tensor/backend/kernels.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/leaf.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/sightings.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+#include <stdio.h>
+#include <string.h>
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Out of line, so that what is usual stays small. */
+#define COLD __attribute__((cold, noinline))
+
+/* ---- failing ---- */
+/* " (got f32[2, 3], NULL)"; "..." where there is no more room. */
+static COLD void describe_operands(char *out, size_t size, const ph__op *op)
+{
+    char one[PH__DESCRIBE];
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < op->in_count; i++) {
+        const char *text = ph__describe(one, op->in[i]);
+        const char *before = i == 0 ? " (got " : ", ";
+        size_t more = strlen(before) + strlen(text);
+        if (used + more + sizeof ", ...)" > size) {
+            memcpy(out + used, used ? ", ...)" : " (...)", sizeof ", ...)");
+            return;
+        }
+        (void)stpcpy(stpcpy(out + used, before), text);
+        used += more;
+    }
+    if (used > 0)
+        memcpy(out + used, ")", sizeof ")");
+}
+
+COLD void *ph__op_fail(ph__op *op, ph_status status, const char *format, ...)
+{
+    char words[sizeof((ph_error *)0)->message], operands[256];
+    if (ph__tape_failed(op->tape))
+        return NULL;
+    va_list args;
+    va_start(args, format);
+    ph__line_vformat(words, sizeof words, format, args);
+    va_end(args);
+    describe_operands(operands, sizeof operands, op);
+    ph_tape_fail(op->tape, status, "%s: %s%s", op->name, words, operands);
+    return NULL;
+}
+
+static COLD bool fail_call(ph__op *op)
+{
+    char operands[256];
+    if (ph__tape_failed(op->tape))
+        return false;
+    ph__error_prefix("%s", op->name);
+    describe_operands(operands, sizeof operands, op);
+    ph__error_suffix(operands);
+    ph__tape_take_error(op->tape);
+    return false;
+}
+
+bool ph__op_check(ph__op *op, ph_status status)
+{
+    return !UNLIKELY(status != PH_OK) || fail_call(op);
+}
+
+static COLD bool fail_host_memory(ph__op *op, const char *what_for)
+{
+    ph__op_fail(op, PH_ERROR_HOST_MEMORY, "no host memory for %s", what_for);
+    return false;
+}
+
+/* ---- beginning ---- */
+static COLD bool fail_operand(ph__op *op, size_t i)
+{
+    const ph_tensor *x = op->in[i];
+    if (!x)
+        ph__op_fail(op, PH_ERROR_ARGUMENT, "operand %zu is NULL", i);
+    else if (x->storage->backend != op->tape->backend)
+        ph__op_fail(op, PH_ERROR_WRONG_DEVICE,
+                    "operand %zu is of another device than the tape; ph_to_device copies it there",
+                    i);
+    else
+        ph__op_fail(op, PH_ERROR_STATE,
+                    "operand %zu has history on another tape, where its gradient would be lost; "
+                    "ph_detach it first",
+                    i);
+    return false;
+}
+
+static COLD bool fail_overwritten(const ph__op *op, size_t i)
+{
+    char which[32];
+    (void)snprintf(which, sizeof which, "operand %zu", i);
+    ph_tape_check(op->tape, ph__fail_overwritten(op->in[i], op->name, which));
+    return false;
+}
+
+static COLD bool begin_slow(const char *name, const ph_tape *tape)
+{
+    if (!tape)
+        ph_ignore(ph__fail_null(name, "tape"));
+    else
+        ph__tape_skip(tape);
+    return false;
+}
+
+bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
+                  size_t in_count, size_t required)
+{
+    if (UNLIKELY(!tape || ph__tape_failed(tape)))
+        return begin_slow(name, tape);
+    *op = (ph__op){
+        .tape = tape, .name = name, .in = in, .in_count = in_count, .mark = tape->owned_count};
+    for (size_t i = 0; i < in_count; i++) {
+        ph_tensor *x = in[i];
+        if (!x) {
+            if (UNLIKELY(i < required))
+                return fail_operand(op, i);
+            continue;
+        }
+        ph__storage *storage = x->storage;
+        if (UNLIKELY(storage->backend != tape->backend))
+            return fail_operand(op, i);
+        if (ph__tensor_is_overwritten(x))
+            return fail_overwritten(op, i);
+        if (storage->key != tape->key) {
+            if (UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
+                return fail_call(op);
+            if (UNLIKELY(tape->sightings != NULL) && !ph__sight(tape->sightings, x, name))
+                return fail_host_memory(op, "what it uses");
+        }
+        if (tape->grad_enabled && ph__needs_grad(x)) {
+            if (UNLIKELY(x->node && x->node->alive && x->node->tape != tape))
+                return fail_operand(op, i);
+            op->tracked = true;
+        }
+    }
+    return true;
+}
+
+/* ---- results ---- */
+static ph_tensor *own_around(ph__op *op, ph__storage *storage, ph_dtype dtype,
+                             const ph_shape *shape, const int64_t *strides, size_t offset)
+{
+    ph_tensor *x = ph__tensor_make(storage, dtype, shape, strides, offset);
+    if (UNLIKELY(!x)) {
+        fail_host_memory(op, "a tensor");
+        return NULL;
+    }
+    return ph__tape_own(op->tape, x) ? x : NULL;
+}
+
+ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape)
+{
+    ph_tape *tape = op->tape;
+    ph_tensor *x;
+    size_t bytes;
+    if (UNLIKELY(ph__tape_failed(tape)))
+        return NULL;
+    int64_t count = ph_shape_count(shape);
+    if (UNLIKELY(count < 0 || !ph__mul((size_t)count, ph_dtype_size(dtype), &bytes) ||
+                 bytes > PTRDIFF_MAX))
+        return ph__op_fail(op, PH_ERROR_SIZE,
+                           "the result would have more elements than memory can");
+    if (UNLIKELY(ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream,
+                                  tape->key) != PH_OK)) {
+        fail_call(op);
+        return NULL;
+    }
+    return ph__tape_own(tape, x) ? x : NULL;
+}
+
+ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const int64_t *strides,
+                       int64_t offset)
+{
+    if (UNLIKELY(ph__tape_failed(op->tape)))
+        return NULL;
+    uintptr_t from = base->count == 0 ? 0 : (uintptr_t)base->data - (uintptr_t)base->storage->data;
+    ph_tensor *x =
+        own_around(op, base->storage, base->dtype, shape, strides,
+                   base->count == 0 ? 0 : from + (size_t)offset * ph_dtype_size(base->dtype));
+    if (x)
+        ph__tensor_mark_like(x, base);
+    return x;
+}
+
+ph_tensor *ph__op_scratch(ph__op *op, size_t bytes)
+{
+    if (UNLIKELY(bytes > PTRDIFF_MAX))
+        return ph__op_fail(op, PH_ERROR_SIZE, "it would need %zu bytes of scratch", bytes);
+    return ph__op_output(op, PH_DTYPE_U8, &PH_SHAPE((int64_t)bytes));
+}
+
+/* ---- work ---- */
+bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
+                        const uint32_t block[3], size_t shared_bytes, const void *args)
+{
+    ph_tape *tape = op->tape;
+    if (UNLIKELY(ph__tape_failed(tape)))
+        return false;
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
+        return true;
+    ph_kernel *kernel = ph__kernel_get(tape->backend, def);
+    if (UNLIKELY(!kernel))
+        return fail_call(op);
+    /* Every kernel of ours waits for what is before it by itself. */
+    ph_launch_config config = {.grid = {grid[0], grid[1], grid[2]},
+                               .block = {block[0], block[1], block[2]},
+                               .shared_bytes = shared_bytes,
+                               .programmatic = true};
+    if (UNLIKELY(tape->sightings != NULL) && !ph__sight_kernel(tape->sightings, def->name))
+        return fail_host_memory(op, "what it launches");
+    return ph__op_check(op, ph_launch(tape->stream, kernel, &config, args, def->args_size));
+}
+
+bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t threads,
+                   size_t shared_bytes, const void *args)
+{
+    if (UNLIKELY(blocks > INT32_MAX))
+        return ph__op_fail(op, PH_ERROR_SIZE,
+                           "it would take %llu blocks, more than a grid can have",
+                           (unsigned long long)blocks);
+    return ph__op_launch_grid(op, def, (uint32_t[]){(uint32_t)blocks, 1, 1},
+                              (uint32_t[]){threads, 1, 1}, shared_bytes, args);
+}
+
+bool ph__op_uses(ph__op *op, const void *address)
+{
+    return ph__op_check(op, ph_stream_declare_use(op->tape->stream, address, op->name));
+}
+
+/* ---- history ---- */
+/* The first tape that a leaf is used on gives it its stream. */
+static void note_stream(const ph_tape *tape, ph_tensor *x)
+{
+    const ph_stream *none = NULL;
+    if (x->leaf && !atomic_load_explicit(&x->leaf->stream, memory_order_relaxed))
+        (void)atomic_compare_exchange_strong_explicit(&x->leaf->stream, &none, tape->stream,
+                                                      memory_order_relaxed, memory_order_relaxed);
+}
+
+static void set_edge(ph__edge *edge, const ph_tape *tape, ph_tensor *x)
+{
+    edge->dtype = x->dtype;
+    edge->shape = x->shape;
+    if (ph__node_is_alive(x->node)) {
+        edge->node = x->node;
+        edge->output = x->output;
+    } else if (x->requires_grad) {
+        edge->leaf = ph_tensor_retain(x);
+        note_stream(tape, x);
+    }
+}
+
+void *ph__op_track(ph__op *op, const ph__grad_def *def, size_t saved_count)
+{
+    ph_tape *tape = op->tape;
+    if (UNLIKELY(ph__tape_failed(tape)))
+        return NULL;
+    ph__node *node = ph__node_make(tape, op->name, def, op->in_count, saved_count);
+    if (UNLIKELY(!node)) {
+        fail_host_memory(op, "its history");
+        return NULL;
+    }
+    for (size_t i = 0; i < op->in_count; i++)
+        if (op->in[i])
+            set_edge(&node->edges[i], tape, op->in[i]);
+    op->node = node;
+    return node->state;
+}
+
+void ph__op_save(ph__op *op, size_t index, ph_tensor *x)
+{
+    ph__node *node = op->node;
+    if (!node || !x)
+        return;
+    node->versions[index] = atomic_load_explicit(&x->storage->version, memory_order_relaxed);
+    if (op->tape->hollow)
+        return;
+    node->saved[index] = ph_tensor_retain(x);
+    op->tape->saved++;
+}
+
+static void give_history(ph__op *op, ph_tensor *x, size_t i)
+{
+    if (!x || !ph_dtype_is_floating(x->dtype) || x->node)
+        return;
+    x->node = ph__node_retain(op->node);
+    x->output = (uint32_t)i;
+}
+
+/* Whether out is all that it made. */
+static bool is_newest(const ph_tape *tape, size_t mark, const ph_tensor *out)
+{
+    return tape->owned_count <= mark || (tape->owned_count == mark + 1 && tape->owned[mark] == out);
+}
+
+ph_tensor *ph__op_done(ph__op *op, ph_tensor *out)
+{
+    return ph__op_done_n(op, &out, 1) ? out : NULL;
+}
+
+bool ph__op_done_n(ph__op *op, ph_tensor **out, size_t count)
+{
+    ph_tape *tape = op->tape;
+    for (size_t i = 0; i < count && UNLIKELY(ph__quarantine_is_on(tape->backend)); i++)
+        if (out[i])
+            ph__quarantine_name(out[i], op->name);
+    if (op->node && !ph__tape_failed(tape)) {
+        if (UNLIKELY(!ph__node_set_outputs(op->node, count)))
+            fail_host_memory(op, "its history");
+        else
+            for (size_t i = 0; i < count; i++)
+                give_history(op, out[i], i);
+    }
+    if (UNLIKELY(ph__tape_failed(tape))) {
+        for (size_t i = 0; i < count; i++)
+            out[i] = NULL;
+        return false;
+    }
+    if (count != 1 || !is_newest(tape, op->mark, out[0]))
+        ph__tape_drop(tape, op->mark, out, count);
+    return true;
+}
+
+/* ---- in place ---- */
+bool ph__op_change(ph__op *op, ph_tensor *dst)
+{
+    if (UNLIKELY(ph__tape_failed(op->tape)))
+        return false;
+    if (UNLIKELY(dst->storage->read_only))
+        return ph__op_fail(op, PH_ERROR_STATE,
+                           "its memory is read-only, and cannot be changed in place");
+    if (UNLIKELY(op->tape->grad_enabled && ph__needs_grad(dst)))
+        return ph__op_fail(op, PH_ERROR_STATE,
+                           "a tensor that requires a gradient cannot be changed in place while "
+                           "gradients are enabled; "
+                           "ph_tape_set_grad_enabled(tape, false) around it, or ph_detach");
+    ph_capture_info info;
+    if (!ph__op_check(op, ph_stream_get_capture_info(&info, op->tape->stream)))
+        return false;
+    ph__storage_changed(dst->storage, info.id, op->tape->key);
+    return true;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/region.h: what a tape keeps of a checkpointed function. */
+#ifndef PH_TENSOR_TAPE_REGION_H
+#define PH_TENSOR_TAPE_REGION_H
+#include "tensor/core/storage.h"
+#include "tensor/generator/draw.h"
+#include "tensor/tape/place.h"
+#include <phonograph/annotation.h>
+#include <phonograph/tape.h>
+
+typedef struct ph__region ph__region;
+struct ph__region {
+    ph_checkpoint_fn fn;
+    void *user;
+    ph__region *parent;
+    size_t index; /* in tape->regions; those inside it follow */
+    size_t descendants;
+    size_t first, end;       /* its nodes, and those of regions inside it */
+    bool has_inputs;         /* it can be run again */
+    bool filled;             /* its own nodes have their saved values */
+    bool has_drawn;          /* random numbers: then mark is where the generator stood */
+    ph_generator *generator; /* retained */
+    ph__generator_mark mark;
+    ph_autocast autocast; /* that it was called under */
+    size_t in_count, out_count;
+    /* that it was called in, which its second run is in; retained; NULL: none */
+    ph_annotation_scope *scope;
+    ph__place *place;   /* likewise; names of modules begin there */
+    ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
+    uint64_t *versions; /* that they had */
+};
+
+/* Inputs that it keeps go. */
+void ph__region_drop_inputs(ph_tape *tape, ph__region *region);
+void ph__tape_drop_regions(ph_tape *tape, size_t first);
+/* Inputs that its regions keep: see ph__tensor_move. */
+void ph__regions_move(ph_tape *tape, const ph__storage *from, char *to);
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/release.c: the end of a tensor, and of the history that it has. */
+#include "tensor/tape/release.h"
+#include "base/alloc.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/hooks.h"
+#include "tensor/tape/leaf.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+
+static void leaf_release(ph__leaf *leaf)
+{
+    ph__hooks_release(leaf->hooks);
+    ph_tensor_release(leaf->grad);
+    ph__free(leaf);
+}
+
+/* The storage goes last: x may be in its block. Gives it. */
+static ph__storage *dissolve(ph_tensor *x, ph__going going)
+{
+    ph__storage *storage = x->storage;
+    if (x->leaf)
+        leaf_release(x->leaf);
+    if (x->node)
+        ph__node_release(x->node);
+    if (x->written)
+        ph__written_release(x->written);
+    if (__builtin_expect(x->tracked, 0))
+        ph__quarantine_put(storage->backend, x, going);
+    else if (!x->in_block)
+        ph__free(x);
+    return storage;
+}
+
+void ph_tensor_release(ph_tensor *x)
+{
+    if (ph__tensor_is_there(x, "ph_tensor_release") && ph__drop_reference(&x->references))
+        ph__storage_release(dissolve(x, PH__GOING_RELEASED));
+}
+
+void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
+{
+    if (__builtin_expect(x->gone, 0))
+        ph_tape_check(tape,
+                      ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
+    else if (ph__drop_reference(&x->references))
+        ph__storage_release_on(dissolve(x, tape->going), tape->stream, tape->key);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/tape/tape_error.c: the first error of a tape, and who has been told of it. */
+#include "tensor/tape/tape_error.h"
+#include "base/status.h"
+#include "tensor/tape/deferred_failure.h"
+#include "tensor/tape/tape.h"
+
+ph_status ph_tape_status(const ph_tape *tape)
+{
+    if (!tape)
+        return ph__fail_null("ph_tape_status", "tape");
+    return ph__tape_failed(tape) ? ph__tape_tell(tape, ph_error_set(&tape->error)) : PH_OK;
+}
+
+ph_status ph__tape_refuse(const ph_tape *tape, const char *call)
+{
+    if (!ph__tape_failed(tape))
+        return PH_OK;
+    ph__error_restore(&tape->error);
+    ph__error_prefix("%s: the tape failed before this call", call);
+    ph__error_suffix("; ph_tape_clear starts anew");
+    return ph__tape_tell(tape, tape->error.status);
+}
+
+ph_status ph__tape_tell(const ph_tape *tape, ph_status status)
+{
+    if (status != PH_OK)
+        ph__unasked_tell(tape->unasked);
+    return status;
+}
+
+void ph__tape_add_to_error(ph_tape *tape, const char *text)
+{
+    ph_error before;
+    ph__error_save(&before);
+    ph__error_restore(&tape->error);
+    ph__error_suffix(text);
+    ph__error_save(&tape->error);
+    ph__error_restore(&before);
+    ph__unasked_note(tape->unasked, &tape->error);
+}
+
+void ph__tape_skip(const ph_tape *tape)
+{
+    ph__unasked_meet(tape->unasked, tape->stream, true);
+}
+
+void ph__tape_take_error(ph_tape *tape)
+{
+    if (ph__tape_failed(tape))
+        return;
+    ph__error_save(&tape->error);
+    tape->unasked = ph__unasked_make(&tape->error);
+    ph__unasked_meet(tape->unasked, tape->stream, false);
+}
+
+void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what_for)
+{
+    if (ph__tape_failed(tape))
+        return;
+    ph_ignore(ph_fail(PH_ERROR_HOST_MEMORY, "%s: no host memory for %s", call, what_for));
+    ph__tape_take_error(tape);
+}
+
+void ph_tape_fail(ph_tape *tape, ph_status status, const char *format, ...)
+{
+    if (!tape || status == PH_OK || ph__tape_failed(tape))
+        return;
+    va_list args;
+    va_start(args, format);
+    ph_ignore(ph__vfail(status, 0, NULL, format, args));
+    va_end(args);
+    ph__tape_take_error(tape);
+}
+
+void ph_tape_check(ph_tape *tape, ph_status status)
+{
+    if (!tape || status == PH_OK || ph__tape_failed(tape))
+        return;
+    if (ph_error_last()->status != status)
+        ph_ignore(ph_fail(status, "a call gave %s, and left no record of it in this thread",
+                          ph_status_name(status)));
+    ph__tape_take_error(tape);
+}
+
+void ph__tape_forgive(ph_tape *tape)
+{
+    tape->error = (ph_error){0};
+    tape->placed = false;
+    ph__unasked_tell(tape->unasked);
+    ph__unasked_release(tape->unasked);
+    tape->unasked = NULL;
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/graphed_shared.c: leaves of a graphed callable whose gradients share memory, wholly
  * or in part: no launch writes it twice, and all that is added arrives. */
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/callable.h"
 #include "support/graphed_nets.h"
 #include "support/test.h"
+#include "tensor/kernels/bundle.h"
 
 enum {
     N = 1 << 14,
@@ -77,8 +78,8 @@ static size_t added(const sum *me)
 {
     const ph__callable *callable = me->graphed->self;
     size_t count = 0;
-    for (size_t i = 0; i < callable->exit_count; i++)
-        count += callable->ops[callable->exits[i].op_at] == PH__BUNDLE_ADD;
+    for (size_t i = 0; i < callable->grad_input_count; i++)
+        count += callable->ops[callable->grad_inputs[i].op_at] == PH__BUNDLE_ADD;
     return count;
 }
 

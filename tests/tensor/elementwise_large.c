@@ -216,7 +216,7 @@ static void check_places(ph__core core, int which, size_t size, double a)
 TEST(results_do_not_depend_on_the_place)
 {
     ph__core_table cores = ph__cores();
-#define PH__MAP(name, operands, dtypes, result, let, expression)                                   \
+#define PH__ELEMENTWISE(name, operands, dtypes, result, let, expression)                           \
     OPERANDS_##operands(PH__CORE_##name)
 #define OPERANDS_NONE(core)
 #define OPERANDS_BV(core)
@@ -229,7 +229,7 @@ TEST(results_do_not_depend_on_the_place)
 #define OPERANDS_VV(core)  OPERANDS_V(core)
 #define OPERANDS_VVV(core) OPERANDS_V(core)
 #include "tensor/kernels/elementwise.def"
-#undef PH__MAP
+#undef PH__ELEMENTWISE
 }
 
 int main(void)

@@ -107,7 +107,7 @@ static ph_status item(reading *r)
     double value;
     ph_tensor *one = ph_sum(r->s.tape, r->plain);
     assert_non_null(one);
-    ph__tensor_mark(one, r->x->written, r->x->sequence, r->x->call);
+    ph__tensor_tag(one, r->x->overwrite_tag, r->x->sequence, r->x->call);
     return ph_tensor_item(&value, r->s.tape, one);
 }
 
@@ -341,11 +341,11 @@ TEST(test_what_shares_the_memory)
     make_aliases(aliases, s.tape, x, leaf);
     assert_ok(ph_tape_status(s.tape));
     ph_tensor *copy = ph_clone(s.tape, x), *sum = ph_add(s.tape, x, x);
-    assert_null(copy->written);
-    assert_null(sum->written);
+    assert_null(copy->overwrite_tag);
+    assert_null(sum->overwrite_tag);
     for (size_t i = 0; i < ALIASES; i++) {
         ph_tensor_retain(aliases[i]);
-        assert_ptr_equal(aliases[i]->written, &o.written);
+        assert_ptr_equal(aliases[i]->overwrite_tag, &o.written);
         assert_int_equal(aliases[i]->call, 7);
         assert_ok(ph_tensor_read(s.tape, aliases[i], values, ph_tensor_bytes(aliases[i])));
     }
@@ -375,25 +375,25 @@ TEST(test_marks)
     assert_false(ph__tensor_is_overwritten(x));
     t_overwrite(&a);
     assert_true(ph__tensor_is_overwritten(x));
-    ph__tensor_mark(x, &a.written, 4, 8);
+    ph__tensor_tag(x, &a.written, 4, 8);
     assert_false(ph__tensor_is_overwritten(x));
     assert_int_equal(atomic_load(&a.written.references), 2);
-    ph__tensor_mark(x, &b.written, 2, 9);
+    ph__tensor_tag(x, &b.written, 2, 9);
     assert_true(ph__tensor_is_overwritten(x));
     assert_int_equal(atomic_load(&a.written.references), 1);
     assert_status(ph__fail_overwritten(x, "test", "it"), PH_ERROR_OVERWRITTEN);
     assert_string_equal(ph_error_last()->message,
                         "test: it (f32[2, 2]) was overwritten: call 9 of step 2, by step 3");
-    ph__tensor_mark(x, NULL, 0, 0);
+    ph__tensor_tag(x, NULL, 0, 0);
     assert_false(ph__tensor_is_overwritten(x));
     t_owner_close(&b);
     /* The last handle outlives whoever made the mark. */
-    ph__tensor_mark(x, &a.written, 4, 8);
-    ph__written_release(&a.written);
+    ph__tensor_tag(x, &a.written, 4, 8);
+    ph__overwrite_tag_release(&a.written);
     assert_int_equal(a.destroyed, 0);
     ph_tensor_release(x);
     assert_int_equal(a.destroyed, 1);
-    ph__written_release(NULL);
+    ph__overwrite_tag_release(NULL);
     t_scene_close(&s);
 }
 

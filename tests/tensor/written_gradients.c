@@ -150,7 +150,7 @@ TEST(test_borrowed_gradients)
     y = ph_mul(s.tape, a, one);
     ph_backward_from(s.tape, &y, &one, 1, NULL);
     t_expect_grad(&s, a, 2, 3, 4, 5);
-    assert_null(ph_tensor_grad(a)->written);
+    assert_null(ph_tensor_grad(a)->overwrite_tag);
     t_expect_values(s.tape, grad, PH_SHAPE(2, 2), 1, 2, 3, 4);
     y = apply(s.tape, in, 2, &g); /* and one that has its own takes the sum */
     ph_backward_from(s.tape, &y, &one, 1, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/arguments.c: what ph_make_graphed_callables refuses. */
+#include "nn/graphed/arguments.h"
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/call.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/generator.h"

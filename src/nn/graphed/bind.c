@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/bind.c: what a call brings, as the graphs of a callable can take it: itself, or a
  * copy; and memory for what it gives back. */
+#include "nn/graphed/bind.h"
 #include "base/line.h"
 #include "base/status.h"
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/output_sets.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
@@ -52,21 +55,23 @@ void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor *x, size_t bytes)
 {
     const ph__callable *whole = callable->of ? callable->of : callable;
-    const ph__program *const programs[] = {&whole->forward, &callable->backward};
+    const ph__callable_graph *const callable_graphs[] = {&whole->forward, &callable->backward};
     bool written = is_in_pool(callable, x);
     for (int i = 0; i < 2 && !written; i++)
-        if (programs[i]->graph && !(written = ph__program_touches(programs[i], x->data, bytes)))
-            ph_tape_check(tape, ph_graph_writes(&written, programs[i]->graph, x->data, bytes));
+        if (callable_graphs[i]->graph &&
+            !(written = ph__callable_graph_touches(callable_graphs[i], x->data, bytes)))
+            ph_tape_check(tape,
+                          ph_graph_writes(&written, callable_graphs[i]->graph, x->data, bytes));
     return !written;
 }
 
 /* A copy that stands in the way itself stays taken until there is one that does not. */
-static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__port *port,
+static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__binding *binding,
                             ph_tensor *x)
 {
     ph_tensor *made = ph_clone(tape, x);
     for (int i = 0; made && x->count > 0 && i < TRIES; i++) {
-        if (is_safe(tape, callable, made, port->bytes) || ph__tape_failed(tape))
+        if (is_safe(tape, callable, made, binding->bytes) || ph__tape_failed(tape))
             return made;
         if (!begin_aside(tape, callable))
             return NULL;
@@ -105,13 +110,13 @@ ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype
 }
 
 /* ---- what a replay may have written over ---- */
-static COLD void warn(const ph__callable *whole, size_t i, const ph_tensor *x, ph__port_kind kind,
-                      const char *by)
+static COLD void warn(const ph__callable *whole, size_t i, const ph_tensor *x,
+                      ph__binding_kind kind, const char *by)
 {
-    const bool incoming = kind == PH__PORT_INCOMING;
+    const bool grad_outputs = kind == PH__BINDING_GRAD_OUTPUT;
     char path[96], what[PH__DESCRIBE], text[640];
-    (void)ph_structure_path(path, sizeof path, incoming ? whole->out_structure : whole->structure,
-                            i);
+    (void)ph_structure_path(path, sizeof path,
+                            grad_outputs ? whole->out_structure : whole->structure, i);
     ph__line_format(
         text, sizeof text,
         "graphed callable '%s': %s %s (%s)%s lies in the callables' own pool, where %s may have "
@@ -119,75 +124,79 @@ static COLD void warn(const ph__callable *whole, size_t i, const ph_tensor *x, p
         "allocate "
         "it elsewhere (outside of ph_pool_begin and ph_pool_end of that pool); said once for this "
         "callable",
-        whole->original->name, incoming ? "the gradient of output" : "input", path,
-        ph__describe(what, x), kind == PH__PORT_SAVED ? ", which backward reads," : "", by);
+        whole->original->name, grad_outputs ? "the gradient of output" : "input", path,
+        ph__describe(what, x), kind == PH__BINDING_SAVED ? ", which backward reads," : "", by);
     ph_log_write(PH_LOG_WARNING, text);
 }
 
 /* Outputs and gradients of callables are marked, and refused where they were overwritten. Of what
  * was found elsewhere once nothing is asked again: its memory came with that stamp, or before. */
-void ph__callable_look(ph__callable *callable, ph__port *port, const ph_tensor *x,
-                       ph__port_kind kind)
+void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding, const ph_tensor *x,
+                                   ph__binding_kind kind)
 {
     char by[96];
     ph__callable *whole = callable->of ? callable->of : callable;
-    if (!x || x->written || x->count == 0 || x->storage->kind != PH__STORAGE_CACHED)
+    if (!x || x->overwrite_tag || x->count == 0 || x->storage->kind != PH__STORAGE_CACHED)
         return;
     const uint64_t stamp = atomic_load_explicit(&x->storage->stamp, memory_order_relaxed);
     if (!ph__shared_pool_replayed(callable->set->shared, stamp) || whole->told_of_pool ||
-        (port->elsewhere == x->data && port->elsewhere_stamp == stamp))
+        (binding->elsewhere == x->data && binding->elsewhere_stamp == stamp))
         return;
     if (!is_in_pool(callable, x)) {
-        port->elsewhere = x->data;
-        port->elsewhere_stamp = stamp;
+        binding->elsewhere = x->data;
+        binding->elsewhere_stamp = stamp;
     } else if (ph__shared_pool_wrote(by, sizeof by, callable->set->shared, stamp, x->data,
-                                     port->bytes)) {
-        const ph__port *first = kind == PH__PORT_INCOMING ? callable->incoming : callable->inputs;
+                                     binding->bytes)) {
+        const ph__binding *first =
+            kind == PH__BINDING_GRAD_OUTPUT ? callable->grad_outputs : callable->inputs;
         whole->told_of_pool = true;
-        warn(whole, (size_t)(port - first), x, kind, by);
+        warn(whole, (size_t)(binding - first), x, kind, by);
     }
 }
 
 /* ---- what comes ---- */
 /* Memory of the allocator's that the device has is taken by every slot. */
-static bool is_refused(ph_tape *tape, const ph__program *program, size_t slot, const ph_tensor *x)
+static bool is_refused(ph_tape *tape, const ph__callable_graph *callable_graph, size_t slot,
+                       const ph_tensor *x)
 {
     bool taken = true;
     if (slot != PH_SLOT_NONE)
-        ph_tape_check(tape, ph_graph_slot_takes(&taken, program->graph, slot, x->data));
+        ph_tape_check(tape, ph_graph_slot_takes(&taken, callable_graph->graph, slot, x->data));
     return !taken;
 }
 
-ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__program *program,
-                             const ph__port *port, size_t slot, ph_tensor *x)
+ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
+                                    const ph__callable_graph *callable_graph,
+                                    const ph__binding *binding, size_t slot, ph_tensor *x)
 {
     bool written = false;
     if (UNLIKELY(!x->contiguous))
-        return copy(tape, callable, port, x);
+        return copy(tape, callable, binding, x);
     if (x->count == 0)
         return x;
-    if (UNLIKELY(x->storage->kind != PH__STORAGE_CACHED) && is_refused(tape, program, slot, x))
-        return copy(tape, callable, port, x);
-    if (!port->rebound)
+    if (UNLIKELY(x->storage->kind != PH__STORAGE_CACHED) &&
+        is_refused(tape, callable_graph, slot, x))
+        return copy(tape, callable, binding, x);
+    if (!binding->rebound)
         return x;
-    if (UNLIKELY((uintptr_t)x->data % PH__PORT_ALIGNMENT != 0 ||
-                 ph__program_touches(program, x->data, port->bytes)))
-        return copy(tape, callable, port, x);
-    ph_tape_check(tape, ph_graph_writes(&written, program->graph, x->data, port->bytes));
-    return UNLIKELY(written) ? copy(tape, callable, port, x) : x;
+    if (UNLIKELY((uintptr_t)x->data % PH__BINDING_ALIGNMENT != 0 ||
+                 ph__callable_graph_touches(callable_graph, x->data, binding->bytes)))
+        return copy(tape, callable, binding, x);
+    ph_tape_check(tape, ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes));
+    return UNLIKELY(written) ? copy(tape, callable, binding, x) : x;
 }
 
 /* Backward, too, must not write what it reads. */
 bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *in)
 {
     for (size_t i = 0; i < callable->in_count && !ph__tape_failed(tape); i++) {
-        ph__port *port = &callable->inputs[i];
-        ph__callable_look(callable, port, in[i], PH__PORT_INPUT);
-        ph_tensor *x =
-            ph__callable_take(tape, callable, &callable->forward, port, port->slot, in[i]);
-        if (x == in[i] && port->backward_slot != PH_SLOT_NONE)
-            x = ph__callable_take(tape, callable, &callable->backward, port, port->backward_slot,
-                                  x);
+        ph__binding *binding = &callable->inputs[i];
+        ph__callable_warn_overwritten(callable, binding, in[i], PH__BINDING_INPUT);
+        ph_tensor *x = ph__callable_bind_tensor(tape, callable, &callable->forward, binding,
+                                                binding->slot, in[i]);
+        if (x == in[i] && binding->backward_slot != PH_SLOT_NONE)
+            x = ph__callable_bind_tensor(tape, callable, &callable->backward, binding,
+                                         binding->backward_slot, x);
         callable->operands[i] = x;
     }
     return !ph__tape_failed(tape);

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/call.c: calls of graphed callables: what comes is bound, the graph replayed, and
  * what it left handed out. */
+#include "nn/graphed/call.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/bind.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/check.h"
+#include "nn/graphed/depends.h"
+#include "nn/graphed/leaves.h"
+#include "nn/graphed/others.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/graphed/used.h"
+#include "nn/graphed/watch.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/kernels/bundle.h"
 #include "tensor/tape/grad_def.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/op.h"
@@ -24,19 +35,19 @@ static void set(ph__callable *callable, size_t *count, size_t slot, const void *
         callable->values[(*count)++] = (ph_slot_value){slot, value};
 }
 
-static ph_status use_buffers(const ph_tape *tape, const ph__port *ports, size_t count)
+static ph_status use_buffers(const ph_tape *tape, const ph__binding *bindings, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (ports[i].buffer)
-            PH_TRY(ph__storage_use(ports[i].buffer->storage, tape->stream, tape->key));
+        if (bindings[i].buffer)
+            PH_TRY(ph__storage_use(bindings[i].buffer->storage, tape->stream, tape->key));
     return PH_OK;
 }
 
-static ph_status replay(ph_tape *tape, ph__callable *callable, ph__program *program, size_t values,
-                        uint64_t *number)
+static ph_status replay(ph_tape *tape, ph__callable *callable, ph__callable_graph *callable_graph,
+                        size_t values, uint64_t *number)
 {
-    PH_TRY(ph_graph_replay_with(program->graph, tape->stream, callable->values, values));
-    *number = ph__program_replayed(program, callable->set->shared);
+    PH_TRY(ph_graph_replay_with(callable_graph->graph, tape->stream, callable->values, values));
+    *number = ph__callable_graph_replayed(callable_graph, callable->set->shared);
     return PH_OK;
 }
 
@@ -52,9 +63,9 @@ static uint64_t output_switches(const ph__callable *callable)
 static uint64_t gradient_switches(const ph__callable *callable)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; callable->grad_values && i < callable->exit_count; i++)
-        sum +=
-            atomic_load_explicit(&callable->exits[i].grad->storage->switches, memory_order_relaxed);
+    for (size_t i = 0; callable->grad_set && i < callable->grad_input_count; i++)
+        sum += atomic_load_explicit(&callable->grad_inputs[i].grad->storage->switches,
+                                    memory_order_relaxed);
     return sum;
 }
 
@@ -74,8 +85,8 @@ static ph_status wait_for_readers(const ph_tape *tape, const ph__callable *calla
 static ph_status wait_for_gradient_readers(const ph_tape *tape, const ph__callable *callable)
 {
     bool read = gradient_switches(callable) != callable->grad_switches;
-    for (size_t i = 0; read && i < callable->exit_count; i++)
-        PH_TRY(wait_for_users(tape, callable->exits[i].grad));
+    for (size_t i = 0; read && i < callable->grad_input_count; i++)
+        PH_TRY(wait_for_users(tape, callable->grad_inputs[i].grad));
     return PH_OK;
 }
 
@@ -90,8 +101,8 @@ typedef struct called {
 static COLD bool fail_saved(ph_tape *tape, const ph__callable *callable, const called *state)
 {
     char text[256];
-    ph__written *written = &callable->saved_values->written;
-    written->tell(written, state->saved, state->call, text, sizeof text);
+    ph__overwrite_tag *tag = &callable->saved_set->overwrite_tag;
+    tag->describe(tag, state->saved, state->call, text, sizeof text);
     ph_tape_fail(tape, PH_ERROR_OVERWRITTEN, "backward of the graphed callable '%s': it needs %s",
                  callable->original->name, text);
     return false;
@@ -106,20 +117,21 @@ static COLD void fail_changed(ph_tape *tape, const ph__callable *callable, const
                  callable->original->name, (unsigned long long)state->call);
 }
 
-static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, size_t *values)
+static bool bind_grad_outputs(const ph__grad_call *call, ph__callable *callable, size_t *values)
 {
     ph_tape *tape = call->tape;
     for (size_t i = 0; i < callable->out_count; i++) {
-        const ph__port *port = &callable->incoming[i];
-        if (!port->used)
+        const ph__binding *binding = &callable->grad_outputs[i];
+        if (!binding->used)
             continue;
-        ph__callable_look(callable, &callable->incoming[i], call->out_grads[i], PH__PORT_INCOMING);
-        ph_tensor *grad = ph__callable_take(tape, callable, &callable->backward, port, port->slot,
-                                            call->out_grads[i]);
+        ph__callable_warn_overwritten(callable, &callable->grad_outputs[i], call->out_grads[i],
+                                      PH__BINDING_GRAD_OUTPUT);
+        ph_tensor *grad = ph__callable_bind_tensor(tape, callable, &callable->backward, binding,
+                                                   binding->slot, call->out_grads[i]);
         if (ph__tape_failed(tape))
             return false;
         ph_tape_check(tape, ph__storage_use(grad->storage, tape->stream, tape->key));
-        set(callable, values, port->slot, grad->data);
+        set(callable, values, binding->slot, grad->data);
     }
     return !ph__tape_failed(tape);
 }
@@ -131,32 +143,33 @@ static void bind_saved(const ph__grad_call *call, ph__callable *callable, ph__ca
 {
     size_t saved = 0;
     for (size_t i = 0; i < callable->in_count; i++) {
-        const ph__port *port = &callable->inputs[i];
-        if (!port->rebound || port->backward_slot == PH_SLOT_NONE)
+        const ph__binding *binding = &callable->inputs[i];
+        if (!binding->rebound || binding->backward_slot == PH_SLOT_NONE)
             continue;
         const ph_tensor *x = call->saved[saved++];
-        ph__callable_look(callable, &callable->inputs[i], x, PH__PORT_SAVED);
-        set(used, values, used == callable ? port->backward_slot : used->inputs[i].slot, x->data);
+        ph__callable_warn_overwritten(callable, &callable->inputs[i], x, PH__BINDING_SAVED);
+        set(used, values, used == callable ? binding->backward_slot : used->inputs[i].slot,
+            x->data);
     }
 }
 
 /* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see
  * it first. */
 static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callable,
-                                ph__exit *leaving, ph__bundle_op *op)
+                                ph__grad_input *grad_input, ph__bundle_op *op)
 {
-    size_t i = leaving->operand;
-    ph_tensor *leaf = ph__exit_leaf(call, leaving);
+    size_t i = grad_input->operand;
+    ph_tensor *leaf = ph__grad_input_leaf(call, grad_input);
     if (!leaf)
         return NULL;
     ph_tensor *grad = leaf->leaf->grad;
     if (!grad && call->sole[i]) {
         *op = PH__BUNDLE_COPY;
-        leaving->fresh_of = leaf;
-        return leaving->fresh = ph__callable_gradient(call->tape, callable, leaf->dtype,
-                                                      &leaf->shape, leaving->bytes);
+        grad_input->fresh_of = leaf;
+        return grad_input->fresh = ph__callable_gradient(call->tape, callable, leaf->dtype,
+                                                         &leaf->shape, grad_input->bytes);
     }
-    if (!ph__exit_may_add(callable, leaf) || !leaving->apart)
+    if (!ph__grad_input_may_add(callable, leaf) || !grad_input->apart)
         return NULL;
     *op = PH__BUNDLE_ADD;
     ph__storage_changed(grad->storage, 0, 0);
@@ -167,52 +180,52 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
 /* What was made for leaves is theirs once it is written. */
 static void settle_leaves(ph__callable *callable, bool written)
 {
-    for (size_t i = 0; i < callable->exit_count; i++) {
-        ph__exit *leaving = &callable->exits[i];
-        if (leaving->fresh && written)
-            leaving->fresh_of->leaf->grad = leaving->fresh;
+    for (size_t i = 0; i < callable->grad_input_count; i++) {
+        ph__grad_input *grad_input = &callable->grad_inputs[i];
+        if (grad_input->fresh && written)
+            grad_input->fresh_of->leaf->grad = grad_input->fresh;
         else
-            ph_tensor_release(leaving->fresh);
-        leaving->fresh = leaving->fresh_of = NULL;
+            ph_tensor_release(grad_input->fresh);
+        grad_input->fresh = grad_input->fresh_of = NULL;
     }
 }
 
-static void bind_exit(const ph__grad_call *call, ph__callable *callable, ph__exit *leaving,
-                      size_t *values)
+static void bind_grad_input(const ph__grad_call *call, ph__callable *callable,
+                            ph__grad_input *grad_input, size_t *values)
 {
-    const ph_tensor *like = callable->operands[leaving->operand];
-    const ph__port *port =
-        leaving->operand < callable->in_count ? &callable->inputs[leaving->operand] : NULL;
+    const ph_tensor *like = callable->operands[grad_input->operand];
+    const ph__binding *binding =
+        grad_input->operand < callable->in_count ? &callable->inputs[grad_input->operand] : NULL;
     ph__bundle_op op = PH__BUNDLE_COPY;
-    ph_tensor *to = leaf_gradient(call, callable, leaving, &op);
+    ph_tensor *to = leaf_gradient(call, callable, grad_input, &op);
     if (!to && !ph__tape_failed(call->tape)) {
         op = PH__BUNDLE_COPY;
-        to = ph__callable_gradient(call->tape, callable, port ? port->dtype : like->dtype,
-                                   port ? &port->shape : &like->shape, leaving->bytes);
+        to = ph__callable_gradient(call->tape, callable, binding ? binding->dtype : like->dtype,
+                                   binding ? &binding->shape : &like->shape, grad_input->bytes);
         if (to && !ph__tape_own(call->tape, to))
             to = NULL;
-        call->in_grads[leaving->operand] = to;
+        call->in_grads[grad_input->operand] = to;
     }
-    callable->ops[leaving->op_at] = (uint8_t)op;
+    callable->ops[grad_input->op_at] = (uint8_t)op;
     if (to)
-        set(callable, values, leaving->slot, to->data);
+        set(callable, values, grad_input->slot, to->data);
 }
 
-static bool bind_exits(const ph__grad_call *call, ph__callable *callable, size_t *values)
+static bool bind_grad_inputs(const ph__grad_call *call, ph__callable *callable, size_t *values)
 {
     if (callable->set->options.gradients == PH_GRAPHED_BORROW)
         return true;
-    if (!ph__callable_look_at_leaves(call, callable))
+    if (!ph__callable_find_leaf_grads(call, callable))
         return false;
-    for (size_t i = 0; i < callable->exit_count; i++) {
-        ph__exit *leaving = &callable->exits[i];
-        if (call->needed[leaving->operand]) {
-            bind_exit(call, callable, leaving, values);
+    for (size_t i = 0; i < callable->grad_input_count; i++) {
+        ph__grad_input *grad_input = &callable->grad_inputs[i];
+        if (call->needed[grad_input->operand]) {
+            bind_grad_input(call, callable, grad_input, values);
             continue;
         }
-        callable->ops[leaving->op_at] = PH__BUNDLE_SKIP;
-        if (leaving->idle)
-            set(callable, values, leaving->slot, leaving->idle);
+        callable->ops[grad_input->op_at] = PH__BUNDLE_SKIP;
+        if (grad_input->idle)
+            set(callable, values, grad_input->slot, grad_input->idle);
     }
     for (size_t i = 0; i < callable->op_slot_count; i++)
         set(callable, values, callable->op_slots[i], callable->ops + i * PH__BUNDLE_MAX);
@@ -221,10 +234,10 @@ static bool bind_exits(const ph__grad_call *call, ph__callable *callable, size_t
 
 static bool lend(const ph__grad_call *call, ph__callable *callable, uint64_t now)
 {
-    for (size_t i = 0; callable->grad_values && i < callable->exit_count; i++) {
-        const ph__exit *leaving = &callable->exits[i];
-        const ph_tensor *grad = leaving->grad;
-        if (!call->needed[leaving->operand])
+    for (size_t i = 0; callable->grad_set && i < callable->grad_input_count; i++) {
+        const ph__grad_input *grad_input = &callable->grad_inputs[i];
+        const ph_tensor *grad = grad_input->grad;
+        if (!call->needed[grad_input->operand])
             continue;
         ph_tensor *alias =
             ph__tensor_make(grad->storage, grad->dtype, &grad->shape, grad->stride,
@@ -233,12 +246,12 @@ static bool lend(const ph__grad_call *call, ph__callable *callable, uint64_t now
             ph__tape_fail_host_memory(call->tape, callable->original->name, "a gradient");
             return false;
         }
-        ph__tensor_mark(alias, &callable->grad_values->written, now, callable->backward.calls);
+        ph__tensor_tag(alias, &callable->grad_set->overwrite_tag, now, callable->backward.calls);
         ph_tape_check(call->tape,
                       ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
         if (!ph__tape_own(call->tape, alias))
             return false;
-        call->in_grads[leaving->operand] = alias;
+        call->in_grads[grad_input->operand] = alias;
     }
     callable->grad_switches = gradient_switches(callable);
     return !ph__tape_failed(call->tape);
@@ -264,7 +277,7 @@ static void graphed_backward(ph__grad_call *call)
     ph_tape *tape = call->tape;
     size_t values = 0;
     uint64_t number = 0;
-    if (UNLIKELY(ph__values_now(callable->saved_values) != state->saved) &&
+    if (UNLIKELY(ph__output_set_now(callable->saved_set) != state->saved) &&
         !fail_saved(tape, callable, state))
         return;
     if (UNLIKELY(ph__callable_versions(callable) != state->versions)) {
@@ -280,16 +293,16 @@ static void graphed_backward(ph__grad_call *call)
         return;
     }
     ph__callable *used = ph__callable_used(tape, callable, call->out_grads);
-    if (!used || !bind_incoming(call, used, &values))
+    if (!used || !bind_grad_outputs(call, used, &values))
         return;
     bind_saved(call, callable, used, &values);
-    bool bound = bind_exits(call, used, &values);
+    bool bound = bind_grad_inputs(call, used, &values);
     ph__callable_end_aside(tape, used);
     if (!bound || ph__tape_failed(tape)) {
         settle_leaves(used, false);
         return;
     }
-    ph_status status = use_buffers(tape, used->incoming, used->out_count);
+    ph_status status = use_buffers(tape, used->grad_outputs, used->out_count);
     if (status == PH_OK)
         status = wait_for_gradient_readers(tape, used);
     if (status == PH_OK)
@@ -343,7 +356,7 @@ static bool hand_out(ph__op *op, ph__callable *callable, ph_tensor **out, uint64
         out[i] = ph__op_view(op, x, &x->shape, x->stride, 0);
         if (!out[i])
             return false;
-        ph__tensor_mark(out[i], &callable->out_values->written, number, callable->forward.calls);
+        ph__tensor_tag(out[i], &callable->out_set->overwrite_tag, number, callable->forward.calls);
     }
     callable->out_switches = output_switches(callable);
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/call_structured.c: calls that bring the structure of their inputs or outputs along. */
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/call.h"
+#include "nn/graphed/callable.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 

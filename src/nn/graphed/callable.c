@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/callable.c: callables and their sets: who keeps them, and what goes with them. */
+#include "nn/graphed/callable.h"
 #include "base/alloc.h"
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/others.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/graphed/structure.h"
+#include "nn/graphed/watch.h"
 #include "tensor/core/storage.h"
 
 void ph__graphed_set_release(ph__graphed_set *set)
@@ -21,35 +26,35 @@ ph__callable *ph__callable_retain(ph__callable *callable)
     return callable;
 }
 
-static void release_buffer(ph__port *port)
+static void release_buffer(ph__binding *binding)
 {
-    ph_tensor_release(port->buffer);
-    port->buffer = NULL;
+    ph_tensor_release(binding->buffer);
+    binding->buffer = NULL;
 }
 
 void ph__callable_reset(ph__callable *callable)
 {
     ph__callable_drop_others(callable);
-    ph__program_leave(&callable->forward, callable->set->shared);
-    ph__program_leave(&callable->backward, callable->set->shared);
+    ph__callable_graph_leave(&callable->forward, callable->set->shared);
+    ph__callable_graph_leave(&callable->backward, callable->set->shared);
     ph_graph_destroy(callable->forward.graph);
     ph_graph_destroy(callable->backward.graph);
     callable->forward.graph = callable->backward.graph = NULL;
-    ph__values_release(callable->out_values);
-    ph__values_release(callable->saved_values);
-    ph__values_release(callable->grad_values);
-    callable->out_values = callable->saved_values = callable->grad_values = NULL;
-    for (size_t i = 0; i < callable->exit_count; i++)
-        ph_tensor_release(callable->exits[i].grad);
-    callable->exit_count = callable->op_slot_count = callable->saved_count = 0;
+    ph__output_set_release(callable->out_set);
+    ph__output_set_release(callable->saved_set);
+    ph__output_set_release(callable->grad_set);
+    callable->out_set = callable->saved_set = callable->grad_set = NULL;
+    for (size_t i = 0; i < callable->grad_input_count; i++)
+        ph_tensor_release(callable->grad_inputs[i].grad);
+    callable->grad_input_count = callable->op_slot_count = callable->saved_count = 0;
     for (size_t i = 0; callable->outputs && i < callable->out_count; i++) {
         ph_tensor_release(callable->outputs[i]);
         callable->outputs[i] = NULL;
     }
     for (size_t i = 0; callable->inputs && i < callable->in_count; i++)
         release_buffer(&callable->inputs[i]);
-    for (size_t i = 0; callable->incoming && i < callable->out_count; i++)
-        release_buffer(&callable->incoming[i]);
+    for (size_t i = 0; callable->grad_outputs && i < callable->out_count; i++)
+        release_buffer(&callable->grad_outputs[i]);
     ph__storages_free(&callable->changed);
     ph__storages_free(&callable->exposed);
     ph__callable_drop_stand_ins(callable);
@@ -73,7 +78,7 @@ void ph__callable_release(ph__callable *callable)
     ph__structure_free(callable->structure);
     ph__structure_free(callable->out_structure);
     ph__free(callable->inputs);
-    ph__free(callable->incoming);
+    ph__free(callable->grad_outputs);
     ph__free(callable->outputs);
     ph__free(callable->operands);
     ph__free(callable->parameter_names);
@@ -82,8 +87,8 @@ void ph__callable_release(ph__callable *callable)
     ph__parameter_slots_drop(&callable->parameter_slots);
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
-    ph__free(callable->exits);
-    ph__free(callable->exit_order);
+    ph__free(callable->grad_inputs);
+    ph__free(callable->grad_input_order);
     ph__free(callable->ops);
     ph__free(callable->op_slots);
     ph__free(callable->values);

@@ -6,9 +6,16 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/outside.h"
+#include "nn/graphed/stage.h"
+#include "nn/graphed/warmup.h"
+#include "nn/graphed/watch.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/kernels/bundle.h"
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -16,37 +23,38 @@
 static const char no_room[] = "a capture";
 
 /* ---- tensors that stand for what calls bring ---- */
-static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__port *port, void *data,
-                      const char *call)
+static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__binding *binding,
+                      void *data, const char *call)
 {
     ph__storage *storage;
     *out = NULL;
-    PH_TRY(ph__storage_wrap(&storage, trial->tape->backend, data, port->bytes, NULL, NULL));
+    PH_TRY(ph__storage_wrap(&storage, trial->tape->backend, data, binding->bytes, NULL, NULL));
     storage->stands_in = true;
-    *out = ph__tensor_make(storage, port->dtype, &port->shape, NULL, 0);
+    *out = ph__tensor_make(storage, binding->dtype, &binding->shape, NULL, 0);
     ph__storage_release(storage);
     return *out ? PH_OK : ph__fail_host_memory(call, no_room);
 }
 
-/* A copied port has memory of its own, the same in a probe. */
-static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__port *port,
+/* A copied binding has memory of its own, the same in a probe. */
+static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__binding *binding,
                           const ph__stand_in *memory, const char *call)
 {
-    if (port->rebound)
-        PH_TRY(wrap(out, trial, port, trial->probe ? memory->shifted[trial->number] : memory->base,
-                    call));
+    if (binding->rebound)
+        PH_TRY(wrap(out, trial, binding,
+                    trial->probe ? memory->shifted[trial->number] : memory->base, call));
     else {
-        if (!port->buffer)
-            port->buffer = ph_tensor_retain(ph_empty(trial->tape, port->dtype, port->shape));
+        if (!binding->buffer)
+            binding->buffer =
+                ph_tensor_retain(ph_empty(trial->tape, binding->dtype, binding->shape));
         PH_TRY(ph_tape_status(trial->tape));
-        *out = ph__tensor_make(port->buffer->storage, port->dtype, &port->shape, NULL, 0);
+        *out = ph__tensor_make(binding->buffer->storage, binding->dtype, &binding->shape, NULL, 0);
         if (!*out)
             return ph__fail_host_memory(call, no_room);
     }
     return PH_OK;
 }
 
-static bool copy_in(const ph__trial *trial, const ph__port *ports, const ph__stage *stage,
+static bool copy_in(const ph__trial *trial, const ph__binding *bindings, const ph__stage *stage,
                     ph_tensor *const *to, size_t count)
 {
     ph__bundle_pair *pairs = ph__calloc(count + 1, sizeof *pairs);
@@ -56,7 +64,7 @@ static bool copy_in(const ph__trial *trial, const ph__port *ports, const ph__sta
         return false;
     }
     for (size_t i = 0; i < count; i++)
-        if (ports[i].used && !ports[i].rebound && to[i] && to[i]->count > 0)
+        if (bindings[i].used && !bindings[i].rebound && to[i] && to[i]->count > 0)
             pairs[used++] = (ph__bundle_pair){stage->at[i].base, to[i]->data, to[i]->count,
                                               to[i]->dtype, PH__BUNDLE_COPY};
     bool ok = ph__bundle_launch(trial->tape, pairs, used);
@@ -74,7 +82,7 @@ static ph_tensor *own(const ph__trial *trial, ph_tensor *x)
     for (size_t i = 0; i < trial->callable->in_count && is_own && x; i++)
         is_own = x->storage != trial->in[i]->storage;
     for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
-        is_own = !trial->incoming[i] || x->storage != trial->incoming[i]->storage;
+        is_own = !trial->grad_outputs[i] || x->storage != trial->grad_outputs[i]->storage;
     return is_own ? x : ph_clone(trial->tape, x);
 }
 
@@ -198,12 +206,12 @@ static void note_saved(const ph__trial *trial)
 static void note_writes(ph__trial *trial, const uint64_t *versions)
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
-        ph__port *port = &trial->callable->inputs[i];
-        if (!port->rebound || ph_tensor_version(trial->in[i]) == versions[i])
+        ph__binding *binding = &trial->callable->inputs[i];
+        if (!binding->rebound || ph_tensor_version(trial->in[i]) == versions[i])
             continue;
-        port->force_copy = true;
+        binding->force_copy = true;
         trial->writes_input = true;
-        ph__line_format(port->reason, sizeof port->reason, "the module writes to it");
+        ph__line_format(binding->reason, sizeof binding->reason, "the module writes to it");
     }
 }
 
@@ -211,9 +219,9 @@ static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_
                              const char *call)
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
-        ph__port *port = &trial->callable->inputs[i];
-        PH_TRY(stand_in(&trial->in[i], trial, port, &making->inputs.at[i], call));
-        if (port->requires_grad)
+        ph__binding *binding = &trial->callable->inputs[i];
+        PH_TRY(stand_in(&trial->in[i], trial, binding, &making->inputs.at[i], call));
+        if (binding->requires_grad)
             PH_TRY(ph_tensor_set_requires_grad(trial->in[i], true));
         versions[i] = ph_tensor_version(trial->in[i]);
     }
@@ -241,9 +249,9 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     PH__UNWIND unwind = {forget, &b};
     trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
     trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
-    trial->incoming = ph__calloc(callable->out_count, sizeof *trial->incoming);
+    trial->grad_outputs = ph__calloc(callable->out_count, sizeof *trial->grad_outputs);
     trial->first_node = trial->tape->nodes.count;
-    ph_status status = b.versions && trial->in && trial->out && trial->incoming
+    ph_status status = b.versions && trial->in && trial->out && trial->grad_outputs
                            ? PH_OK
                            : ph__fail_host_memory(call, no_room);
     if (status == PH_OK)
@@ -288,10 +296,10 @@ static bool gather(gathering *g, const ph__trial *trial)
     g->with_count = ph__callable_differentiable(callable, trial->out, g->with, g->with_at);
     size_t used = 0;
     for (size_t i = 0; i < g->with_count; i++) {
-        if (!callable->incoming[g->with_at[i]].used)
+        if (!callable->grad_outputs[g->with_at[i]].used)
             continue;
         g->with[used] = g->with[i];
-        g->seeds[used++] = trial->incoming[g->with_at[i]];
+        g->seeds[used++] = trial->grad_outputs[g->with_at[i]];
     }
     g->with_count = used;
     return true;
@@ -311,41 +319,41 @@ static void let_go(void *what)
 /* Two leaves that borrow one gradient would each change the other's. */
 static ph_tensor *own_alone(const ph__trial *trial, ph_tensor *grad)
 {
-    for (size_t i = 0; grad && i < trial->exit_count; i++)
-        if (trial->exits[i].grad->storage == grad->storage)
+    for (size_t i = 0; grad && i < trial->grad_input_count; i++)
+        if (trial->grad_inputs[i].grad->storage == grad->storage)
             return ph_clone(trial->tape, grad);
     return own(trial, grad);
 }
 
 /* What leaves the graph is contiguous, and in memory of its own where it is lent. */
-static void take_exits(ph__trial *trial, const gathering *g, bool borrowed)
+static void collect_grad_inputs(ph__trial *trial, const gathering *g, bool borrowed)
 {
     for (size_t i = 0; i < g->wanted_count && !ph__tape_failed(trial->tape); i++) {
         if (!g->found[i])
             continue;
         ph_tensor *grad = ph_contiguous(trial->tape, g->found[i]);
-        trial->exits[trial->exit_count] =
-            (ph__exit){.operand = g->wanted_at[i],
-                       .grad = ph_tensor_retain(borrowed ? own_alone(trial, grad) : grad),
-                       .bytes = grad ? ph_tensor_bytes(grad) : 0,
-                       .slot = PH_SLOT_NONE};
-        trial->exit_count += trial->exits[trial->exit_count].grad != NULL;
+        trial->grad_inputs[trial->grad_input_count] =
+            (ph__grad_input){.operand = g->wanted_at[i],
+                             .grad = ph_tensor_retain(borrowed ? own_alone(trial, grad) : grad),
+                             .bytes = grad ? ph_tensor_bytes(grad) : 0,
+                             .slot = PH_SLOT_NONE};
+        trial->grad_input_count += trial->grad_inputs[trial->grad_input_count].grad != NULL;
     }
 }
 
 static void copy_out(const ph__trial *trial, const ph__stage *stage)
 {
-    ph__bundle_pair *pairs = ph__calloc(trial->exit_count + 1, sizeof *pairs);
+    ph__bundle_pair *pairs = ph__calloc(trial->grad_input_count + 1, sizeof *pairs);
     if (!pairs) {
         ph__tape_fail_host_memory(trial->tape, no_room, "gradients");
         return;
     }
-    for (size_t i = 0; i < trial->exit_count; i++) {
-        const ph_tensor *grad = trial->exits[i].grad;
-        pairs[i] = (ph__bundle_pair){grad->data, stage->at[trial->exits[i].operand].base,
+    for (size_t i = 0; i < trial->grad_input_count; i++) {
+        const ph_tensor *grad = trial->grad_inputs[i].grad;
+        pairs[i] = (ph__bundle_pair){grad->data, stage->at[trial->grad_inputs[i].operand].base,
                                      grad->count, grad->dtype, PH__BUNDLE_COPY};
     }
-    ph__bundle_launch(trial->tape, pairs, trial->exit_count);
+    ph__bundle_launch(trial->tape, pairs, trial->grad_input_count);
     ph__free(pairs);
 }
 
@@ -361,7 +369,7 @@ static ph_status backward_body(ph_stream *stream, void *user)
     size_t mark = ph_tape_scope_begin(trial->tape);
     if (!gather(&g, trial)) {
         ph__tape_fail_host_memory(trial->tape, p->call, no_room);
-    } else if (copy_in(trial, callable->incoming, &p->making->incoming, trial->incoming,
+    } else if (copy_in(trial, callable->grad_outputs, &p->making->grad_outputs, trial->grad_outputs,
                        callable->out_count) &&
                (!callable->of || copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
                                          callable->in_count))) {
@@ -370,7 +378,7 @@ static ph_status backward_body(ph_stream *stream, void *user)
                 &(ph_grad_options){.retain_graph = true, .allow_unused = true});
         if (!callable->of)
             ph__callable_check_unused(callable, trial->tape, g.found, g.wanted_at, g.wanted_count);
-        take_exits(trial, &g, borrowed);
+        collect_grad_inputs(trial, &g, borrowed);
         if (!borrowed && !ph__tape_failed(trial->tape))
             copy_out(trial, &p->making->outgoing);
     }
@@ -384,14 +392,14 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
 {
     const ph__callable *callable = trial->callable;
     passing p = {trial, making, call};
-    trial->exits =
-        ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->exits);
-    if (!trial->exits)
+    trial->grad_inputs =
+        ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->grad_inputs);
+    if (!trial->grad_inputs)
         return ph__fail_host_memory(call, no_room);
     for (size_t i = 0; i < callable->out_count; i++)
-        if (callable->incoming[i].used)
-            PH_TRY(stand_in(&trial->incoming[i], trial, &trial->callable->incoming[i],
-                            &making->incoming.at[i], call));
+        if (callable->grad_outputs[i].used)
+            PH_TRY(stand_in(&trial->grad_outputs[i], trial, &trial->callable->grad_outputs[i],
+                            &making->grad_outputs.at[i], call));
     return ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
                                "capturing backward", call);
 }
@@ -402,17 +410,17 @@ void ph__trial_free(ph__trial *trial, bool graphs)
         ph_tensor_release(trial->in[i]);
     for (size_t i = 0; trial->out && i < trial->callable->out_count; i++)
         ph_tensor_release(trial->out[i]);
-    for (size_t i = 0; trial->incoming && i < trial->callable->out_count; i++)
-        ph_tensor_release(trial->incoming[i]);
-    for (size_t i = 0; i < trial->exit_count; i++)
-        ph_tensor_release(trial->exits[i].grad);
+    for (size_t i = 0; trial->grad_outputs && i < trial->callable->out_count; i++)
+        ph_tensor_release(trial->grad_outputs[i]);
+    for (size_t i = 0; i < trial->grad_input_count; i++)
+        ph_tensor_release(trial->grad_inputs[i].grad);
     ph__free(trial->in);
     ph__free(trial->out);
-    ph__free(trial->incoming);
-    ph__free(trial->exits);
-    trial->in = trial->out = trial->incoming = NULL;
-    trial->exits = NULL;
-    trial->exit_count = 0;
+    ph__free(trial->grad_outputs);
+    ph__free(trial->grad_inputs);
+    trial->in = trial->out = trial->grad_outputs = NULL;
+    trial->grad_inputs = NULL;
+    trial->grad_input_count = 0;
     if (!graphs)
         return;
     ph__sightings_free(&trial->seen[0]);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/check.c: what a graphed callable is called with, against what its graphs were made
  * for. */
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/check.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
@@ -27,22 +29,22 @@ static COLD void fail_device(ph_tape *tape, const ph__callable *callable, const 
 static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i,
                             const ph_tensor *x)
 {
-    const ph__port *port = &callable->inputs[i];
+    const ph__binding *binding = &callable->inputs[i];
     char path[96], want[PH__DESCRIBE], got[PH__DESCRIBE];
     (void)ph_structure_path(path, sizeof path, callable->structure, i);
-    ph_tensor expected = {.dtype = port->dtype, .shape = port->shape};
+    ph_tensor expected = {.dtype = binding->dtype, .shape = binding->shape};
     if (!x)
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
                      "graphed callable '%s': input %s is NULL; expected %s",
                      callable->original->name, path, ph__describe(want, &expected));
     else if (x->storage->backend->device != callable->set->device)
         fail_device(tape, callable, path, x);
-    else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
+    else if (x->dtype != binding->dtype || !ph_shape_equal(&x->shape, &binding->shape))
         ph_tape_fail(
             tape, PH_ERROR_ARGUMENT,
             "graphed callable '%s': input %s: expected %s as in its sample, got %s%s",
             callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x),
-            x->dtype != port->dtype && tape->autocast.dtype != 0
+            x->dtype != binding->dtype && tape->autocast.dtype != 0
                 ? "; under autocast give it a sample of the dtype that the module before it gives"
                 : "");
     else
@@ -59,11 +61,11 @@ static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t 
 static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
 {
     for (size_t i = 0; i < callable->in_count; i++) {
-        const ph__port *port = &callable->inputs[i];
+        const ph__binding *binding = &callable->inputs[i];
         const ph_tensor *x = in[i];
         if (UNLIKELY(!x || x->storage->backend->device != callable->set->device ||
-                     x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape) ||
-                     (callable->differentiable && !port->requires_grad && tape->grad_enabled &&
+                     x->dtype != binding->dtype || !ph_shape_equal(&x->shape, &binding->shape) ||
+                     (callable->differentiable && !binding->requires_grad && tape->grad_enabled &&
                       ph__needs_grad(x))))
             return fail_input(tape, callable, i, x);
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/depends.c: what outputs of a callable depend on, as the making finds it out. */
+#include "nn/graphed/depends.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
@@ -52,7 +54,7 @@ static ph_status note_depends(const ph__trial *trial, const char *call)
     for (size_t o = 0; o < callable->out_count; o++) {
         bool *row = callable->depends + o * (callable->in_count + 1);
         memset(row, 0, (callable->in_count + 1) * sizeof *row);
-        if (!callable->incoming[o].used)
+        if (!callable->grad_outputs[o].used)
             continue;
         bool *reached = ph__calloc(nodes, sizeof *reached);
         if (!reached)
@@ -79,7 +81,7 @@ static bool may_need_others(const ph__callable *callable)
 {
     size_t used = 0;
     for (size_t i = 0; i < callable->out_count; i++)
-        used += callable->incoming[i].used;
+        used += callable->grad_outputs[i].used;
     return callable->backward.graph && used > 1 && ph__callable_most_backwards(callable) > 1;
 }
 

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/finish.c: the captures of callables, one after the other, and what becomes theirs
  * of them. */
+#include "nn/graphed/finish.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/depends.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/graphed/outside.h"
+#include "nn/graphed/prove.h"
+#include "nn/graphed/stage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
@@ -57,25 +65,25 @@ static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backw
 }
 
 /* Borrowed gradients: nothing where there are none. */
-static ph_status make_grad_values(ph__callable *callable, const char *call)
+static ph_status make_grad_set(ph__callable *callable, const char *call)
 {
     ph__spans ranges = {0};
     ph_status status = PH_OK;
     if (!callable->backward.graph || callable->set->options.gradients != PH_GRAPHED_BORROW)
         return PH_OK;
-    for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)
-        status = add_tensor(&ranges, callable->exits[i].grad, call);
+    for (size_t i = 0; status == PH_OK && i < callable->grad_input_count; i++)
+        status = add_tensor(&ranges, callable->grad_inputs[i].grad, call);
     if (status == PH_OK)
-        status = ph__values_make(&callable->grad_values, callable->set->shared,
-                                 callable->original->name, "a gradient",
-                                 "drop gradients before each backward (ph_module_zero_grad), or "
-                                 "have new ones (PH_GRAPHED_COPY)",
-                                 &ranges, call);
+        status = ph__output_set_make(
+            &callable->grad_set, callable->set->shared, callable->original->name, "a gradient",
+            "drop gradients before each backward (ph_module_zero_grad), or "
+            "have new ones (PH_GRAPHED_COPY)",
+            &ranges, call);
     ph__vec_free(&ranges);
     return status;
 }
 
-static ph_status make_values(ph__making *making, const char *call)
+static ph_status make_output_set(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
     ph__shared_pool *shared = callable->set->shared;
@@ -85,19 +93,19 @@ static ph_status make_values(ph__making *making, const char *call)
     for (size_t i = 0; status == PH_OK && i < callable->out_count; i++)
         status = add_tensor(&ranges, callable->outputs[i], call);
     if (status == PH_OK)
-        status = ph__values_make(&callable->out_values, shared, name, "an output",
-                                 "clone what must live longer", &ranges, call);
+        status = ph__output_set_make(&callable->out_set, shared, name, "an output",
+                                     "clone what must live longer", &ranges, call);
     if (status == PH_OK && callable->backward.graph)
         status = add_saved(&ranges, callable->forward.graph, callable->backward.graph, call);
     callable->saved_bytes = 0;
     for (size_t i = 0; i < ranges.count; i += 2)
         callable->saved_bytes += ranges.at[i + 1] - ranges.at[i];
     if (status == PH_OK && callable->backward.graph)
-        status = ph__values_make(
-            &callable->saved_values, shared, name, "the saved values",
+        status = ph__output_set_make(
+            &callable->saved_set, shared, name, "the saved values",
             "call backward before the next forward, or make a callable for each", &ranges, call);
     ph__vec_free(&ranges);
-    return status == PH_OK ? make_grad_values(callable, call) : status;
+    return status == PH_OK ? make_grad_set(callable, call) : status;
 }
 
 static void take_backward(ph__making *making)
@@ -107,20 +115,20 @@ static void take_backward(ph__making *making)
     callable->backward.graph = real->backward;
     real->backward = NULL;
     bool borrowed = callable->set->options.gradients == PH_GRAPHED_BORROW;
-    for (size_t i = 0; i < real->exit_count; i++) {
-        callable->exits[i] = real->exits[i];
+    for (size_t i = 0; i < real->grad_input_count; i++) {
+        callable->grad_inputs[i] = real->grad_inputs[i];
         if (borrowed)
-            real->exits[i].grad = NULL;
+            real->grad_inputs[i].grad = NULL;
         else
-            callable->exits[i].grad = NULL; /* backward's last node has read it by then */
+            callable->grad_inputs[i].grad = NULL; /* backward's last node has read it by then */
         if (!borrowed && callable->set->options.check_input_liveness)
-            callable->exits[i].idle = making->outgoing.at[real->exits[i].operand].base;
+            callable->grad_inputs[i].idle = making->outgoing.at[real->grad_inputs[i].operand].base;
     }
     if (callable->set->options.check_input_liveness) {
         callable->outgoing = making->outgoing.block;
         making->outgoing.block = NULL;
     }
-    callable->exit_count = real->exit_count;
+    callable->grad_input_count = real->grad_input_count;
 }
 
 static void take_over(ph__making *making)
@@ -147,7 +155,7 @@ static void take_over(ph__making *making)
  * call's own inputs alone, which are kept for it. */
 static bool keeps_saved(const ph__callable *callable)
 {
-    bool copies = callable->saved_values->range_count > 0 || callable->changed.count > 0;
+    bool copies = callable->saved_set->range_count > 0 || callable->changed.count > 0;
     for (size_t i = 0; i < callable->in_count && !copies; i++)
         copies = !callable->inputs[i].rebound;
     return copies;
@@ -155,16 +163,17 @@ static bool keeps_saved(const ph__callable *callable)
 
 static ph_status join_backward(ph__callable *callable, const char *call)
 {
-    return callable->backward.graph ? ph__program_join(&callable->backward, callable->set->shared,
-                                                       &callable->grad_values, 1, call)
-                                    : PH_OK;
+    return callable->backward.graph
+               ? ph__callable_graph_join(&callable->backward, callable->set->shared,
+                                         &callable->grad_set, 1, call)
+               : PH_OK;
 }
 
 ph_status ph__making_finish_backward(ph__making *making, const char *call)
 {
     PH_TRY(ph__making_hold(making, true, call));
     take_backward(making);
-    PH_TRY(make_grad_values(making->callable, call));
+    PH_TRY(make_grad_set(making->callable, call));
     return join_backward(making->callable, call);
 }
 
@@ -175,11 +184,10 @@ ph_status ph__making_finish(ph__making *making, const char *call)
     PH_TRY(ph__making_hold(making, false, call));
     PH_TRY(ph__making_hold(making, true, call));
     take_over(making);
-    PH_TRY(make_values(making, call));
-    callable->keeps_saved = callable->saved_values && keeps_saved(callable);
-    ph__values *own[] = {callable->out_values,
-                         callable->keeps_saved ? callable->saved_values : NULL};
-    PH_TRY(ph__program_join(&callable->forward, shared, own, 2, call));
+    PH_TRY(make_output_set(making, call));
+    callable->keeps_saved = callable->saved_set && keeps_saved(callable);
+    ph__output_set *own[] = {callable->out_set, callable->keeps_saved ? callable->saved_set : NULL};
+    PH_TRY(ph__callable_graph_join(&callable->forward, shared, own, 2, call));
     PH_TRY(join_backward(callable, call));
     return ph__making_keep(making, call);
 }
@@ -214,18 +222,18 @@ static ph_status stage_inputs(ph__making *making, const char *call)
     if (!bytes)
         return ph__fail_host_memory(call, "what stands for inputs");
     for (size_t i = 0; i < callable->in_count; i++) {
-        ph__port *port = &callable->inputs[i];
-        if (port->force_copy && callable->set->options.inputs == PH_GRAPHED_REBIND) {
+        ph__binding *binding = &callable->inputs[i];
+        if (binding->force_copy && callable->set->options.inputs == PH_GRAPHED_REBIND) {
             char path[96];
             ph__free(bytes);
             (void)ph_structure_path(path, sizeof path, callable->structure, i);
             return ph_fail(PH_ERROR_UNSUPPORTED,
                            "%s: callable '%s': input %s cannot be rebound, as was asked for: %s",
-                           call, callable->original->name, path, port->reason);
+                           call, callable->original->name, path, binding->reason);
         }
-        port->rebound = !port->force_copy;
-        port->backward_slot = port->slot = PH_SLOT_NONE;
-        bytes[i] = port->bytes;
+        binding->rebound = !binding->force_copy;
+        binding->backward_slot = binding->slot = PH_SLOT_NONE;
+        bytes[i] = binding->bytes;
     }
     making->plan = ph__stage_plan_for(callable->in_count + callable->out_count);
     ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes,
@@ -235,29 +243,29 @@ static ph_status stage_inputs(ph__making *making, const char *call)
 }
 
 /* What comes back is known once the outputs are. */
-static ph_status stage_incoming(ph__making *making, ph_tensor *const *out, const char *call)
+static ph_status stage_grad_outputs(ph__making *making, ph_tensor *const *out, const char *call)
 {
     ph__callable *callable = making->callable;
-    if (making->incoming.at)
+    if (making->grad_outputs.at)
         return PH_OK;
     size_t *bytes = ph__calloc(callable->out_count, sizeof *bytes);
     if (!bytes)
         return ph__fail_host_memory(call, "what stands for gradients");
     callable->differentiable = false;
     for (size_t i = 0; i < callable->out_count; i++) {
-        ph__port *port = &callable->incoming[i];
-        port->used = ph__node_is_alive(out[i]->node);
-        port->dtype = out[i]->dtype;
-        port->shape = out[i]->shape;
-        port->bytes = bytes[i] = ph_tensor_bytes(out[i]);
-        port->force_copy = callable->copies_all;
-        port->rebound = !port->force_copy;
-        if (port->force_copy && !port->reason[0])
-            ph__line_format(port->reason, sizeof port->reason, "copying was asked for");
-        port->slot = port->backward_slot = PH_SLOT_NONE;
-        callable->differentiable = callable->differentiable || port->used;
+        ph__binding *binding = &callable->grad_outputs[i];
+        binding->used = ph__node_is_alive(out[i]->node);
+        binding->dtype = out[i]->dtype;
+        binding->shape = out[i]->shape;
+        binding->bytes = bytes[i] = ph_tensor_bytes(out[i]);
+        binding->force_copy = callable->copies_all;
+        binding->rebound = !binding->force_copy;
+        if (binding->force_copy && !binding->reason[0])
+            ph__line_format(binding->reason, sizeof binding->reason, "copying was asked for");
+        binding->slot = binding->backward_slot = PH_SLOT_NONE;
+        callable->differentiable = callable->differentiable || binding->used;
     }
-    ph_status status = ph__stage_make(&making->incoming, callable->set->stream, bytes,
+    ph_status status = ph__stage_make(&making->grad_outputs, callable->set->stream, bytes,
                                       callable->out_count, &making->plan, callable->in_count, call);
     ph__free(bytes);
     return status;
@@ -297,7 +305,7 @@ static ph_status probe(ph__making *making, size_t number, bool *again, const cha
     if (status == PH_OK && trial->writes_input)
         *again = true;
     if (status == PH_OK && !*again)
-        status = stage_incoming(making, trial->out, call);
+        status = stage_grad_outputs(making, trial->out, call);
     if (status == PH_OK && !*again && making->callable->differentiable &&
         !making->callable->copies_all)
         status = ph__trial_backward(trial, making, call);
@@ -337,7 +345,7 @@ static ph_status capture_forward(ph__making *making, bool *again, const char *ca
         *again = true;
         return PH_OK;
     }
-    PH_TRY(stage_incoming(making, real->out, call));
+    PH_TRY(stage_grad_outputs(making, real->out, call));
     return ph__making_prove_forward(making, again, call);
 }
 
@@ -380,7 +388,7 @@ void ph__making_clear(ph__making *making)
         ph__trial_free(&making->probes[i], true);
     ph__free(making->probes);
     ph__stage_free(&making->inputs, stream);
-    ph__stage_free(&making->incoming, stream);
+    ph__stage_free(&making->grad_outputs, stream);
     ph__stage_free(&making->outgoing, stream);
     *making = (ph__making){.callable = callable};
 }

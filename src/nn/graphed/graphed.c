@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/graphed.c: making graphed callables: what is refused, what they consist of, and how
  * they go. */
-#include "nn/graphed/graphed.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "nn/graphed/arguments.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/call.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/finish.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/graphed/structure.h"
+#include "nn/graphed/warmup.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/kernels/bundle.h"
 #include "tensor/tape/node.h"
 #include <string.h>
 
@@ -80,25 +88,26 @@ static bool allocate(ph__callable *callable)
            parameters = callable->parameter_count;
     size_t bundles = (in + parameters) / PH__BUNDLE_MAX + 1, modules = 0;
     callable->inputs = ph__calloc(in + 1, sizeof *callable->inputs);
-    callable->incoming = ph__calloc(out, sizeof *callable->incoming);
+    callable->grad_outputs = ph__calloc(out, sizeof *callable->grad_outputs);
     callable->outputs = ph__calloc(out, sizeof *callable->outputs);
     callable->operands = ph__calloc(in + parameters + 1, sizeof *callable->operands);
     callable->parameter_names = ph__calloc(parameters + 1, sizeof *callable->parameter_names);
     callable->parameter_data = ph__calloc(parameters + 1, sizeof *callable->parameter_data);
     callable->parameter_grads = ph__calloc(parameters + 1, sizeof *callable->parameter_grads);
     callable->parameter_saved = ph__calloc(parameters + 1, sizeof *callable->parameter_saved);
-    callable->exits = ph__calloc(in + parameters + 1, sizeof *callable->exits);
-    callable->exit_order = ph__calloc(in + parameters + 1, sizeof *callable->exit_order);
+    callable->grad_inputs = ph__calloc(in + parameters + 1, sizeof *callable->grad_inputs);
+    callable->grad_input_order =
+        ph__calloc(in + parameters + 1, sizeof *callable->grad_input_order);
     ph_module_modules(callable->original, count_module, &modules);
     callable->modes = ph__calloc(modules, sizeof *callable->modes);
     callable->ops = ph__calloc(bundles, PH__BUNDLE_MAX);
     callable->op_slots = ph__calloc(bundles, sizeof *callable->op_slots);
     callable->values = ph__calloc(2 * in + out + parameters + bundles, sizeof *callable->values);
     callable->depends = ph__calloc(out, in + 1);
-    return callable->inputs && callable->incoming && callable->outputs && callable->operands &&
+    return callable->inputs && callable->grad_outputs && callable->outputs && callable->operands &&
            callable->parameter_names && callable->parameter_data && callable->parameter_grads &&
-           callable->parameter_saved && callable->modes && callable->exits &&
-           callable->exit_order && callable->ops && callable->op_slots && callable->values &&
+           callable->parameter_saved && callable->modes && callable->grad_inputs &&
+           callable->grad_input_order && callable->ops && callable->op_slots && callable->values &&
            callable->depends;
 }
 
@@ -107,15 +116,15 @@ static void describe_inputs(ph__callable *callable, const ph_sample *sample)
     callable->copies_all = callable->set->options.inputs == PH_GRAPHED_COPY_INPUTS;
     for (size_t i = 0; i < callable->in_count; i++) {
         const ph_tensor *x = sample->tensors[i];
-        ph__port *port = &callable->inputs[i];
-        port->dtype = x->dtype;
-        port->shape = x->shape;
-        port->bytes = ph_tensor_bytes(x);
-        port->requires_grad = ph__needs_grad(x);
-        port->used = true;
+        ph__binding *binding = &callable->inputs[i];
+        binding->dtype = x->dtype;
+        binding->shape = x->shape;
+        binding->bytes = ph_tensor_bytes(x);
+        binding->requires_grad = ph__needs_grad(x);
+        binding->used = true;
         if (callable->copies_all) {
-            port->force_copy = true;
-            ph__line_format(port->reason, sizeof port->reason, "copying was asked for");
+            binding->force_copy = true;
+            ph__line_format(binding->reason, sizeof binding->reason, "copying was asked for");
         }
     }
 }

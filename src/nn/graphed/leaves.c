@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/leaves.c: which of the leaves' own gradients the last node of backward may add to:
  * one launch must not write the same memory twice. */
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/leaves.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 
 /* Hooks see a gradient before the leaf has it. */
-ph_tensor *ph__exit_leaf(const ph__grad_call *call, const ph__exit *leaving)
+ph_tensor *ph__grad_input_leaf(const ph__grad_call *call, const ph__grad_input *grad_input)
 {
-    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[leaving->operand] : NULL;
+    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[grad_input->operand] : NULL;
     return leaf && leaf->leaf && !leaf->leaf->hooks ? leaf : NULL;
 }
 
-bool ph__exit_may_add(const ph__callable *callable, const ph_tensor *leaf)
+bool ph__grad_input_may_add(const ph__callable *callable, const ph_tensor *leaf)
 {
     const ph_tensor *grad = leaf->leaf->grad;
     return callable->set->options.gradients == PH_GRAPHED_ACCUMULATE && grad && grad->contiguous &&
-           grad->dtype == leaf->dtype && !grad->storage->read_only && !grad->written;
+           grad->dtype == leaf->dtype && !grad->storage->read_only && !grad->overwrite_tag;
 }
 
 static const ph_tensor *own_gradient(const ph__grad_call *call, const ph__callable *callable,
-                                     const ph__exit *leaving)
+                                     const ph__grad_input *grad_input)
 {
-    const ph_tensor *leaf = ph__exit_leaf(call, leaving);
-    if (!leaf || !call->needed[leaving->operand] || !ph__exit_may_add(callable, leaf))
+    const ph_tensor *leaf = ph__grad_input_leaf(call, grad_input);
+    if (!leaf || !call->needed[grad_input->operand] || !ph__grad_input_may_add(callable, leaf))
         return NULL;
     return leaf->leaf->grad->count > 0 ? leaf->leaf->grad : NULL;
 }
@@ -31,9 +33,9 @@ static const ph_tensor *own_gradient(const ph__grad_call *call, const ph__callab
 /* Steps of a training are alike: the addresses are those of the step before. */
 static bool have_moved(const ph__grad_call *call, const ph__callable *callable)
 {
-    for (size_t i = 0; i < callable->exit_count; i++) {
-        const ph_tensor *grad = own_gradient(call, callable, &callable->exits[i]);
-        if (grad && grad->data != callable->exits[i].added)
+    for (size_t i = 0; i < callable->grad_input_count; i++) {
+        const ph_tensor *grad = own_gradient(call, callable, &callable->grad_inputs[i]);
+        if (grad && grad->data != callable->grad_inputs[i].added)
             return true;
     }
     return false;
@@ -41,12 +43,12 @@ static bool have_moved(const ph__grad_call *call, const ph__callable *callable)
 
 static void move_down(const ph__callable *callable, size_t from, size_t count)
 {
-    size_t *order = callable->exit_order, moved = order[from];
+    size_t *order = callable->grad_input_order, moved = order[from];
     for (size_t child; (child = 2 * from + 1) < count; from = child) {
-        if (child + 1 < count &&
-            callable->exits[order[child + 1]].added > callable->exits[order[child]].added)
+        if (child + 1 < count && callable->grad_inputs[order[child + 1]].added >
+                                     callable->grad_inputs[order[child]].added)
             child++;
-        if (callable->exits[order[child]].added <= callable->exits[moved].added)
+        if (callable->grad_inputs[order[child]].added <= callable->grad_inputs[moved].added)
             break;
         order[from] = order[child];
     }
@@ -56,7 +58,7 @@ static void move_down(const ph__callable *callable, size_t from, size_t count)
 /* A heap: there may be thousands, and qsort may take memory. */
 static void sort_by_address(const ph__callable *callable, size_t count)
 {
-    size_t *order = callable->exit_order;
+    size_t *order = callable->grad_input_order;
     for (size_t i = count / 2; i-- > 0;)
         move_down(callable, i, count);
     for (size_t last = count; last-- > 1;) {
@@ -70,20 +72,20 @@ static void sort_by_address(const ph__callable *callable, size_t count)
 static size_t take_addresses(const ph__grad_call *call, ph__callable *callable)
 {
     size_t count = 0;
-    for (size_t i = 0; i < callable->exit_count; i++) {
-        ph__exit *leaving = &callable->exits[i];
-        const ph_tensor *grad = own_gradient(call, callable, leaving);
-        leaving->added = grad ? grad->data : NULL;
-        leaving->apart = false;
+    for (size_t i = 0; i < callable->grad_input_count; i++) {
+        ph__grad_input *grad_input = &callable->grad_inputs[i];
+        const ph_tensor *grad = own_gradient(call, callable, grad_input);
+        grad_input->added = grad ? grad->data : NULL;
+        grad_input->apart = false;
         if (grad)
-            callable->exit_order[count++] = i;
+            callable->grad_input_order[count++] = i;
     }
     return count;
 }
 
 /* Of those that overlap the first alone: the pass adds the others' gradients behind the launch,
  * one after the other. */
-bool ph__callable_look_at_leaves(const ph__grad_call *call, ph__callable *callable)
+bool ph__callable_find_leaf_grads(const ph__grad_call *call, ph__callable *callable)
 {
     if (callable->set->options.gradients != PH_GRAPHED_ACCUMULATE || !have_moved(call, callable))
         return true;
@@ -91,14 +93,14 @@ bool ph__callable_look_at_leaves(const ph__grad_call *call, ph__callable *callab
     const char *end = NULL;
     sort_by_address(callable, count);
     for (size_t i = 0; i < count; i++) {
-        ph__exit *leaving = &callable->exits[callable->exit_order[i]];
+        ph__grad_input *grad_input = &callable->grad_inputs[callable->grad_input_order[i]];
         bool written = false;
-        ph_status status =
-            ph_graph_writes(&written, callable->backward.graph, leaving->added, leaving->bytes);
+        ph_status status = ph_graph_writes(&written, callable->backward.graph, grad_input->added,
+                                           grad_input->bytes);
         ph_tape_check(call->tape, status);
-        leaving->apart = !written && leaving->added >= end;
-        if (leaving->apart)
-            end = leaving->added + leaving->bytes;
+        grad_input->apart = !written && grad_input->added >= end;
+        if (grad_input->apart)
+            end = grad_input->added + grad_input->bytes;
     }
     return !ph__tape_failed(call->tape);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/others.c: what a callable keeps for other backwards: those that were captured, and the
  * memory that stands for inputs in them. */
+#include "nn/graphed/others.h"
 #include "base/alloc.h"
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/output_sets.h"
 #include "tensor/tape/tape.h"
 
 void ph__callable_drop_stand_ins(ph__callable *callable)
@@ -28,17 +30,17 @@ void ph__callable_drop_other(ph__callable *other)
 {
     if (!other)
         return;
-    ph__program_leave(&other->backward, other->set->shared);
+    ph__callable_graph_leave(&other->backward, other->set->shared);
     ph_graph_destroy(other->backward.graph);
-    ph__values_release(other->grad_values);
-    for (size_t i = 0; i < other->exit_count; i++)
-        ph_tensor_release(other->exits[i].grad);
-    for (size_t i = 0; other->incoming && i < other->out_count; i++)
-        ph_tensor_release(other->incoming[i].buffer);
+    ph__output_set_release(other->grad_set);
+    for (size_t i = 0; i < other->grad_input_count; i++)
+        ph_tensor_release(other->grad_inputs[i].grad);
+    for (size_t i = 0; other->grad_outputs && i < other->out_count; i++)
+        ph_tensor_release(other->grad_outputs[i].buffer);
     ph__free(other->inputs);
-    ph__free(other->incoming);
-    ph__free(other->exits);
-    ph__free(other->exit_order);
+    ph__free(other->grad_outputs);
+    ph__free(other->grad_inputs);
+    ph__free(other->grad_input_order);
     ph__free(other->ops);
     ph__free(other->op_slots);
     ph__ranges_free(&other->backward.touched);

@@ -2,9 +2,12 @@
 /* nn/graphed/outside.c: memory that the graphs of a callable use and that is neither their own
  * nor what calls bring: parameters, buffers, and tensors that nobody declared. It is held, what
  * is written of it is known, and it must be the same in each capture. */
+#include "nn/graphed/outside.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/output_sets.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
@@ -32,7 +35,7 @@ static bool is_brought(const ph__trial *trial, const ph__storage *storage)
         if (trial->in[i] && trial->in[i]->storage == storage)
             return true;
     for (size_t i = 0; i < trial->callable->out_count; i++)
-        if (trial->incoming[i] && trial->incoming[i]->storage == storage)
+        if (trial->grad_outputs[i] && trial->grad_outputs[i]->storage == storage)
             return true;
     return false;
 }
@@ -356,11 +359,11 @@ static ph_status hold(ph__callable *callable, const ph__sightings *in, const cha
     return PH_OK;
 }
 
-static ph_status keep(ph__callable *callable, const ph__trial *real, ph__program *program,
-                      bool backward, const char *call)
+static ph_status keep(ph__callable *callable, const ph__trial *real,
+                      ph__callable_graph *callable_graph, bool backward, const char *call)
 {
     const ph__sightings *in = &real->seen[backward];
-    look l = {.callable = callable, .seen = in, .touched = &program->touched, .call = call};
+    look l = {.callable = callable, .seen = in, .touched = &callable_graph->touched, .call = call};
     PH_TRY(hold(callable, in, call));
     for (size_t i = 0; i < in->list.count; i++) {
         const ph__sighting *seen = &in->list.at[i];

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/prove.c: which inputs of a capture can be rebound, and the slots by which calls
  * reach into its graphs. */
+#include "nn/graphed/prove.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/stage.h"
+#include "nn/graphed/warmup.h"
+#include "tensor/kernels/bundle.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +20,7 @@ typedef struct proof {
     ph_graph **probes;
     ph_slot_span *spans;
     ph_slot_proof *results;
-    ph__port **ports;
+    ph__binding **bindings;
     size_t count;
 } proof;
 
@@ -25,8 +31,8 @@ static bool begin(proof *p, ph__making *making)
     p->probes = ph__calloc(making->plan.probes + 1, sizeof *p->probes);
     p->spans = ph__calloc(room, sizeof *p->spans);
     p->results = ph__calloc(room, sizeof *p->results);
-    p->ports = ph__calloc(room, sizeof *p->ports);
-    return p->probes && p->spans && p->results && p->ports;
+    p->bindings = ph__calloc(room, sizeof *p->bindings);
+    return p->probes && p->spans && p->results && p->bindings;
 }
 
 static void end(proof *p)
@@ -34,30 +40,32 @@ static void end(proof *p)
     ph__free(p->probes);
     ph__free(p->spans);
     ph__free(p->results);
-    ph__free(p->ports);
+    ph__free(p->bindings);
 }
 
-static void add(proof *p, ph__port *port, const ph__stand_in *memory, const char *name)
+static void add_slot_use(proof *p, ph__binding *binding, const ph__stand_in *memory,
+                         const char *name)
 {
-    if (!port->used || !port->rebound || port->bytes == 0)
+    if (!binding->used || !binding->rebound || binding->bytes == 0)
         return;
     p->spans[p->count] = (ph_slot_span){.name = name,
                                         .base = memory->base,
                                         .shifted = (const void *const *)memory->shifted,
-                                        .bytes = port->bytes,
-                                        .alignment = PH__PORT_ALIGNMENT};
-    p->ports[p->count++] = port;
+                                        .bytes = binding->bytes,
+                                        .alignment = PH__BINDING_ALIGNMENT};
+    p->bindings[p->count++] = binding;
 }
 
 /* From now on it copies all that comes: one use that nobody can explain may be any input's. */
 static void give_up(ph__callable *callable, const char *reason)
 {
     for (size_t i = 0; i < callable->in_count + callable->out_count; i++) {
-        ph__port *port = i < callable->in_count ? &callable->inputs[i]
-                                                : &callable->incoming[i - callable->in_count];
-        if (!port->force_copy)
-            ph__line_format(port->reason, sizeof port->reason, "%s", reason);
-        port->force_copy = true;
+        ph__binding *binding = i < callable->in_count
+                                   ? &callable->inputs[i]
+                                   : &callable->grad_outputs[i - callable->in_count];
+        if (!binding->force_copy)
+            ph__line_format(binding->reason, sizeof binding->reason, "%s", reason);
+        binding->force_copy = true;
     }
     callable->copies_all = true;
 }
@@ -96,18 +104,19 @@ static ph_status run(proof *p, bool backward, bool *again, const char *call)
 }
 
 /* ---- where copies come from ---- */
-static ph_status find_copies(ph__port *ports, const ph__stage *stage, ph_graph *graph, size_t count,
-                             const char *name)
+static ph_status find_copies(ph__binding *bindings, const ph__stage *stage, ph_graph *graph,
+                             size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++) {
-        ph__port *port = &ports[i];
-        if (!port->used || port->rebound)
+        ph__binding *binding = &bindings[i];
+        if (!binding->used || binding->rebound)
             continue;
-        port->slot = PH_SLOT_NONE;
-        port->uses = 0;
-        if (port->bytes > 0)
-            PH_TRY(ph_graph_slot_find(&port->slot, graph, name, stage->at[i].base, port->bytes,
-                                      &(ph_slot_options){.alignment = ph_dtype_size(port->dtype)}));
+        binding->slot = PH_SLOT_NONE;
+        binding->uses = 0;
+        if (binding->bytes > 0)
+            PH_TRY(
+                ph_graph_slot_find(&binding->slot, graph, name, stage->at[i].base, binding->bytes,
+                                   &(ph_slot_options){.alignment = ph_dtype_size(binding->dtype)}));
     }
     return PH_OK;
 }
@@ -121,11 +130,11 @@ ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *
         return ph__fail_host_memory(call, "a proof");
     }
     for (size_t i = 0; i < callable->in_count; i++)
-        add(&p, &callable->inputs[i], &making->inputs.at[i], "an input");
+        add_slot_use(&p, &callable->inputs[i], &making->inputs.at[i], "an input");
     ph_status status = run(&p, false, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
-        p.ports[i]->slot = p.results[i].slot;
-        p.ports[i]->uses = p.results[i].uses;
+        p.bindings[i]->slot = p.results[i].slot;
+        p.bindings[i]->uses = p.results[i].uses;
     }
     end(&p);
     if (status == PH_OK && !*again)
@@ -157,8 +166,8 @@ static ph_status find_bundle(size_t *node, ph_graph *graph, const void *address,
 /* Where all of a bundle is empty there is no node. */
 static bool is_empty(const ph__trial *real, size_t first)
 {
-    for (size_t i = first; i < real->exit_count && i < first + PH__BUNDLE_MAX; i++)
-        if (real->exits[i].grad->count > 0)
+    for (size_t i = first; i < real->grad_input_count && i < first + PH__BUNDLE_MAX; i++)
+        if (real->grad_inputs[i].grad->count > 0)
             return false;
     return true;
 }
@@ -171,7 +180,7 @@ static ph_status declare_ops(ph__making *making, size_t first, const void *addre
     const ph__trial *real = &making->real;
     uint8_t expected[PH__BUNDLE_MAX] = {0};
     size_t node = 0;
-    for (size_t i = first; i < real->exit_count && i < first + PH__BUNDLE_MAX; i++)
+    for (size_t i = first; i < real->grad_input_count && i < first + PH__BUNDLE_MAX; i++)
         expected[i - first] = PH__BUNDLE_COPY;
     PH_TRY(find_bundle(&node, real->backward, address, call));
     return ph_graph_slot_declare_scalar(&callable->op_slots[first / PH__BUNDLE_MAX], real->backward,
@@ -179,25 +188,25 @@ static ph_status declare_ops(ph__making *making, size_t first, const void *addre
                                         &(ph_slot_place){node, offsetof(ph__bundle_args, op)}, 1);
 }
 
-static ph_status find_exits(ph__making *making, const char *call)
+static ph_status find_grad_inputs(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
     ph__trial *real = &making->real;
-    for (size_t i = 0; i < real->exit_count; i++) {
-        ph__exit *leaving = &real->exits[i];
-        const ph__stand_in *to = &making->outgoing.at[leaving->operand];
+    for (size_t i = 0; i < real->grad_input_count; i++) {
+        ph__grad_input *grad_input = &real->grad_inputs[i];
+        const ph__stand_in *to = &making->outgoing.at[grad_input->operand];
         if (i % PH__BUNDLE_MAX == 0) {
             callable->op_slots[i / PH__BUNDLE_MAX] = PH_SLOT_NONE;
             callable->op_slot_count = i / PH__BUNDLE_MAX + 1;
         }
         if (i % PH__BUNDLE_MAX == 0 && !is_empty(real, i))
             PH_TRY(declare_ops(making, i, to->base, call));
-        leaving->op_at = i;
-        if (leaving->grad->count > 0)
+        grad_input->op_at = i;
+        if (grad_input->grad->count > 0)
             PH_TRY(ph_graph_slot_find(
-                &leaving->slot, real->backward, "a gradient", to->base,
-                ph_tensor_bytes(leaving->grad),
-                &(ph_slot_options){.alignment = ph_dtype_size(leaving->grad->dtype)}));
+                &grad_input->slot, real->backward, "a gradient", to->base,
+                ph_tensor_bytes(grad_input->grad),
+                &(ph_slot_options){.alignment = ph_dtype_size(grad_input->grad->dtype)}));
     }
     return PH_OK;
 }
@@ -211,29 +220,31 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
         return ph__fail_host_memory(call, "a proof");
     }
     for (size_t i = 0; i < callable->in_count; i++)
-        add(&p, &callable->inputs[i], &making->inputs.at[i], "an input that backward reads");
+        add_slot_use(&p, &callable->inputs[i], &making->inputs.at[i],
+                     "an input that backward reads");
     size_t inputs = p.count;
     for (size_t i = 0; i < callable->out_count; i++)
-        add(&p, &callable->incoming[i], &making->incoming.at[i], "an incoming gradient");
+        add_slot_use(&p, &callable->grad_outputs[i], &making->grad_outputs.at[i],
+                     "an incoming gradient");
     ph_status status = run(&p, true, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
-        ph__port *port = p.ports[i];
+        ph__binding *binding = p.bindings[i];
         if (i < inputs) {
-            port->backward_uses = p.results[i].uses;
-            port->backward_slot = port->backward_uses ? p.results[i].slot : PH_SLOT_NONE;
+            binding->backward_uses = p.results[i].uses;
+            binding->backward_slot = binding->backward_uses ? p.results[i].slot : PH_SLOT_NONE;
         } else {
-            port->slot = p.results[i].slot;
-            port->uses = p.results[i].uses;
+            binding->slot = p.results[i].slot;
+            binding->uses = p.results[i].uses;
         }
     }
     end(&p);
     if (status == PH_OK && !*again)
-        status = find_copies(callable->incoming, &making->incoming, making->real.backward,
+        status = find_copies(callable->grad_outputs, &making->grad_outputs, making->real.backward,
                              callable->out_count, "a gradient's copy");
     if (status == PH_OK && !*again && callable->of)
         status = find_copies(callable->inputs, &making->inputs, making->real.backward,
                              callable->in_count, "an input's copy");
     if (status == PH_OK && !*again && callable->set->options.gradients != PH_GRAPHED_BORROW)
-        status = find_exits(making, call);
+        status = find_grad_inputs(making, call);
     return status;
 }

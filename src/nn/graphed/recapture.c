@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/recapture.c: a backward for some of a callable's outputs: the history of the captured
  * forward is gone through once more. What the graph reads of the inputs it copies first. */
+#include "nn/graphed/recapture.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/finish.h"
+#include "nn/graphed/others.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/graphed/prove.h"
+#include "nn/graphed/stage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/kernels/bundle.h"
 #include "tensor/tape/region.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -18,9 +27,9 @@ enum {
 
 /* ---- where inputs stand ---- in the captured forward at addresses where nothing is. A backward
  * that copies them needs memory, and finds them by the handles that the history has. */
-static bool is_copied(const ph__port *port)
+static bool is_copied(const ph__binding *binding)
 {
-    return port->rebound && port->backward_slot != PH_SLOT_NONE && port->bytes > 0;
+    return binding->rebound && binding->backward_slot != PH_SLOT_NONE && binding->bytes > 0;
 }
 
 static size_t room_for(size_t bytes)
@@ -31,8 +40,9 @@ static size_t room_for(size_t bytes)
 static bool was_stood_on(const ph__callable *callable, const char *block, size_t bytes)
 {
     for (size_t i = 0; i < callable->in_count; i++) {
-        const ph__port *port = &callable->inputs[i];
-        if (port->stood && block < port->stood + port->bytes && port->stood < block + bytes)
+        const ph__binding *binding = &callable->inputs[i];
+        if (binding->stood && block < binding->stood + binding->bytes &&
+            binding->stood < block + bytes)
             return true;
     }
     return false;
@@ -101,35 +111,35 @@ static bool allocate(ph__callable *other)
 {
     size_t all = other->in_count + other->parameter_count, bundles = all / PH__BUNDLE_MAX + 1;
     other->inputs = ph__calloc(other->in_count + 1, sizeof *other->inputs);
-    other->incoming = ph__calloc(other->out_count, sizeof *other->incoming);
-    other->exits = ph__calloc(all + 1, sizeof *other->exits);
-    other->exit_order = ph__calloc(all + 1, sizeof *other->exit_order);
+    other->grad_outputs = ph__calloc(other->out_count, sizeof *other->grad_outputs);
+    other->grad_inputs = ph__calloc(all + 1, sizeof *other->grad_inputs);
+    other->grad_input_order = ph__calloc(all + 1, sizeof *other->grad_input_order);
     other->ops = ph__calloc(bundles, PH__BUNDLE_MAX);
     other->op_slots = ph__calloc(bundles, sizeof *other->op_slots);
-    return other->inputs && other->incoming && other->exits && other->exit_order && other->ops &&
-           other->op_slots;
+    return other->inputs && other->grad_outputs && other->grad_inputs && other->grad_input_order &&
+           other->ops && other->op_slots;
 }
 
 /* All that comes is copied: what would have to be proved is where a second forward finds its
  * inputs, and there is none. */
-static void describe_ports(ph__callable *other, ph_tensor *const *out_grads)
+static void describe_bindings(ph__callable *other, ph_tensor *const *out_grads)
 {
     const ph__callable *callable = other->of;
     for (size_t i = 0; i < other->in_count; i++) {
-        ph__port *port = &other->inputs[i];
-        *port = callable->inputs[i];
-        port->used = is_copied(port);
-        port->rebound = false;
-        port->slot = port->backward_slot = PH_SLOT_NONE;
-        port->buffer = NULL;
+        ph__binding *binding = &other->inputs[i];
+        *binding = callable->inputs[i];
+        binding->used = is_copied(binding);
+        binding->rebound = false;
+        binding->slot = binding->backward_slot = PH_SLOT_NONE;
+        binding->buffer = NULL;
     }
     for (size_t i = 0; i < other->out_count; i++) {
-        ph__port *port = &other->incoming[i];
-        *port = callable->incoming[i];
-        port->used = port->used && out_grads[i];
-        port->rebound = false;
-        port->slot = PH_SLOT_NONE;
-        port->buffer = NULL;
+        ph__binding *binding = &other->grad_outputs[i];
+        *binding = callable->grad_outputs[i];
+        binding->used = binding->used && out_grads[i];
+        binding->rebound = false;
+        binding->slot = PH_SLOT_NONE;
+        binding->buffer = NULL;
     }
 }
 
@@ -153,35 +163,35 @@ static ph_status make_other(ph__callable **out, ph__callable *callable, ph_tenso
     memcpy(other->backward.name, callable->backward.name, sizeof other->backward.name);
     if (!allocate(other))
         return ph__fail_host_memory(call, "another backward");
-    describe_ports(other, out_grads);
+    describe_bindings(other, out_grads);
     return PH_OK;
 }
 
 /* ---- its capture ---- */
-static ph_status stage_ports(ph__stage *stage, const ph__callable *other, const ph__port *ports,
-                             size_t count, const char *call)
+static ph_status stage_bindings(ph__stage *stage, const ph__callable *other,
+                                const ph__binding *bindings, size_t count, const char *call)
 {
     size_t *bytes = ph__calloc(count + 1, sizeof *bytes);
     if (!bytes)
         return ph__fail_host_memory(call, "what stands for its memory");
     for (size_t i = 0; i < count; i++)
-        bytes[i] = ports[i].used ? ports[i].bytes : 0;
+        bytes[i] = bindings[i].used ? bindings[i].bytes : 0;
     ph_status status = ph__stage_make(stage, other->set->stream, bytes, count, NULL, 0, call);
     ph__free(bytes);
     return status;
 }
 
-/* Where incoming gradients are copied to: beside where inputs stood, too. */
-static ph_status make_buffer(ph__port *port, const ph__callable *other, const char *call)
+/* Where gradients of outputs are copied to: beside where inputs stood, too. */
+static ph_status make_buffer(ph__binding *binding, const ph__callable *other, const char *call)
 {
     ph_tape *tape = other->set->tape;
-    for (int i = 0; i < TRIES && !port->buffer; i++) {
-        ph_tensor *x = ph_empty(tape, port->dtype, port->shape);
+    for (int i = 0; i < TRIES && !binding->buffer; i++) {
+        ph_tensor *x = ph_empty(tape, binding->dtype, binding->shape);
         PH_TRY(ph_tape_status(tape));
         if (!was_stood_on(other->of, x->storage->data, x->storage->bytes))
-            port->buffer = ph_tensor_retain(x);
+            binding->buffer = ph_tensor_retain(x);
     }
-    return port->buffer ? PH_OK : fail_room(call);
+    return binding->buffer ? PH_OK : fail_room(call);
 }
 
 static ph_status make_buffers(ph__callable *other, const char *call)
@@ -189,8 +199,8 @@ static ph_status make_buffers(ph__callable *other, const char *call)
     size_t mark = ph_tape_scope_begin(other->set->tape);
     ph_status status = PH_OK;
     for (size_t i = 0; i < other->out_count && status == PH_OK; i++)
-        if (other->incoming[i].used)
-            status = make_buffer(&other->incoming[i], other, call);
+        if (other->grad_outputs[i].used)
+            status = make_buffer(&other->grad_outputs[i], other, call);
     ph_tape_scope_end(other->set->tape, mark, NULL, 0);
     if (ph__tape_failed(other->set->tape))
         ph__tape_forgive(other->set->tape);
@@ -231,9 +241,9 @@ static ph_status go_back(ph__making *making, const char *call)
     ph_tape *tape = other->set->tape;
     trial->callable = making->callable;
     trial->tape = tape;
-    trial->incoming = ph__calloc(other->out_count, sizeof *trial->incoming);
+    trial->grad_outputs = ph__calloc(other->out_count, sizeof *trial->grad_outputs);
     if (!copy_handles(&trial->in, other->of->stand_ins, other->in_count) ||
-        !copy_handles(&trial->out, other->of->outputs, other->out_count) || !trial->incoming)
+        !copy_handles(&trial->out, other->of->outputs, other->out_count) || !trial->grad_outputs)
         return ph__fail_host_memory(call, "another capture");
     going_back g = {tape, ph_tape_scope_begin(tape)};
     PH__UNWIND unwind = {end_going_back, &g};
@@ -246,7 +256,7 @@ static ph_status go_back(ph__making *making, const char *call)
 
 static bool is_saved(const ph__callable *callable, const void *base)
 {
-    const ph__values *saved = callable->saved_values;
+    const ph__output_set *saved = callable->saved_set;
     for (size_t i = 0; i < saved->range_count; i++)
         if ((uintptr_t)base - saved->ranges[i].begin <
             saved->ranges[i].end - saved->ranges[i].begin)
@@ -258,8 +268,9 @@ static bool is_saved(const ph__callable *callable, const void *base)
 static bool is_lost(const ph__callable *callable, const ph_word *word)
 {
     for (size_t i = 0; i < callable->in_count; i++) {
-        const ph__port *port = &callable->inputs[i];
-        if (port->rebound && port->stood && word->value - (uintptr_t)port->stood < port->bytes)
+        const ph__binding *binding = &callable->inputs[i];
+        if (binding->rebound && binding->stood &&
+            word->value - (uintptr_t)binding->stood < binding->bytes)
             return true;
     }
     return false;
@@ -309,8 +320,9 @@ static ph_status capture(ph__making *making, const char *call)
     ph__callable *other = making->callable;
     bool again = false;
     PH_TRY(give_room(other->of, call));
-    PH_TRY(stage_ports(&making->inputs, other, other->inputs, other->in_count, call));
-    PH_TRY(stage_ports(&making->incoming, other, other->incoming, other->out_count, call));
+    PH_TRY(stage_bindings(&making->inputs, other, other->inputs, other->in_count, call));
+    PH_TRY(
+        stage_bindings(&making->grad_outputs, other, other->grad_outputs, other->out_count, call));
     PH_TRY(ph__making_stage_outgoing(making, call));
     PH_TRY(make_buffers(other, call));
     PH_TRY(go_back(making, call));

@@ -2,24 +2,25 @@
 /* nn/graphed/stage.c: memory that stands for inputs while their pass is captured, several times, at
  * addresses that differ in whatever a program might have looked at: bits, alignments, ends, sums,
  * differences and orders. */
+#include "nn/graphed/stage.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "nn/graphed/capture.h"
+#include "nn/graphed/binding.h"
 
 enum {
     STEP = 512,      /* the allocator's alignment, for what is not probed */
     SMALLEST = 4096, /* a window: a page */
     LARGEST = 1 << 20,
     ROOM = 32 << 20, /* of all windows, where that leaves them larger than a page */
-    WINDOWS = 6,     /* that a port takes, about: see place_probed */
-    ENDING = 2,      /* probes by where ports end */
+    WINDOWS = 6,     /* that a binding takes, about: see place_probed */
+    ENDING = 2,      /* probes by where bindings end */
     RANDOM = 3       /* probes for what else looks at addresses: hashes */
 };
 
 /* ---- the plan ---- */
-/* Combinations of half of the probes: no port's set is part of another one's. */
+/* Combinations of half of the probes: no binding's set is part of another one's. */
 static uint64_t combinations(size_t probes)
 {
     uint64_t count = 1;
@@ -28,12 +29,12 @@ static uint64_t combinations(size_t probes)
     return count;
 }
 
-ph__stage_plan ph__stage_plan_for(size_t ports)
+ph__stage_plan ph__stage_plan_for(size_t bindings)
 {
     ph__stage_plan plan = {.coded = 2, .window = LARGEST};
-    while (combinations(plan.coded) < ports)
+    while (combinations(plan.coded) < bindings)
         plan.coded++;
-    while (plan.window > SMALLEST && ports > ROOM / WINDOWS / plan.window)
+    while (plan.window > SMALLEST && bindings > ROOM / WINDOWS / plan.window)
         plan.window /= 2;
     plan.probes = plan.coded + ENDING + RANDOM;
     return plan;
@@ -51,23 +52,23 @@ static size_t round_up(size_t bytes, size_t step)
     return (bytes + step - 1) / step * step;
 }
 
-/* Where in its window a port lies in a probe; in the capture itself it lies at the window's begin.
- * The coded probes put each port at the last aligned place of the window, so that all bits below
- * the window differ, and all alignments do; of two ports each is there once while the other one is
- * not, so that sums and differences do too. Two more are about the ends of ports: one has them at
- * the end of a window, one has all bits of theirs otherwise than in the capture. */
-static size_t place_in_window(const ph__stage_plan *plan, size_t probe, size_t port, uint64_t set,
-                              size_t bytes)
+/* Where in its window a binding lies in a probe; in the capture itself it lies at the window's
+ * begin. The coded probes put each binding at the last aligned place of the window, so that all
+ * bits below the window differ, and all alignments do; of two bindings each is there once while the
+ * other one is not, so that sums and differences do too. Two more are about the ends of bindings:
+ * one has them at the end of a window, one has all bits of theirs otherwise than in the capture. */
+static size_t place_in_window(const ph__stage_plan *plan, size_t probe, size_t binding,
+                              uint64_t set, size_t bytes)
 {
-    size_t window = plan->window, unit = PH__PORT_ALIGNMENT;
+    size_t window = plan->window, unit = PH__BINDING_ALIGNMENT;
     if (probe < plan->coded)
         return set >> probe & 1 ? window - unit : 0;
     if (probe == plan->coded)
         return (window - round_up(bytes, unit) % window) % window;
     if (probe == plan->coded + 1)
         return (0 - 2 * (bytes / unit) - 1) * unit % window;
-    ph__rng rng = {port * plan->probes + probe};
-    return (ph__rng_next(&rng) | 1) * PH__PORT_ALIGNMENT % window;
+    ph__rng rng = {binding * plan->probes + probe};
+    return (ph__rng_next(&rng) | 1) * PH__BINDING_ALIGNMENT % window;
 }
 
 /* ---- places ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/structure.c: structures that graphed callables keep. */
+#include "nn/graphed/structure.h"
 #include "base/alloc.h"
-#include "nn/graphed/graphed.h"
 
 static void drop_structure(ph_structure *structure)
 {

@@ -2,11 +2,16 @@
 /* nn/graphed/used.c: backward for the outputs that a loss used. The making captures the one for all
  * outputs. Another set of them has another backward: a missing gradient is none, and not one of
  * zeros, so that it is captured from the same history when it is first needed, and kept. */
+#include "nn/graphed/used.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/depends.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/graphed/recapture.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
@@ -28,7 +33,7 @@ void ph__callable_name_used(char *text, size_t size, const ph__callable *other)
 {
     text[0] = '\0';
     for (size_t i = 0; i < other->out_count; i++)
-        if (other->incoming[i].used)
+        if (other->grad_outputs[i].used)
             add_name(text, size, other->of, i);
 }
 
@@ -37,7 +42,7 @@ static bool is_for(const ph__callable *other, const ph__callable *callable,
                    ph_tensor *const *out_grads)
 {
     for (size_t i = 0; i < callable->out_count; i++)
-        if (callable->incoming[i].used && other->incoming[i].used != (out_grads[i] != NULL))
+        if (callable->grad_outputs[i].used && other->grad_outputs[i].used != (out_grads[i] != NULL))
             return false;
     return true;
 }
@@ -61,7 +66,7 @@ static ph_status fail_capturing(const char *call)
                    call);
 }
 
-static ph_status check(const ph__callable *callable, const char *call)
+static ph_status check_may_capture(const ph__callable *callable, const char *call)
 {
     size_t most = ph__callable_most_backwards(callable);
     if (callable->other_count + 1 >= most)
@@ -95,11 +100,11 @@ static ph_status add_for(ph__callable **out, ph__callable *callable, ph_tensor *
     ph__shared_pool *shared = callable->set->shared;
     char call[224], names[128] = "";
     for (size_t i = 0; i < callable->out_count; i++)
-        if (callable->incoming[i].used && out_grads[i])
+        if (callable->grad_outputs[i].used && out_grads[i])
             add_name(names, sizeof names, callable, i);
     ph__line_format(call, sizeof call, "backward of the graphed callable '%s' for its output %s",
                     callable->original->name, names);
-    PH_TRY(check(callable, call));
+    PH_TRY(check_may_capture(callable, call));
     if (!ph__shared_pool_enter(shared))
         return ph_fail(PH_ERROR_POOL_BUSY,
                        "%s: it is to be captured, and another thread captures into the pool of "

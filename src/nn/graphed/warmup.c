@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/warmup.c: calls of modules before their capture, and what captures and calls both
  * ask of a callable. */
+#include "nn/graphed/warmup.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
 #include "base/unwind.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/graphed.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/tensor.h"
@@ -129,7 +132,7 @@ static ph_status copy_inputs(warmup *w, const ph_sample *sample, const char *cal
                                            x->count ? (size_t)(x->data - x->storage->data) : 0);
         if (!plain)
             return ph__fail_host_memory(call, "a tensor");
-        ph__tensor_mark_like(plain, x);
+        ph__tensor_tag_like(plain, x);
         w->in[i] = ph_tensor_retain(ph_clone(w->tape, plain));
         ph_tensor_release(plain);
         PH_TRY(ph_tape_status(w->tape));
@@ -160,11 +163,11 @@ static ph_status run(warmup *w)
 static void note_writes(warmup *w)
 {
     for (size_t i = 0; i < w->callable->in_count; i++) {
-        ph__port *port = &w->callable->inputs[i];
-        if (port->force_copy || ph_tensor_version(w->in[i]) == w->versions[i])
+        ph__binding *binding = &w->callable->inputs[i];
+        if (binding->force_copy || ph_tensor_version(w->in[i]) == w->versions[i])
             continue;
-        port->force_copy = true;
-        ph__line_format(port->reason, sizeof port->reason, "the module writes to it");
+        binding->force_copy = true;
+        ph__line_format(binding->reason, sizeof binding->reason, "the module writes to it");
     }
 }
 

@@ -2,7 +2,9 @@
 /* nn/graphed/watch.c: memory outside of a callable's graphs that a module changes in place, and
  * memory of any owner that backward reads again: versions are of calls that run on the host, so
  * that replays have to count and to compare them. */
+#include "nn/graphed/watch.h"
 #include "base/status.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
@@ -27,7 +29,7 @@ static bool has(const ph__storages *list, const ph__storage *storage)
     return false;
 }
 
-static bool add(ph__storages *list, ph__storage *storage)
+static bool add_storage(ph__storages *list, ph__storage *storage)
 {
     if (has(list, storage))
         return true;
@@ -86,15 +88,15 @@ ph_status ph__watch_end(ph__watch *watch, const ph__trial *trial, const char *ca
     bool ok = true;
     for (size_t i = 0; ok && i < watch->seen.count; i++)
         if (version_of(watch->seen.at[i].storage) != watch->seen.at[i].version)
-            ok = add(&callable->changed, watch->seen.at[i].storage);
+            ok = add_storage(&callable->changed, watch->seen.at[i].storage);
     for (size_t i = 0; ok && i < trial->seen[0].list.count; i++)
         if (ph__sighting_has_changed(&trial->seen[0].list.at[i]))
-            ok = add(&callable->changed, trial->seen[0].list.at[i].storage);
+            ok = add_storage(&callable->changed, trial->seen[0].list.at[i].storage);
     for (size_t i = trial->first_node; ok && i < trial->tape->nodes.count; i++) {
         const ph__node *node = trial->tape->nodes.at[i];
         for (size_t k = 0; ok && k < node->saved_count; k++)
             if (node->saved[k] && is_exposed(trial, node->saved[k]->storage))
-                ok = add(&callable->exposed, node->saved[k]->storage);
+                ok = add_storage(&callable->exposed, node->saved[k]->storage);
     }
     return ok ? PH_OK : fail_memory(call);
 }

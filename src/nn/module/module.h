@@ -44,7 +44,7 @@ struct ph_module {
     ph_module *original;   /* retained: its training mode follows; NULL: none */
     ph_module_hook *hooks; /* in order of adding */
     unsigned hooks_running;
-    _Atomic(ph__module_names *) names; /* module_names.c; NULL: nobody has asked */
+    _Atomic(ph__module_names *) names; /* names.c; NULL: nobody has asked */
 };
 
 /* ---- traverse.c ---- everything below a module, by dotted names; false from visit stops. Also
@@ -58,7 +58,7 @@ typedef struct ph__entry {
 typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);
 bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
 
-/* ---- module_homes.c ---- note, collect: false: no host memory. */
+/* ---- parameter_slots.c ---- note, collect: false: no host memory. */
 bool ph__parameter_slots_note(ph_module *module, const ph_module_desc *desc);
 void ph__parameter_slots_free(ph_module *module);
 /* Those of it and of all below it, for as long as it lives, with what is there now, which is
@@ -83,7 +83,7 @@ void ph__parameter_slots_report(char *text, size_t size, const ph__parameter_slo
  * for a buffer that there was none of. */
 ph_status ph__module_check_parameter_slots(const ph_module *module, const char *call);
 
-/* ---- module_hooks.c ---- in: changed by the hooks. */
+/* ---- hooks.c ---- in: changed by the hooks. */
 void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point,
                           ph_tensor **tensors, size_t count);
 bool ph__module_has_hook(const ph_module *module, ph_module_hook_point point);
@@ -91,7 +91,7 @@ bool ph__module_has_hook(const ph_module *module, ph_module_hook_point point);
 void ph__module_hooks_attach(ph_tape *tape, ph_module *module, ph_tensor **out, size_t count);
 void ph__module_hooks_drop(ph_module *module);
 
-/* ---- module_called.c ---- a call of a module that is under way, on the stack of who makes it.
+/* ---- called.c ---- a call of a module that is under way, on the stack of who makes it.
  * failed: the tape has failed in tape->called: the message says where that is, unless a call
  * inside it has said so. */
 struct ph__called {
@@ -100,7 +100,7 @@ struct ph__called {
 };
 void ph__called_failed(ph_tape *tape);
 
-/* ---- module_marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the
+/* ---- marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the
  * tape has failed; end is called in any case. */
 typedef struct ph__module_mark {
     struct ph__place *place, *outer;
@@ -109,7 +109,7 @@ typedef struct ph__module_mark {
 bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *module);
 void ph__module_mark_end(ph__module_mark *mark, ph_tape *tape);
 
-/* ---- module_names.c ---- adds the dotted name that a module, or the one that it was graphed
+/* ---- names.c ---- adds the dotted name that a module, or the one that it was graphed
  * from, has in another: of several the first, where children come before what is below them.
  * false: it is not below it. count: ways that were looked through, 0 while none was asked for
  * that is no near child. */

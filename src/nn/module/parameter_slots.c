@@ -79,7 +79,8 @@ void ph__parameter_slots_accept_added(ph__parameter_slots *parameter_slots)
 }
 
 /* ---- what has changed ---- */
-static void tell(char *text, size_t size, const char *prefix, const ph__parameter_slot *slot)
+static void describe_slot(char *text, size_t size, const char *prefix,
+                          const ph__parameter_slot *slot)
 {
     const char *how = !slot->was ? "added" : *slot->at ? "replaced by another tensor" : "removed";
     ph__line_format(text, size, "%s '%s%s' was %s", slot->buffer ? "buffer" : "parameter", prefix,
@@ -102,13 +103,13 @@ static bool is_looked_for(const looking *l, const ph__parameter_slot *slot)
     return *slot->at != slot->was && (slot->was || !slot->buffer);
 }
 
-static bool look(const ph__entry *entry, void *user)
+static bool visit_slot(const ph__entry *entry, void *user)
 {
     looking *l = user;
     const ph__parameter_slots *own = slots_of(entry->module);
     for (size_t i = 0; !entry->tensor && !l->found && i < own->count; i++)
         if (is_looked_for(l, &own->at[i])) {
-            tell(l->text, l->size, entry->name, l->slot ? l->slot : &own->at[i]);
+            describe_slot(l->text, l->size, entry->name, l->slot ? l->slot : &own->at[i]);
             l->found = true;
         }
     return !l->found;
@@ -124,15 +125,15 @@ void ph__parameter_slots_report(char *text, size_t size, const ph__parameter_slo
     if (!l.slot)
         return;
     /* where there is no memory for the walk that finds its whole name */
-    tell(text, size, "", l.slot);
-    (void)ph__module_walk(module, look, &l);
+    describe_slot(text, size, "", l.slot);
+    (void)ph__module_walk(module, visit_slot, &l);
 }
 
 ph_status ph__module_check_parameter_slots(const ph_module *module, const char *call)
 {
     char changed[160];
     looking l = {.text = changed, .size = sizeof changed};
-    bool whole = ph__module_walk(module, look, &l);
+    bool whole = ph__module_walk(module, visit_slot, &l);
     if (!l.found)
         return whole ? PH_OK : ph__fail_host_memory(call, "the names of a module's tensors");
     return ph_fail(

@@ -147,8 +147,8 @@ ph_status ph__state_begin(ph_tape **tape, ph_device *device, const char *call)
     return ph__layer_begin(tape, device, NULL);
 }
 
-static ph_status check(const state *s, const ph_safetensors *file, const char *path, bool strict,
-                       const char *call)
+static ph_status check_state(const state *s, const ph_safetensors *file, const char *path,
+                             bool strict, const char *call)
 {
     size_t count = s->tensors.count;
     ph__wanted *wanted = ph__calloc(count, sizeof *wanted);
@@ -187,7 +187,7 @@ static ph_status load_all(ph_tape *tape, const state *s, ph_safetensors *file, c
     ph_dtype dtype;
     ph_shape shape;
     PH_TRY(check_tensors(s, file, call));
-    PH_TRY(ph__safetensors_look(file, tape, call));
+    PH_TRY(ph__safetensors_look_up(file, tape, call));
     for (size_t i = 0; i < s->tensors.count; i++)
         if (ph__state_find(file, s->tensors.at[i].name, &dtype, &shape))
             PH_TRY(ph_safetensors_read_into(tape, s->tensors.at[i].tensor, file,
@@ -204,7 +204,7 @@ ph_status ph_module_load(ph_module *module, const char *path, bool strict)
     PH_TRY(state_of(&s, module, path, call));
     ph_status status = ph_safetensors_open(&file, path);
     if (status == PH_OK)
-        status = check(&s, file, path, strict, call);
+        status = check_state(&s, file, path, strict, call);
     if (status == PH_OK)
         status = ph__state_begin(&tape, module->device, call);
     if (status == PH_OK)

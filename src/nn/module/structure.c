@@ -97,7 +97,7 @@ static void path_add_child(path *p, const ph_structure *s, size_t i)
 
 /* Down to the tensor that *index counts to, in a structure that is not malformed. Behind its end
  * *index has become less. */
-static bool find(path *p, const ph_structure *s, size_t *index)
+static bool find_path(path *p, const ph_structure *s, size_t *index)
 {
     size_t length = p->length;
     if (s->kind == PH_STRUCTURE_TENSOR)
@@ -112,7 +112,7 @@ static bool find(path *p, const ph_structure *s, size_t *index)
     }
     for (size_t i = 0; i < s->count; i++) {
         path_add_child(p, s, i);
-        if (find(p, &s->children[i], index))
+        if (find_path(p, &s->children[i], index))
             return true;
         path_cut(p, length);
     }
@@ -124,7 +124,7 @@ size_t ph_structure_path(char *out, size_t size, const ph_structure *structure, 
     path p = path_begin(out, size);
     size_t count = ph_structure_count(structure), left = index;
     if (structure && count != SIZE_MAX && index < count)
-        (void)find(&p, structure, &left);
+        (void)find_path(&p, structure, &left);
     else
         path_add_child(&p, &(ph_structure){.kind = PH_STRUCTURE_LIST}, index);
     return p.length;

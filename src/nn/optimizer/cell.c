@@ -55,7 +55,7 @@ static void graph_released(void *user)
     drop(user);
 }
 
-static uint64_t *find(ph_optimizer *optimizer, uint64_t capture)
+static uint64_t *find_cell(ph_optimizer *optimizer, uint64_t capture)
 {
     ph__spin_lock(&optimizer->lock);
     const ph__lr_cell *cell = optimizer->cells;
@@ -99,6 +99,6 @@ static ph_status make(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream
 ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream,
                              uint64_t capture)
 {
-    *out = find(optimizer, capture);
+    *out = find_cell(optimizer, capture);
     return *out ? ph_cells_require(stream) : make(out, optimizer, stream, capture);
 }

@@ -239,7 +239,7 @@ static ph_status load_all(const load *l)
     for (size_t i = 0; i < o->params.count && status == PH_OK; i++)
         status = look_at_param(l, i);
     if (status == PH_OK)
-        status = ph__safetensors_look(l->file, l->tape, l->call);
+        status = ph__safetensors_look_up(l->file, l->tape, l->call);
     if (status == PH_OK)
         status = write_steps(l->tape, o, l->steps);
     if (status == PH_OK)

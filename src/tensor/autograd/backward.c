@@ -370,7 +370,7 @@ static bool check_output(const ph__pass *pass, size_t i)
     return true;
 }
 
-static bool check(const ph__pass *pass, bool reserved_ok, const char *options)
+static bool check_pass_arguments(const ph__pass *pass, bool reserved_ok, const char *options)
 {
     ph_tape *tape = pass->tape;
     if (ph__tape_failed(tape)) {
@@ -405,7 +405,7 @@ void ph_backward_from(ph_tape *tape, ph_tensor *const *outputs, ph_tensor *const
                      .outputs = outputs,
                      .grads = grads,
                      .output_count = count};
-    if (check(&pass, !options || PH__RESERVED_OK(options), "ph_backward_options"))
+    if (check_pass_arguments(&pass, !options || PH__RESERVED_OK(options), "ph_backward_options"))
         run(&pass);
 }
 
@@ -462,7 +462,7 @@ void ph_grad(ph_tape *tape, ph_tensor **out, ph_tensor *const *inputs, size_t in
                      .outputs = outputs,
                      .grads = grads,
                      .output_count = output_count};
-    if (!check(&pass, !options || PH__RESERVED_OK(options), "ph_grad_options"))
+    if (!check_pass_arguments(&pass, !options || PH__RESERVED_OK(options), "ph_grad_options"))
         return;
     if (!out || !inputs || input_count == 0) {
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,

@@ -46,7 +46,7 @@ static bool keep_inputs(ph_tape *tape, ph__region *region, ph_tensor *const *in)
             return false;
         }
         tape->saved++;
-        ph__tensor_mark_like(region->in[i], x);
+        ph__tensor_tag_like(region->in[i], x);
         region->in[i]->requires_grad = ph__needs_grad(x);
         region->versions[i] = ph_tensor_version(x);
     }
@@ -430,10 +430,10 @@ static bool second_run(ph_tape *tape, ph__region *region)
 }
 
 /* Outer ones first: as deep as checkpoints lie in each other. */
-static bool fill(ph_tape *tape, ph__region *region)
+static bool fill_region(ph_tape *tape, ph__region *region)
 {
     if (!region->has_inputs && region->parent && !region->parent->filled &&
-        !fill(tape, region->parent))
+        !fill_region(tape, region->parent))
         return false;
     if (!region->has_inputs) {
         ph_tape_fail(tape, PH_ERROR_STATE,
@@ -447,10 +447,10 @@ static bool fill(ph_tape *tape, ph__region *region)
 
 bool ph__region_fill(ph_tape *tape, ph__node *node)
 {
-    return fill(tape, node->region);
+    return fill_region(tape, node->region);
 }
 
-static void leave(ph_tape *tape, ph__region *region, bool consume)
+static void leave_region(ph_tape *tape, ph__region *region, bool consume)
 {
     region->filled = false;
     for (size_t i = region->first; i < region->end; i++) {
@@ -470,5 +470,5 @@ void ph__region_leave(ph_tape *tape, const ph__node *node, bool consume)
     for (ph__region *region = node->region; region && region->first == node->index;
          region = region->parent)
         if (region->filled)
-            leave(tape, region, consume);
+            leave_region(tape, region, consume);
 }

@@ -128,8 +128,8 @@ static bool remember(ph__op *op, const ph_custom *custom, ph_tensor **out, size_
 }
 
 /* ---- calling ---- */
-static bool check(ph__op *op, const ph_custom_operator *custom, ph_tensor *const *out,
-                  size_t out_count)
+static bool check_operator(ph__op *op, const ph_custom_operator *custom, ph_tensor *const *out,
+                           size_t out_count)
 {
     if (!custom->forward || !custom->backward)
         return ph__op_fail(op, PH_ERROR_ARGUMENT, "a custom operator needs forward and backward");
@@ -208,7 +208,7 @@ void ph_custom_call(ph_tape *tape, const ph_custom_operator *op, ph_tensor **out
     if (!custom.op.name)
         custom.op.name = "custom";
     if (ph__op_begin(&begun, tape, custom.op.name, in, in ? in_count : 0, 0) &&
-        check(&begun, op, out, out_count)) {
+        check_operator(&begun, op, out, out_count)) {
         calling c = {.custom = &custom};
         ph__tape_state_begin(&c.state, tape, custom.op.name);
         PH__UNWIND unwind = {abandon, &c};

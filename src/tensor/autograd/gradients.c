@@ -17,7 +17,7 @@ static bool is_ours(const ph_tensor *x)
     const ph__storage *storage = x->storage;
     return atomic_load_explicit(&x->references, memory_order_acquire) == 1 &&
            atomic_load_explicit(&storage->references, memory_order_acquire) == 1 && x->contiguous &&
-           !storage->read_only && storage->kind == PH__STORAGE_CACHED && !x->written;
+           !storage->read_only && storage->kind == PH__STORAGE_CACHED && !x->overwrite_tag;
 }
 
 bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad)
@@ -62,7 +62,7 @@ static void accumulate(ph__pass *pass, ph__slot *slot)
 {
     ph_tape *tape = pass->tape;
     ph__leaf *leaf = slot->leaf->leaf;
-    if (!leaf->grad && slot->grad->written) {
+    if (!leaf->grad && slot->grad->overwrite_tag) {
         borrow(tape, leaf, slot);
     } else if (!leaf->grad && is_ours(slot->grad)) {
         leaf->grad = slot->grad;
@@ -71,7 +71,7 @@ static void accumulate(ph__pass *pass, ph__slot *slot)
         return;
     } else if (!leaf->grad) {
         leaf->grad = ph_tensor_retain(ph_clone(tape, slot->grad));
-    } else if (leaf->grad->written) {
+    } else if (leaf->grad->overwrite_tag) {
         add_beside(tape, leaf, slot->grad);
     } else {
         ph_tensor_add(tape, leaf->grad, slot->grad, 1.0);

@@ -108,7 +108,7 @@ void ph__guarded_release(ph__guarded *guarded)
     pthread_mutex_unlock(&lock);
 }
 
-static ph_status look(const ph__guarded *guarded, const char *zone, const char *where)
+static ph_status check_zone(const ph__guarded *guarded, const char *zone, const char *where)
 {
     unsigned char bytes[ZONE_BYTES];
     PH_TRY(
@@ -124,7 +124,7 @@ static ph_status look(const ph__guarded *guarded, const char *zone, const char *
 }
 
 /* Takes those of the device that were released out of the list; the others stay where they are. */
-static ph__guarded *take_released(const ph_device *device)
+static ph__guarded *unlink_released(const ph_device *device)
 {
     ph__guarded *taken = NULL;
     for (ph__guarded **at = &all; *at;) {
@@ -147,11 +147,11 @@ bool ph__storage_debug_check(ph_device *device)
     pthread_mutex_lock(&lock);
     for (ph__guarded *guarded = all; guarded && status == PH_OK; guarded = guarded->next)
         if (guarded->backend->device == device) {
-            status = look(guarded, guarded->base, "before");
+            status = check_zone(guarded, guarded->base, "before");
             if (status == PH_OK)
-                status = look(guarded, ph__guarded_data(guarded) + guarded->bytes, "behind");
+                status = check_zone(guarded, ph__guarded_data(guarded) + guarded->bytes, "behind");
         }
-    ph__guarded *taken = take_released(device);
+    ph__guarded *taken = unlink_released(device);
     pthread_mutex_unlock(&lock);
     while (taken) {
         ph__guarded *next = taken->next;

@@ -7,32 +7,32 @@
 #include "tensor/core/quarantine.h"
 #include "tensor/core/tensor.h"
 
-ph__written *ph__written_retain(ph__written *written)
+ph__overwrite_tag *ph__overwrite_tag_retain(ph__overwrite_tag *tag)
 {
-    atomic_fetch_add_explicit(&written->references, 1, memory_order_relaxed);
-    return written;
+    atomic_fetch_add_explicit(&tag->references, 1, memory_order_relaxed);
+    return tag;
 }
 
-void ph__written_release(ph__written *written)
+void ph__overwrite_tag_release(ph__overwrite_tag *tag)
 {
-    if (written && atomic_fetch_sub_explicit(&written->references, 1, memory_order_acq_rel) == 1)
-        written->destroy(written);
+    if (tag && atomic_fetch_sub_explicit(&tag->references, 1, memory_order_acq_rel) == 1)
+        tag->destroy(tag);
 }
 
-void ph__tensor_mark(ph_tensor *x, ph__written *written, uint64_t sequence, uint64_t call)
+void ph__tensor_tag(ph_tensor *x, ph__overwrite_tag *tag, uint64_t sequence, uint64_t call)
 {
-    ph__written *before = x->written;
-    x->written = written ? ph__written_retain(written) : NULL;
+    ph__overwrite_tag *before = x->overwrite_tag;
+    x->overwrite_tag = tag ? ph__overwrite_tag_retain(tag) : NULL;
     x->sequence = sequence;
     x->call = call;
-    ph__written_release(before);
+    ph__overwrite_tag_release(before);
 }
 
 ph_status ph__fail_overwritten(const ph_tensor *x, const char *call, const char *what)
 {
     char shape[PH__DESCRIBE], words[256] = "";
     PH_TRY(ph__tensor_check_there(x, call, what));
-    x->written->tell(x->written, x->sequence, x->call, words, sizeof words);
+    x->overwrite_tag->describe(x->overwrite_tag, x->sequence, x->call, words, sizeof words);
     return ph_fail(PH_ERROR_OVERWRITTEN, "%s: %s (%s) was overwritten: %s", call, what,
                    ph__describe(shape, x), words);
 }

@@ -23,8 +23,8 @@ struct ph__quarantine {
     ph_tensor **ring;
     size_t capacity, count, next;
     ph__storage
-        nothing;      /* that kept handles have: no memory, of the backend, which is not retained */
-    ph__written gone; /* their mark, by which all readers know them */
+        nothing; /* that kept handles have: no memory, of the backend, which is not retained */
+    ph__overwrite_tag gone; /* their mark, by which all readers know them */
 };
 
 typedef struct tracked {
@@ -40,10 +40,10 @@ size_t ph__quarantine_asked(void)
     return value && ph__config_u64(value, &handles) && handles <= SIZE_MAX ? (size_t)handles : 0;
 }
 
-static void report_release(const ph__written *written, uint64_t sequence, uint64_t call, char *text,
-                           size_t size)
+static void report_release(const ph__overwrite_tag *tag, uint64_t sequence, uint64_t call,
+                           char *text, size_t size)
 {
-    (void)written;
+    (void)tag;
     (void)sequence;
     (void)call;
     ph__line_format(text, size, "it was let go of");
@@ -57,7 +57,7 @@ static ph__quarantine *make_quarantine(ph__backend *backend)
     pthread_mutex_init(&quarantine->lock, NULL);
     quarantine->nothing = (ph__storage){.kind = PH__STORAGE_FOREIGN, .backend = backend};
     atomic_init(&quarantine->nothing.references, 1);
-    quarantine->gone.tell = report_release;
+    quarantine->gone.describe = report_release;
     atomic_init(&quarantine->gone.references, 1);
     atomic_init(&quarantine->gone.now, 1); /* kept handles have 0 */
     return quarantine;
@@ -141,7 +141,7 @@ void ph__quarantine_put(ph__backend *backend, ph_tensor *x, ph__going going)
     ph__quarantine *quarantine = atomic_load_explicit(&backend->quarantine, memory_order_acquire);
     ((tracked *)x)->going = going;
     x->storage = &quarantine->nothing;
-    x->written = &quarantine->gone;
+    x->overwrite_tag = &quarantine->gone;
     x->sequence = 0;
     x->data = NULL;
     x->node = NULL;

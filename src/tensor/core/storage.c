@@ -11,8 +11,8 @@ static const char call[] = "the memory of a tensor";
 
 atomic_uint_fast64_t ph__replays;
 
-static void begin(ph__storage *storage, void *block, ph__storage_kind kind, ph__backend *backend,
-                  size_t bytes)
+static void init_storage(ph__storage *storage, void *block, ph__storage_kind kind,
+                         ph__backend *backend, size_t bytes)
 {
     *storage = (ph__storage){
         .kind = kind, .backend = ph__backend_retain(backend), .bytes = bytes, .block = block};
@@ -20,12 +20,13 @@ static void begin(ph__storage *storage, void *block, ph__storage_kind kind, ph__
     atomic_init(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed));
 }
 
-static ph_status make(ph__storage **out, ph__storage_kind kind, ph__backend *backend, size_t bytes)
+static ph_status make_storage(ph__storage **out, ph__storage_kind kind, ph__backend *backend,
+                              size_t bytes)
 {
     *out = ph__alloc(sizeof **out);
     if (!*out)
         return ph__fail_host_memory(call, "its note");
-    begin(*out, *out, kind, backend, bytes);
+    init_storage(*out, *out, kind, backend, bytes);
     return PH_OK;
 }
 
@@ -41,7 +42,7 @@ ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backe
                            ph_stream *stream, uint64_t key)
 {
     ph_status status;
-    begin(storage, block, PH__STORAGE_CACHED, backend, bytes);
+    init_storage(storage, block, PH__STORAGE_CACHED, backend, bytes);
     if (!stream)
         stream = stream_of_none(backend, &key);
     storage->key = key;
@@ -77,7 +78,7 @@ ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t byt
 ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, size_t bytes)
 {
     uint64_t key = 0;
-    PH_TRY(make(out, PH__STORAGE_PINNED, backend, bytes));
+    PH_TRY(make_storage(out, PH__STORAGE_PINNED, backend, bytes));
     ph_stream *stream = stream_of_none(backend, &key);
     ph_status status = ph_malloc_pinned(&(*out)->data, bytes, 1, stream);
     (*out)->key = key;
@@ -91,11 +92,11 @@ ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, siz
 }
 
 ph_status ph__storage_wrap(ph__storage **out, ph__backend *backend, void *data, size_t bytes,
-                           ph_tensor_release_fn release, void *user)
+                           ph_tensor_release_fn release_storage, void *user)
 {
-    PH_TRY(make(out, PH__STORAGE_FOREIGN, backend, bytes));
+    PH_TRY(make_storage(out, PH__STORAGE_FOREIGN, backend, bytes));
     (*out)->data = data;
-    (*out)->release = release;
+    (*out)->release = release_storage;
     (*out)->user = user;
     return PH_OK;
 }
@@ -107,7 +108,7 @@ ph__storage *ph__storage_retain(ph__storage *storage)
 }
 
 /* stream: the one that it was allocated on, or NULL. */
-static void give_back(ph__storage *storage, ph_stream *stream)
+static void free_memory(ph__storage *storage, ph_stream *stream)
 {
     switch (storage->kind) {
     case PH__STORAGE_CACHED:
@@ -129,23 +130,23 @@ static void give_back(ph__storage *storage, ph_stream *stream)
 }
 
 /* The tensor that it came with may lie in the same block: nothing of it is touched any more. */
-static void release(ph__storage *storage, ph_stream *stream)
+static void release_storage(ph__storage *storage, ph_stream *stream)
 {
     if (!ph__drop_reference(&storage->references))
         return;
-    give_back(storage, stream);
+    free_memory(storage, stream);
     ph__backend_release(storage->backend);
     ph__free(storage->block);
 }
 
 void ph__storage_release(ph__storage *storage)
 {
-    release(storage, NULL);
+    release_storage(storage, NULL);
 }
 
 void ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key)
 {
-    release(storage, storage->key == key ? stream : NULL);
+    release_storage(storage, storage->key == key ? stream : NULL);
 }
 
 ph_status ph__storage_record(ph__storage *storage, ph_stream *stream)

@@ -21,8 +21,8 @@ static bool is_contiguous(const ph_tensor *x)
 }
 
 /* Takes over one reference to the storage. */
-static void init(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
-                 const int64_t *strides, size_t offset)
+static void init_handle(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
+                        const int64_t *strides, size_t offset)
 {
     *x = (ph_tensor){.dtype = dtype, .storage = storage};
     atomic_init(&x->references, 1);
@@ -50,7 +50,7 @@ ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape 
     ph_tensor *x = tracked ? ph__quarantine_alloc() : ph__alloc(sizeof *x);
     if (!x)
         return NULL;
-    init(x, ph__storage_retain(storage), dtype, shape, strides, offset);
+    init_handle(x, ph__storage_retain(storage), dtype, shape, strides, offset);
     x->tracked = tracked;
     return x;
 }
@@ -95,7 +95,7 @@ ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype
         ph__free(both);
         return status;
     }
-    init(&both->tensor, &both->storage, dtype, shape, NULL, 0);
+    init_handle(&both->tensor, &both->storage, dtype, shape, NULL, 0);
     both->tensor.in_block = true;
     *out = &both->tensor;
     return PH_OK;
@@ -114,13 +114,13 @@ static ph_status hand_out(ph_tensor **out, ph__storage *storage, ph_dtype dtype,
 
 typedef ph_status storage_fn(ph__storage **out, ph__backend *backend, size_t bytes);
 
-static ph_status cached(ph__storage **out, ph__backend *backend, size_t bytes)
+static ph_status create_cached(ph__storage **out, ph__backend *backend, size_t bytes)
 {
     return ph__storage_create(out, backend, bytes, NULL, 0);
 }
 
-static ph_status create(ph_tensor **out, ph_device *device, ph_dtype dtype, const ph_shape *shape,
-                        storage_fn *make, const char *call)
+static ph_status create_tensor(ph_tensor **out, ph_device *device, ph_dtype dtype,
+                               const ph_shape *shape, storage_fn *make, const char *call)
 {
     size_t bytes;
     if (!out)
@@ -139,13 +139,14 @@ static ph_status create(ph_tensor **out, ph_device *device, ph_dtype dtype, cons
 
 ph_status ph_tensor_create(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape)
 {
-    return create(out, device, dtype, &shape, cached, "ph_tensor_create");
+    return create_tensor(out, device, dtype, &shape, create_cached, "ph_tensor_create");
 }
 
 ph_status ph_tensor_create_pinned(ph_tensor **out, ph_device *device, ph_dtype dtype,
                                   ph_shape shape)
 {
-    return create(out, device, dtype, &shape, ph__storage_create_pinned, "ph_tensor_create_pinned");
+    return create_tensor(out, device, dtype, &shape, ph__storage_create_pinned,
+                         "ph_tensor_create_pinned");
 }
 
 /* bytes: from the first element to the last. */

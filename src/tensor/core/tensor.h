@@ -6,9 +6,9 @@
 #include "tensor/core/shape.h"
 #include "tensor/core/storage.h"
 
-typedef struct ph__node ph__node;       /* tape/node.h */
-typedef struct ph__leaf ph__leaf;       /* tape/leaf.h */
-typedef struct ph__written ph__written; /* overwrite_tag.h */
+typedef struct ph__node ph__node;                   /* tape/node.h */
+typedef struct ph__leaf ph__leaf;                   /* tape/leaf.h */
+typedef struct ph__overwrite_tag ph__overwrite_tag; /* overwrite_tag.h */
 
 struct ph_tensor {
     atomic_int references;
@@ -25,7 +25,7 @@ struct ph_tensor {
     ph__storage *storage; /* retained */
     /* tells whether the memory has been overwritten since it was marked, retained; NULL: nobody
      * does that */
-    ph__written *written;
+    ph__overwrite_tag *overwrite_tag;
     /* that made it, retained; NULL for leaves. Dead once its tape was cleared: then this is a
      * leaf too */
     ph__node *node;

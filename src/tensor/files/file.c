@@ -159,7 +159,8 @@ void ph__reader_drop_aside(ph__reader *reader)
     reader->aside = NULL;
 }
 
-ph_status ph__reader_look(const ph__reader *reader, ph_dtype dtype, uint64_t offset, uint64_t bytes)
+ph_status ph__reader_look_up(const ph__reader *reader, ph_dtype dtype, uint64_t offset,
+                             uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
         size_t piece = bytes - done < PIECE_BYTES ? (size_t)(bytes - done) : PIECE_BYTES;

@@ -29,8 +29,8 @@ ph_status ph__tensor_for(ph_tensor **out, ph_tape *tape, ph_dtype dtype, const p
 ph_status ph__reader_make_aside(ph__reader *reader, ph_stream *stream);
 void ph__reader_drop_aside(ph__reader *reader);
 /* Reads it, and looks at it as a load does, into the aside. */
-ph_status ph__reader_look(const ph__reader *reader, ph_dtype dtype, uint64_t offset,
-                          uint64_t bytes);
+ph_status ph__reader_look_up(const ph__reader *reader, ph_dtype dtype, uint64_t offset,
+                             uint64_t bytes);
 /* x's bytes from the file at offset, in x's order; waits. The caller has checked that the file
  * has them. A byte of a bool that is neither 0 nor 1: ARGUMENT. x may have any strides. Counts
  * as a change of x. */

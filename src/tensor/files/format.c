@@ -270,5 +270,5 @@ ph_status ph_tensor_format(char **out, ph_tape *tape, const ph_tensor *x)
     }
     ph__free(data);
     ph_tape_check(tape, status);
-    return ph__tape_tell(tape, status);
+    return ph__tape_report(tape, status);
 }

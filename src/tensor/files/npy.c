@@ -50,7 +50,7 @@ static char peek(words *w)
     return w->at < w->end ? *w->at : 0;
 }
 
-static bool take(words *w, char c)
+static bool accept_char(words *w, char c)
 {
     if (peek(w) != c || w->at == w->end)
         return false;
@@ -141,16 +141,16 @@ static ph_status read_shape(ph_shape *out, words *w)
 {
     bool comma = true;
     *out = PH_SCALAR;
-    if (!take(w, '('))
+    if (!accept_char(w, '('))
         return wrong(w, "a shape must stand here");
-    while (!take(w, ')')) {
+    while (!accept_char(w, ')')) {
         if (!comma)
             return wrong(w, "a comma must stand here");
         if (out->rank == PH_MAX_RANK)
             return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %s has more than %d dimensions",
                            w->reader->call, w->reader->path, PH_MAX_RANK);
         PH_TRY(read_dimension(&out->dim[out->rank++], w));
-        comma = take(w, ',');
+        comma = accept_char(w, ',');
     }
     if (out->rank == 1 && !comma)
         return wrong(w, "a shape of one dimension ends in a comma");
@@ -177,7 +177,7 @@ static ph_status read_member(header *out, unsigned *has, words *w)
     if (*has & bit)
         return wrong(w, "a key stands there twice");
     *has |= bit;
-    if (!take(w, ':'))
+    if (!accept_char(w, ':'))
         return wrong(w, "a colon must stand here");
     return bit == HAS_DESCR   ? read_dtype(&out->dtype, w)
            : bit == HAS_ORDER ? read_bool(&out->fortran, w)
@@ -188,13 +188,13 @@ static ph_status read_dictionary(header *out, words *w)
 {
     unsigned has = 0;
     bool comma = true;
-    if (!take(w, '{'))
+    if (!accept_char(w, '{'))
         return wrong(w, "a dictionary must stand here");
-    while (!take(w, '}')) {
+    while (!accept_char(w, '}')) {
         if (!comma)
             return wrong(w, "a comma must stand here");
         PH_TRY(read_member(out, &has, w));
-        comma = take(w, ',');
+        comma = accept_char(w, ',');
     }
     if (has != HAS_ALL)
         return wrong(w, "descr, fortran_order or shape is missing");

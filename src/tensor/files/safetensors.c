@@ -103,8 +103,8 @@ static int compare_name(const void *name, const void *entry)
 }
 
 /* ---- reading ---- */
-static ph_status find(const ph__safe_entry **out, const ph_safetensors *file, const char *name,
-                      const char *call)
+static ph_status find_entry(const ph__safe_entry **out, const ph_safetensors *file,
+                            const char *name, const char *call)
 {
     if (!file)
         return ph__fail_null(call, "file");
@@ -138,7 +138,7 @@ ph_status ph_safetensors_read(ph_tensor **out, ph_tape *tape, const ph_safetenso
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
-    PH_TRY(find(&entry, file, name, call));
+    PH_TRY(find_entry(&entry, file, name, call));
     PH_TRY(ph__file_begin(tape, file->path, call));
     PH_TRY(ph__tensor_for(out, tape, entry->dtype, &entry->shape, call));
     ph_status status = load(tape, *out, file, entry, call);
@@ -155,7 +155,7 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
     static const char call[] = "ph_safetensors_read_into";
     const ph__safe_entry *entry;
     char want[PH__DESCRIBE], have[PH__DESCRIBE];
-    PH_TRY(find(&entry, file, name, call));
+    PH_TRY(find_entry(&entry, file, name, call));
     PH_TRY(ph__file_begin(tape, file->path, call));
     if (!dst)
         return ph__fail_null(call, "dst");
@@ -180,7 +180,7 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
     return load(tape, dst, file, entry, call);
 }
 
-ph_status ph__safetensors_look(ph_safetensors *file, ph_tape *tape, const char *call)
+ph_status ph__safetensors_look_up(ph_safetensors *file, ph_tape *tape, const char *call)
 {
     PH_TRY(ph__reader_make_aside(&file->reader, tape->stream));
     ph__reader reader = file->reader;
@@ -188,8 +188,8 @@ ph_status ph__safetensors_look(ph_safetensors *file, ph_tape *tape, const char *
     for (size_t i = 0; i < file->entries.count; i++) {
         const ph__safe_entry *entry = &file->entries.at[i];
         if (entry->dtype != 0)
-            PH_TRY(ph__reader_look(&reader, entry->dtype, file->data + entry->begin,
-                                   entry->end - entry->begin));
+            PH_TRY(ph__reader_look_up(&reader, entry->dtype, file->data + entry->begin,
+                                      entry->end - entry->begin));
     }
     return PH_OK;
 }
@@ -209,8 +209,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const ph_named_tensor *)a)->name, ((const ph_named_tensor *)b)->name);
 }
 
-static ph_status check(const ph_tape *tape, const ph_named_tensor *tensors, size_t count,
-                       const char *call)
+static ph_status check_tensors(const ph_tape *tape, const ph_named_tensor *tensors, size_t count,
+                               const char *call)
 {
     for (size_t i = 0; i < count; i++) {
         const ph_named_tensor *t = &tensors[i];
@@ -337,7 +337,7 @@ ph_status ph_safetensors_write(ph_tape *tape, const char *path, const ph_named_t
     PH_TRY(ph__file_begin(tape, path, call));
     if (count > 0 && !tensors)
         return ph__fail_null(call, "tensors");
-    PH_TRY(check(tape, tensors, count, call));
+    PH_TRY(check_tensors(tape, tensors, count, call));
     PH_TRY(sorted(&copy, tensors, count, call));
     ph_status status = write_file(tape, path, copy, count, call);
     ph__free(copy);

@@ -39,6 +39,6 @@ ph_status ph__safetensors_read_header(ph_safetensors *file);
 /* Before tensors that are to be loaded all or not at all: reads and checks every one of a dtype
  * that there is, and gets the memory for it. What can fail behind it is the device. call: must
  * stay. */
-ph_status ph__safetensors_look(ph_safetensors *file, ph_tape *tape, const char *call);
+ph_status ph__safetensors_look_up(ph_safetensors *file, ph_tape *tape, const char *call);
 const char *ph__safetensors_dtype_name(ph_dtype dtype); /* as the format has it */
 #endif

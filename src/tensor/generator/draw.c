@@ -9,7 +9,7 @@
 #include <phonograph/cells.h>
 
 /* ---- captures ---- */
-static void unlist(ph__taken *t)
+static void unlist_drawn(ph__drawn *t)
 {
     if (!t->listed)
         return;
@@ -20,7 +20,7 @@ static void unlist(ph__taken *t)
 }
 
 /* Drops a reference. */
-static void drop(ph__taken *t)
+static void release_drawn(ph__drawn *t)
 {
     ph_generator_state *state = t->state;
     ph__spin_lock(&state->lock);
@@ -35,7 +35,7 @@ static void drop(ph__taken *t)
 /* Where a replay stands. The whole of what the capture draws is taken in one piece. */
 static ph_status replay_values(uint64_t *values, void *user)
 {
-    ph__taken *t = user;
+    ph__drawn *t = user;
     ph_generator_state *state = t->state;
     ph__spin_lock(&state->lock);
     bool enough = t->drawn <= UINT64_MAX - state->offset;
@@ -53,7 +53,7 @@ static ph_status replay_values(uint64_t *values, void *user)
 /* A replay that did not go out has drawn nothing; but what was drawn after it stands. */
 static void replay_launched(void *user, bool launched)
 {
-    ph__taken *t = user;
+    ph__drawn *t = user;
     if (launched || t->drawn == 0)
         return;
     ph__spin_lock(&t->state->lock);
@@ -64,9 +64,9 @@ static void replay_launched(void *user, bool launched)
 
 static void capture_ended(void *user)
 {
-    ph__taken *t = user;
+    ph__drawn *t = user;
     ph__spin_lock(&t->state->lock);
-    unlist(t);
+    unlist_drawn(t);
     t->over = true;
     ph__spin_unlock(&t->state->lock);
 }
@@ -74,12 +74,12 @@ static void capture_ended(void *user)
 static void graph_released(void *user)
 {
     capture_ended(user);
-    drop(user);
+    release_drawn(user);
 }
 
 static ph_status make_taken(ph_generator_state *state, ph_stream *stream, uint64_t capture)
 {
-    ph__taken *t = ph__calloc(1, sizeof *t);
+    ph__drawn *t = ph__calloc(1, sizeof *t);
     if (!t)
         return ph__fail_host_memory("a random draw", "the note of a capture");
     t->references = 2;
@@ -94,14 +94,14 @@ static ph_status make_taken(ph_generator_state *state, ph_stream *stream, uint64
     ph_status status = ph_cells_create(t->cells, stream, &source);
     if (status != PH_OK) {
         t->references = 1;
-        drop(t);
+        release_drawn(t);
         return status;
     }
     /* Where another thread has just made one for this capture, that one counts, and this one
      * draws nothing. */
     ph__spin_lock(&state->lock);
     bool spare = t->over;
-    for (const ph__taken *o = state->open; o; o = o->next)
+    for (const ph__drawn *o = state->open; o; o = o->next)
         spare |= o->capture == capture;
     if (!spare) {
         t->next = state->open;
@@ -112,13 +112,13 @@ static ph_status make_taken(ph_generator_state *state, ph_stream *stream, uint64
         t->listed = true;
     }
     ph__spin_unlock(&state->lock);
-    drop(t);
+    release_drawn(t);
     return PH_OK;
 }
 
-static ph__taken *find(ph_generator_state *state, uint64_t capture)
+static ph__drawn *find_drawn(ph_generator_state *state, uint64_t capture)
 {
-    ph__taken *t = state->open;
+    ph__drawn *t = state->open;
     while (t && t->capture != capture)
         t = t->next;
     return t;
@@ -128,7 +128,7 @@ static bool draw_from(ph__draw *out, ph_generator_state *state, uint64_t capture
                       uint64_t increment)
 {
     ph__spin_lock(&state->lock);
-    ph__taken *t = find(state, capture);
+    ph__drawn *t = find_drawn(state, capture);
     if (t) {
         *out = (ph__draw){.seed_cell = t->cells[0], .offset_cell = t->cells[1], .offset = t->drawn};
         t->drawn += increment;
@@ -180,7 +180,7 @@ ph_status ph__generator_save(ph__generator_mark *out, ph_generator *generator, p
     if (info.status == PH_CAPTURE_NONE) {
         *out = (ph__generator_mark){.seed = state->seed, .offset = state->offset};
     } else {
-        const ph__taken *t = find(state, info.id);
+        const ph__drawn *t = find_drawn(state, info.id);
         *out = (ph__generator_mark){.capture = info.id, .offset = t ? t->drawn : 0};
     }
     ph__spin_unlock(&state->lock);
@@ -200,7 +200,7 @@ ph_status ph__generator_restore(ph_generator *generator, ph_stream *stream,
                        capture ? "in this capture" : "outside of it");
     ph_generator_state *state = ph__generator_state(generator);
     ph__spin_lock(&state->lock);
-    ph__taken *t = capture ? find(state, capture) : NULL;
+    ph__drawn *t = capture ? find_drawn(state, capture) : NULL;
     if (t)
         t->drawn = mark->offset;
     else if (!capture)

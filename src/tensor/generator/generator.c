@@ -7,8 +7,8 @@
 #include "tensor/generator/generator_state.h"
 
 /* ---- generators ---- */
-static ph_status make(ph_generator **out, ph__backend *backend, uint64_t seed, uint64_t offset,
-                      const char *call)
+static ph_status make_generator(ph_generator **out, ph__backend *backend, uint64_t seed,
+                                uint64_t offset, const char *call)
 {
     ph_generator *generator = ph__calloc(1, sizeof *generator);
     *out = NULL;
@@ -29,7 +29,7 @@ static ph_status make(ph_generator **out, ph__backend *backend, uint64_t seed, u
 /* ---- the default one ---- of a device: made, of seed 0, and destroyed with the backend. */
 static ph_status create_default(ph__backend *backend, const char *call)
 {
-    PH_TRY(make(&backend->default_generator, backend, 0, 0, call));
+    PH_TRY(make_generator(&backend->default_generator, backend, 0, 0, call));
     backend->default_generator->is_default = true;
     return PH_OK;
 }
@@ -53,7 +53,7 @@ ph_status ph_generator_create(ph_generator **out, ph_device *device, uint64_t se
     if (device == NULL)
         return ph__fail_null(call, "device");
     PH_TRY(ph__backend_of(&backend, device, call));
-    ph_status status = make(out, backend, seed, 0, call);
+    ph_status status = make_generator(out, backend, seed, 0, call);
     if (status != PH_OK)
         ph__backend_release(backend);
     return status;
@@ -98,7 +98,7 @@ void ph_generator_release(ph_generator *generator)
 }
 
 /* Seed and offset of one moment. */
-static void look(uint64_t *seed, uint64_t *offset, bool *open, const ph_generator *generator)
+static void read_state(uint64_t *seed, uint64_t *offset, bool *open, const ph_generator *generator)
 {
     ph_generator_state *state = ph__generator_state(generator);
     ph__spin_lock(&state->lock);
@@ -119,8 +119,8 @@ ph_status ph_generator_clone(ph_generator **out, ph_generator *generator)
     *out = NULL;
     if (generator == NULL)
         return ph__fail_null(call, "generator");
-    look(&seed, &offset, &open, generator);
-    PH_TRY(make(out, generator->backend, seed, offset, call));
+    read_state(&seed, &offset, &open, generator);
+    PH_TRY(make_generator(out, generator->backend, seed, offset, call));
     ph__backend_retain(generator->backend);
     return PH_OK;
 }
@@ -172,7 +172,7 @@ uint64_t ph_generator_get_seed(const ph_generator *generator)
     uint64_t seed = 0, offset;
     bool open;
     if (generator)
-        look(&seed, &offset, &open, generator);
+        read_state(&seed, &offset, &open, generator);
     return seed;
 }
 
@@ -188,7 +188,7 @@ static ph_status get_state(uint64_t *seed, uint64_t *offset, const ph_generator 
                            const char *call)
 {
     bool open;
-    look(seed, offset, &open, generator);
+    read_state(seed, offset, &open, generator);
     return open ? fail_open(call, "its offset is that of no moment") : PH_OK;
 }
 

@@ -9,8 +9,8 @@
 
 /* What a capture has drawn from a state. The graph's source of cells owns one reference, the
  * call that makes it the other. */
-typedef struct ph__taken ph__taken;
-struct ph__taken {
+typedef struct ph__drawn ph__drawn;
+struct ph__drawn {
     int references;            /* under the state's lock */
     ph_generator_state *state; /* retained */
     uint64_t capture;
@@ -19,7 +19,7 @@ struct ph__taken {
     bool listed;        /* the capture is open, and draws through this one */
     bool over;          /* the capture has ended, or gone */
     uint64_t moved;     /* state->moves after the last replay's values */
-    ph__taken *next, **link;
+    ph__drawn *next, **link;
 };
 
 struct ph_generator_state {
@@ -28,7 +28,7 @@ struct ph_generator_state {
     ph__spinlock lock; /* nothing is called under it */
     uint64_t seed, offset;
     uint64_t moves;  /* counts what has changed them */
-    ph__taken *open; /* by captures under way */
+    ph__drawn *open; /* by captures under way */
 };
 
 /* One reference, the caller's. */

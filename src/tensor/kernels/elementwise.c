@@ -56,7 +56,7 @@ static void stretch(int64_t strides[PH_MAX_RANK], const ph_tensor *x, const ph_s
         strides[i] = i < front || x->shape.dim[i - front] == 1 ? 0 : x->stride[i - front];
 }
 
-static bool vectors_fit(const ph__map_strided *m, ph_tensor *const *sides, size_t count,
+static bool vectors_fit(const ph__elementwise_strided *m, ph_tensor *const *sides, size_t count,
                         int64_t vec)
 {
     const size_t last = m->rank - 1;
@@ -76,7 +76,7 @@ static bool vectors_fit(const ph__map_strided *m, ph_tensor *const *sides, size_
     return true;
 }
 
-static void set_vectors(ph__map_strided *m, ph_tensor *const *sides, size_t count)
+static void set_vectors(ph__elementwise_strided *m, ph_tensor *const *sides, size_t count)
 {
     size_t widest = 1;
     for (size_t o = 0; o < count; o++)
@@ -90,7 +90,7 @@ static void set_vectors(ph__map_strided *m, ph_tensor *const *sides, size_t coun
     m->n /= vec;
 }
 
-static void set_divisors(ph__map_strided *m)
+static void set_divisors(ph__elementwise_strided *m)
 {
     m->small = m->n < INT32_MAX;
     for (size_t d = 0; m->small && d < m->rank; d++) {
@@ -103,7 +103,7 @@ static void set_divisors(ph__map_strided *m)
 
 static uint64_t blocks_of(int64_t n)
 {
-    return ((uint64_t)n + PH__MAP_ITEMS - 1) / PH__MAP_ITEMS;
+    return ((uint64_t)n + PH__ELEMENTWISE_ITEMS - 1) / PH__ELEMENTWISE_ITEMS;
 }
 
 /* The addresses, and behind them the rest. */
@@ -116,15 +116,15 @@ static void set_args(char *args, ph_tensor *const *sides, size_t count, const vo
 }
 
 static bool launch_flat(ph__op *op, ph__kernel_def *def, ph_tensor *const *sides, size_t count,
-                        const ph__map_flat *flat)
+                        const ph__elementwise_flat *flat)
 {
     _Alignas(8) char args[MOST * sizeof(char *) + sizeof *flat];
     set_args(args, sides, count, flat, sizeof *flat);
-    return ph__op_launch(op, def, blocks_of(flat->n), PH__MAP_THREADS, 0, args);
+    return ph__op_launch(op, def, blocks_of(flat->n), PH__ELEMENTWISE_THREADS, 0, args);
 }
 
 /* One dimension through which the result steps by 1 and the operands by 1 or 0. */
-static bool is_flat(const ph__map_strided *m, size_t count)
+static bool is_flat(const ph__elementwise_strided *m, size_t count)
 {
     bool flat = m->rank == 1 && (m->stride[0][0] == 1 || m->n == 1);
     for (size_t o = 1; o < count; o++)
@@ -136,7 +136,7 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
                            ph_tensor *const *sides, size_t count, ph__scalar a, ph__scalar b)
 {
     const ph_tensor *out = sides[0];
-    ph__map_strided m = {.a = a, .b = b, .n = out->count};
+    ph__elementwise_strided m = {.a = a, .b = b, .n = out->count};
     for (size_t d = 0; d < out->shape.rank; d++)
         m.dim[d] = out->shape.dim[d];
     for (size_t o = 0; o < count; o++)
@@ -145,7 +145,7 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
         order_by_result(m.dim, m.stride, count, out->shape.rank);
     m.rank = (uint32_t)ph__shape_coalesce(m.dim, m.stride, count, out->shape.rank);
     if (is_flat(&m, count)) {
-        ph__map_flat f = {.a = a, .b = b, .n = m.n};
+        ph__elementwise_flat f = {.a = a, .b = b, .n = m.n};
         for (size_t o = 0; o < count; o++)
             f.step[o] = o == 0 || m.stride[o][0] == 1;
         return launch_flat(op, flat, sides, count, &f);
@@ -154,16 +154,16 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
     set_divisors(&m);
     _Alignas(8) char args[MOST * sizeof(char *) + sizeof m];
     set_args(args, sides, count, &m, sizeof m);
-    return ph__op_launch(op, strided, blocks_of(out->count), PH__MAP_THREADS, 0, args);
+    return ph__op_launch(op, strided, blocks_of(out->count), PH__ELEMENTWISE_THREADS, 0, args);
 }
 
 /* ---- launching ---- */
-bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
-                            ph_tensor *out, ph_tensor *const *in, size_t arity, ph__scalar a,
-                            ph__scalar b)
+bool ph__elementwise_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
+                                    ph_tensor *out, ph_tensor *const *in, size_t arity,
+                                    ph__scalar a, ph__scalar b)
 {
     ph_tensor *sides[MOST] = {out};
-    ph__map_flat f = {.a = a, .b = b, .n = out->count, .step = {1}};
+    ph__elementwise_flat f = {.a = a, .b = b, .n = out->count, .step = {1}};
     bool simple = out->contiguous;
     if (out->count == 0)
         return true;
@@ -177,83 +177,90 @@ bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *st
 }
 
 /* The dtype of the operands that are not bool by the function's nature. */
-static ph_dtype dtype_of(const ph__map *map, const ph_tensor *out, ph_tensor *const *in)
+static ph_dtype dtype_of(const ph__elementwise *elementwise, const ph_tensor *out,
+                         ph_tensor *const *in)
 {
-    for (size_t i = 0; i < map->arity; i++)
-        if (!(map->bools >> i & 1))
+    for (size_t i = 0; i < elementwise->arity; i++)
+        if (!(elementwise->bools >> i & 1))
             return in[i]->dtype;
     return out->dtype;
 }
 
 /* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps
  * around like the rest: -1 is 255 in u8. */
-static ph_dtype scalar_dtype(const ph__map *map, ph_dtype dtype)
+static ph_dtype scalar_dtype(const ph__elementwise *elementwise, ph_dtype dtype)
 {
-    bool wraps =
-        map == &ph__map_add_scalar || map == &ph__map_mul_scalar || map == &ph__map_add_scaled;
+    bool wraps = elementwise == &ph__elementwise_add_scalar ||
+                 elementwise == &ph__elementwise_mul_scalar ||
+                 elementwise == &ph__elementwise_add_scaled;
     return wraps && !ph_dtype_is_floating(dtype) ? PH_DTYPE_I64 : dtype;
 }
 
-bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a,
-                    double b)
+bool ph__elementwise_launch(ph__op *op, const ph__elementwise *elementwise, ph_tensor *out,
+                            ph_tensor *const *in, double a, double b)
 {
-    const ph_dtype dtype = dtype_of(map, out, in), as = scalar_dtype(map, dtype);
-    return ph__map_launch_kernels(op, map->flat[dtype], map->strided[dtype], out, in, map->arity,
-                                  ph__scalar_of(as, a), ph__scalar_of(as, b));
+    const ph_dtype dtype = dtype_of(elementwise, out, in), as = scalar_dtype(elementwise, dtype);
+    return ph__elementwise_launch_kernels(op, elementwise->flat[dtype], elementwise->strided[dtype],
+                                          out, in, elementwise->arity, ph__scalar_of(as, a),
+                                          ph__scalar_of(as, b));
 }
 
 /* ---- operators ---- */
-static const char *accepted(const ph__map *map)
+static const char *accepted(const ph__elementwise *elementwise)
 {
-    return map->flat[PH_DTYPE_BOOL]  ? ""
-           : map->flat[PH_DTYPE_I32] ? "all dtypes but bool are taken"
-                                     : "a floating dtype is wanted";
+    return elementwise->flat[PH_DTYPE_BOOL]  ? ""
+           : elementwise->flat[PH_DTYPE_I32] ? "all dtypes but bool are taken"
+                                             : "a floating dtype is wanted";
 }
 
-static bool check_dtypes(ph__op *op, const ph__map *map, ph_tensor *const *in)
+static bool check_dtypes(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in)
 {
-    ph_dtype dtype = dtype_of(map, NULL, in);
-    for (size_t i = 0; i < map->arity; i++) {
-        bool is_bool = map->bools >> i & 1;
+    ph_dtype dtype = dtype_of(elementwise, NULL, in);
+    for (size_t i = 0; i < elementwise->arity; i++) {
+        bool is_bool = elementwise->bools >> i & 1;
         if (is_bool && in[i]->dtype != PH_DTYPE_BOOL)
             return ph__op_fail(op, PH_ERROR_ARGUMENT, "the condition must be bool");
         if (!is_bool && in[i]->dtype != dtype)
             return ph__op_fail(op, PH_ERROR_ARGUMENT,
                                "the operands must be of one dtype; ph_cast one of them");
     }
-    return map->flat[dtype] || ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted(map));
+    return elementwise->flat[dtype] ||
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted(elementwise));
 }
 
-ph_tensor *ph__map_new(ph__op *op, const ph__map *map, ph_tensor *const *in, double a, double b)
+ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
+                               double a, double b)
 {
-    if (!check_dtypes(op, map, in))
+    if (!check_dtypes(op, elementwise, in))
         return NULL;
     const ph_shape *shape = &in[0]->shape;
     ph_shape broadcast;
-    for (size_t i = 1; i < map->arity; i++) {
+    for (size_t i = 1; i < elementwise->arity; i++) {
         if (ph_shape_equal(shape, &in[i]->shape))
             continue;
         if (!ph__shape_broadcast(&broadcast, shape, &in[i]->shape))
             return ph__op_fail(op, PH_ERROR_ARGUMENT, "the shapes do not broadcast");
         shape = &broadcast;
     }
-    ph_tensor *out =
-        ph__op_output(op, map->gives_bool ? PH_DTYPE_BOOL : dtype_of(map, NULL, in), shape);
-    return out && ph__map_launch(op, map, out, in, a, b) ? out : NULL;
+    ph_tensor *out = ph__op_output(
+        op, elementwise->gives_bool ? PH_DTYPE_BOOL : dtype_of(elementwise, NULL, in), shape);
+    return out && ph__elementwise_launch(op, elementwise, out, in, a, b) ? out : NULL;
 }
 
-ph_tensor *ph__map_call(ph_tape *tape, const ph__map *map, ph_tensor *const *in, double a, double b)
+ph_tensor *ph__elementwise_call(ph_tape *tape, const ph__elementwise *elementwise,
+                                ph_tensor *const *in, double a, double b)
 {
     ph__op op;
-    if (!ph__op_begin(&op, tape, map->name, in, map->arity, map->arity))
+    if (!ph__op_begin(&op, tape, elementwise->name, in, elementwise->arity, elementwise->arity))
         return NULL;
-    return ph__op_done(&op, ph__map_new(&op, map, in, a, b));
+    return ph__op_done(&op, ph__elementwise_new(&op, elementwise, in, a, b));
 }
 
-bool ph__map_copy(ph__op *op, ph_tensor *out, ph_tensor *in)
+bool ph__elementwise_copy(ph__op *op, ph_tensor *out, ph_tensor *in)
 {
-    const ph__map_pair *pair = in->dtype == out->dtype ? &ph__map_copies[ph_dtype_size(in->dtype)]
-                                                       : &ph__map_casts[in->dtype][out->dtype];
-    return ph__map_launch_kernels(op, pair->flat, pair->strided, out, &in, 1, (ph__scalar){0},
-                                  (ph__scalar){0});
+    const ph__elementwise_pair *pair = in->dtype == out->dtype
+                                           ? &ph__elementwise_copies[ph_dtype_size(in->dtype)]
+                                           : &ph__elementwise_casts[in->dtype][out->dtype];
+    return ph__elementwise_launch_kernels(op, pair->flat, pair->strided, out, &in, 1,
+                                          (ph__scalar){0}, (ph__scalar){0});
 }

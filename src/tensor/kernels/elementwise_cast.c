@@ -17,7 +17,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 #define DEFINE_LAYOUT(layout, from, to, id, expression)                                            \
     static void id##_##layout(const ph_block_range *range, const void *args)                       \
     {                                                                                              \
-        ph__map_host_##layout(range, args, &id##_info);                                            \
+        ph__elementwise_host_##layout(range, args, &id##_info);                                    \
     }                                                                                              \
     static const char *const id##_##layout##_text[] = {                                            \
         TEXT("ph_" #id "_" #layout, layout, from, to, expression), ph__text_elementwise, NULL};    \
@@ -25,15 +25,15 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
                                                  .cuda = id##_##layout##_text,                     \
                                                  .host = id##_##layout,                            \
                                                  .args_size = 2 * sizeof(void *) +                 \
-                                                              sizeof(ph__map_##layout),            \
+                                                              sizeof(ph__elementwise_##layout),    \
                                                  .params = addresses,                              \
                                                  .param_count = 2};
 #define DEFINE(from, to, id, from_dtype, to_dtype, core_row, core_column, core_gives, expression)  \
-    static const ph__map_info id##_info = {.arity = 1,                                             \
-                                           .dtype = {to_dtype, from_dtype},                        \
-                                           .core = core_row,                                       \
-                                           .type = core_column,                                    \
-                                           .out_type = core_gives};                                \
+    static const ph__elementwise_info id##_info = {.arity = 1,                                     \
+                                                   .dtype = {to_dtype, from_dtype},                \
+                                                   .core = core_row,                               \
+                                                   .type = core_column,                            \
+                                                   .out_type = core_gives};                        \
     DEFINE_LAYOUT(flat, from, to, id, expression)                                                  \
     DEFINE_LAYOUT(strided, from, to, id, expression)
 
@@ -99,7 +99,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 PAIRS(CAST)
 
 DEFINE(u8, u8, copy_1, PH_DTYPE_U8, PH_DTYPE_U8, PH__CORE_COPY, 0, 0, "t")
-DEFINE(u16, u16, copy_2, PH__MAP_RAW16, PH__MAP_RAW16, PH__CORE_COPY, 1, 0, "t")
+DEFINE(u16, u16, copy_2, PH__ELEMENTWISE_RAW16, PH__ELEMENTWISE_RAW16, PH__CORE_COPY, 1, 0, "t")
 DEFINE(u32, u32, copy_4, PH_DTYPE_F32, PH_DTYPE_F32, PH__CORE_COPY, 2, 0, "t")
 DEFINE(u64, u64, copy_8, PH_DTYPE_F64, PH_DTYPE_F64, PH__CORE_COPY, 3, 0, "t")
 
@@ -110,8 +110,9 @@ DEFINE(u64, u64, copy_8, PH_DTYPE_F64, PH_DTYPE_F64, PH__CORE_COPY, 3, 0, "t")
     }
 #define ENTRY(from, FROM, FROM_TYPE, to, TO, TO_TYPE, GIVES)                                       \
     [PH_DTYPE_##FROM][PH_DTYPE_##TO] = PAIR(cast_##from##_##to),
-const ph__map_pair ph__map_casts[PH__MAP_DTYPES][PH__MAP_DTYPES] = {PAIRS(ENTRY)};
-const ph__map_pair ph__map_copies[9] = {
+const ph__elementwise_pair ph__elementwise_casts[PH__ELEMENTWISE_DTYPES][PH__ELEMENTWISE_DTYPES] = {
+    PAIRS(ENTRY)};
+const ph__elementwise_pair ph__elementwise_copies[9] = {
     [1] = PAIR(copy_1), [2] = PAIR(copy_2), [4] = PAIR(copy_4), [8] = PAIR(copy_8)};
 
 #define LIST(id)                                                 &id##_flat_def, &id##_strided_def,

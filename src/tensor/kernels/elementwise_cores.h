@@ -46,14 +46,14 @@
     }
 
 /* ---- floats ---- */
-#define PH__MAP(...) LOOP(__VA_ARGS__)
-#define SCALAR(s)    ((T)(s).f)
-#define ADD(p, q)    ((p) + (q))
-#define SUB(p, q)    ((p) - (q))
-#define MUL(p, q)    ((p) * (q))
-#define DIV(p, q)    ((p) / (q))
-#define NEG(p)       (-(p))
-#define IS_NAN(p)    ((p) != (p))
+#define PH__ELEMENTWISE(...) LOOP(__VA_ARGS__)
+#define SCALAR(s)            ((T)(s).f)
+#define ADD(p, q)            ((p) + (q))
+#define SUB(p, q)            ((p) - (q))
+#define MUL(p, q)            ((p) * (q))
+#define DIV(p, q)            ((p) / (q))
+#define NEG(p)               (-(p))
+#define IS_NAN(p)            ((p) != (p))
 
 #define T          float
 #define TYPE_NAME  f32
@@ -103,7 +103,7 @@
 #undef SIGMOID
 #undef ERF
 #undef POW
-#undef PH__MAP
+#undef PH__ELEMENTWISE
 #undef SCALAR
 #undef ADD
 #undef SUB
@@ -116,7 +116,7 @@
 #define FOR_FLOATS(...)
 #define FOR_NUMBERS(...) LOOP(__VA_ARGS__)
 #define FOR_ALL(...)     LOOP(__VA_ARGS__)
-#define PH__MAP(name, operands, dtypes, result, let, expression)                                   \
+#define PH__ELEMENTWISE(name, operands, dtypes, result, let, expression)                           \
     FOR_##dtypes(name, operands, dtypes, result, let, expression)
 #define SCALAR(s) ((T)(s).i)
 #define ADD(p, q) ((T)((U)(p) + (U)(q)))
@@ -158,7 +158,7 @@
 #undef TYPE_NAME
 #undef DIV
 #undef ABS
-#undef PH__MAP
+#undef PH__ELEMENTWISE
 #undef SCALAR
 #undef ADD
 #undef SUB
@@ -217,7 +217,7 @@ CONVERT(copy_8, uint64_t, uint64_t, x)
     {OF(name, f32), OF(name, f64), OF(name, i32), OF(name, i64), OF(name, u8), NULL},
 #define ROW_ALL(name)                                                                              \
     {OF(name, f32), OF(name, f64), OF(name, i32), OF(name, i64), OF(name, u8), OF(name, u8)},
-#define PH__MAP(name, operands, dtypes, result, let, expression) ROW_##dtypes(name)
+#define PH__ELEMENTWISE(name, operands, dtypes, result, let, expression) ROW_##dtypes(name)
 #define FROM(from)                                                                                 \
     {OF(convert, from##_f32), OF(convert, from##_f64), OF(convert, from##_i32),                    \
      OF(convert, from##_i64), OF(convert, from##_u8),  OF(convert, from##_bool)},
@@ -231,7 +231,7 @@ static const ph__core TABLE(PH__LEVEL)[PH__CORES][PH__CORE_TYPES] = {
     {OF(convert, copy_1), OF(convert, copy_2), OF(convert, copy_4), OF(convert, copy_8), NULL,
      NULL},
 };
-#undef PH__MAP
+#undef PH__ELEMENTWISE
 #undef ROW_FLOATS
 #undef ROW_NUMBERS
 #undef ROW_ALL

@@ -22,7 +22,7 @@ typedef struct side {
 } side;
 
 typedef struct job {
-    const ph__map_info *info;
+    const ph__elementwise_info *info;
     ph__core_table cores;
     side sides[MOST];
     ph__scalar a, b;
@@ -167,7 +167,7 @@ static void deliver(const job *j, const buffer *result, int64_t position, int64_
 
 static void run_pieces(const job *j, int64_t begin, int64_t end)
 {
-    const ph__map_info *info = j->info;
+    const ph__elementwise_info *info = j->info;
     ph__core core = j->cores[info->core][info->type];
     buffer space[MOST];
     const side *out = &j->sides[OUT];
@@ -276,7 +276,7 @@ static bool run_move(const job *j, int64_t begin, int64_t end)
 
 static void run(const job *j, int64_t begin, int64_t end)
 {
-    const ph__map_info *info = j->info;
+    const ph__elementwise_info *info = j->info;
     bool plain = true;
     if (begin >= end || run_move(j, begin, end))
         return;
@@ -294,10 +294,11 @@ static void run(const job *j, int64_t begin, int64_t end)
 }
 
 /* ---- entries ---- */
-static void set_up(job *j, const ph__map_info *info, const void *args)
+static void set_up(job *j, const ph__elementwise_info *info, const void *args)
 {
-    static const uint8_t sizes[PH__MAP_DTYPES + 1] = {0, 4, 8, 2, 2, 4, 8, 1, 1, 2};
-    static const uint8_t halves[PH__MAP_DTYPES + 1] = {[PH_DTYPE_F16] = 1, [PH_DTYPE_BF16] = 3};
+    static const uint8_t sizes[PH__ELEMENTWISE_DTYPES + 1] = {0, 4, 8, 2, 2, 4, 8, 1, 1, 2};
+    static const uint8_t halves[PH__ELEMENTWISE_DTYPES + 1] = {
+        [PH_DTYPE_F16] = 1, [PH_DTYPE_BF16] = 3};
     char *const *at = args;
     j->info = info;
     j->cores = ph__cores();
@@ -308,22 +309,24 @@ static void set_up(job *j, const ph__map_info *info, const void *args)
     }
 }
 
-void ph__map_host_flat(const ph_block_range *range, const void *args, const ph__map_info *info)
+void ph__elementwise_host_flat(const ph_block_range *range, const void *args,
+                               const ph__elementwise_info *info)
 {
-    const ph__map_flat *flat = (const void *)((char *const *)args + info->arity + 1);
+    const ph__elementwise_flat *flat = (const void *)((char *const *)args + info->arity + 1);
     job j = {.a = flat->a, .b = flat->b};
     set_up(&j, info, args);
     for (size_t o = 0; o <= info->arity; o++) {
         j.sides[o].dense = flat->step[o] == 1;
         j.sides[o].uniform = flat->step[o] == 0;
     }
-    run(&j, least((int64_t)range->begin * PH__MAP_ITEMS, flat->n),
-        least((int64_t)range->end * PH__MAP_ITEMS, flat->n));
+    run(&j, least((int64_t)range->begin * PH__ELEMENTWISE_ITEMS, flat->n),
+        least((int64_t)range->end * PH__ELEMENTWISE_ITEMS, flat->n));
 }
 
-void ph__map_host_strided(const ph_block_range *range, const void *args, const ph__map_info *info)
+void ph__elementwise_host_strided(const ph_block_range *range, const void *args,
+                                  const ph__elementwise_info *info)
 {
-    const ph__map_strided *s = (const void *)((char *const *)args + info->arity + 1);
+    const ph__elementwise_strided *s = (const void *)((char *const *)args + info->arity + 1);
     job j = {.a = s->a, .b = s->b, .rank = s->rank};
     int64_t dim[PH_MAX_RANK];
     set_up(&j, info, args);
@@ -340,6 +343,6 @@ void ph__map_host_strided(const ph_block_range *range, const void *args, const p
         }
     }
     const int64_t n = s->n * s->vec;
-    run(&j, least((int64_t)range->begin * PH__MAP_ITEMS, n),
-        least((int64_t)range->end * PH__MAP_ITEMS, n));
+    run(&j, least((int64_t)range->begin * PH__ELEMENTWISE_ITEMS, n),
+        least((int64_t)range->end * PH__ELEMENTWISE_ITEMS, n));
 }

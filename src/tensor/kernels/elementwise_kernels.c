@@ -52,7 +52,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 #define DEFINE_LAYOUT(layout, d, fn, operands, result, let, expression)                            \
     static void fn##_##layout##_##d(const ph_block_range *range, const void *args)                 \
     {                                                                                              \
-        ph__map_host_##layout(range, args, &fn##_info_##d);                                        \
+        ph__elementwise_host_##layout(range, args, &fn##_info_##d);                                \
     }                                                                                              \
     static const char *const fn##_##layout##_##d##_text[] = {                                      \
         TEXT(layout, d, fn, operands, result, let, expression), ph__text_elementwise, NULL};       \
@@ -60,39 +60,39 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
         .name = "ph_" #fn "_" #layout "_" #d,                                                      \
         .cuda = fn##_##layout##_##d##_text,                                                        \
         .host = fn##_##layout##_##d,                                                               \
-        .args_size = (ARITY_##operands + 1) * sizeof(void *) + sizeof(ph__map_##layout),           \
+        .args_size = (ARITY_##operands + 1) * sizeof(void *) + sizeof(ph__elementwise_##layout),   \
         .params = addresses,                                                                       \
         .param_count = ARITY_##operands + 1};
 #define DEFINE(d, D, TYPE, fn, operands, result, let, expression)                                  \
-    static const ph__map_info fn##_info_##d = {                                                    \
+    static const ph__elementwise_info fn##_info_##d = {                                            \
         .arity = ARITY_##operands,                                                                 \
         .dtype = {RESULT_##result(PH_DTYPE_##D) DTYPES_##operands(PH_DTYPE_##D)},                  \
         .core = PH__CORE_##fn,                                                                     \
         .type = PH__CORE_##TYPE};                                                                  \
     DEFINE_LAYOUT(flat, d, fn, operands, result, let, expression)                                  \
     DEFINE_LAYOUT(strided, d, fn, operands, result, let, expression)
-#define PH__MAP(fn, operands, dtypes, result, let, expression)                                     \
+#define PH__ELEMENTWISE(fn, operands, dtypes, result, let, expression)                             \
     FOR_##dtypes(DEFINE, fn, operands, result, #let, #expression)
 #include "tensor/kernels/elementwise.def"
-#undef PH__MAP
+#undef PH__ELEMENTWISE
 
 /* ---- tables ---- */
 #define FLAT(dtype, DTYPE, TYPE, name)    [PH_DTYPE_##DTYPE] = &name##_flat_##dtype##_def,
 #define STRIDED(dtype, DTYPE, TYPE, name) [PH_DTYPE_##DTYPE] = &name##_strided_##dtype##_def,
-#define PH__MAP(id, operands, dtypes, result, let, expression)                                     \
-    const ph__map ph__map_##id = {.name = #id,                                                     \
-                                  .arity = ARITY_##operands,                                       \
-                                  .bools = BOOLS_##operands,                                       \
-                                  .gives_bool = GIVES_BOOL_##result,                               \
-                                  .flat = {FOR_##dtypes(FLAT, id)},                                \
-                                  .strided = {FOR_##dtypes(STRIDED, id)}};
+#define PH__ELEMENTWISE(id, operands, dtypes, result, let, expression)                             \
+    const ph__elementwise ph__elementwise_##id = {.name = #id,                                     \
+                                                  .arity = ARITY_##operands,                       \
+                                                  .bools = BOOLS_##operands,                       \
+                                                  .gives_bool = GIVES_BOOL_##result,               \
+                                                  .flat = {FOR_##dtypes(FLAT, id)},                \
+                                                  .strided = {FOR_##dtypes(STRIDED, id)}};
 #include "tensor/kernels/elementwise.def"
-#undef PH__MAP
+#undef PH__ELEMENTWISE
 
 #define LIST(d, D, TYPE, fn) &fn##_flat_##d##_def, &fn##_strided_##d##_def,
 
-#define PH__MAP(name, operands, dtypes, result, let, expression) FOR_##dtypes(LIST, name)
+#define PH__ELEMENTWISE(name, operands, dtypes, result, let, expression) FOR_##dtypes(LIST, name)
 ph__kernel_def *const ph__elementwise_kernels[] = {
 #include "tensor/kernels/elementwise.def"
     NULL};
-#undef PH__MAP
+#undef PH__ELEMENTWISE

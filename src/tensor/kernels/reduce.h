@@ -39,8 +39,9 @@ enum {
  * dtype is not taken. */
 typedef struct ph__reduce {
     const char *name;
-    size_t accumulator[PH__MAP_DTYPES]; /* bytes */
-    ph__kernel_def *rows[PH__MAP_DTYPES], *columns[PH__MAP_DTYPES], *join[PH__MAP_DTYPES];
+    size_t accumulator[PH__ELEMENTWISE_DTYPES]; /* bytes */
+    ph__kernel_def *rows[PH__ELEMENTWISE_DTYPES], *columns[PH__ELEMENTWISE_DTYPES],
+        *join[PH__ELEMENTWISE_DTYPES];
 } ph__reduce;
 
 #define PH__REDUCE(name, ...) extern const ph__reduce ph__reduce_##name;

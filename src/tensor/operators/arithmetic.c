@@ -9,17 +9,17 @@
 #include <math.h>
 
 /* ---- two tensors ---- a gradient has the result's shape; the engine sums it to the operand's. */
-static ph_tensor *binary(ph_tape *tape, const ph__map *map, const ph__grad_def *grad, bool saves,
-                         ph_tensor *a, ph_tensor *b)
+static ph_tensor *binary(ph_tape *tape, const ph__elementwise *elementwise,
+                         const ph__grad_def *grad, bool saves, ph_tensor *a, ph_tensor *b)
 {
     ph_tensor *in[] = {a, b};
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, 2))
-        return ph__autocast_end(&cast, binary(tape, map, grad, saves, in[0], in[1]));
-    if (!ph__op_begin(&op, tape, map->name, in, 2, 2))
+        return ph__autocast_end(&cast, binary(tape, elementwise, grad, saves, in[0], in[1]));
+    if (!ph__op_begin(&op, tape, elementwise->name, in, 2, 2))
         return NULL;
-    ph_tensor *y = ph__map_new(&op, map, in, 0, 0);
+    ph_tensor *y = ph__elementwise_new(&op, elementwise, in, 0, 0);
     if (y && op.tracked && ph__op_track(&op, grad, saves ? 2 : 0) && saves) {
         ph__op_save(&op, 0, a);
         ph__op_save(&op, 1, b);
@@ -59,59 +59,59 @@ static void div_backward(ph__grad_call *call)
     if (call->needed[0])
         call->in_grads[0] = ph_div(call->tape, in[0], in[2]);
     if (call->needed[1])
-        call->in_grads[1] = ph__map_call(call->tape, &ph__map_div_grad, in, 0, 0);
+        call->in_grads[1] = ph__elementwise_call(call->tape, &ph__elementwise_div_grad, in, 0, 0);
 }
 static const ph__grad_def div_grad = {"div", 0, div_backward, NULL};
 
-static void extremum_backward(ph__grad_call *call, const ph__map *map)
+static void extremum_backward(ph__grad_call *call, const ph__elementwise *elementwise)
 {
     for (size_t i = 0; i < 2; i++) {
         ph_tensor *in[] = {call->out_grads[0], call->saved[i], call->saved[1 - i]};
         if (call->needed[i])
-            call->in_grads[i] = ph__map_call(call->tape, map, in, 0, 0);
+            call->in_grads[i] = ph__elementwise_call(call->tape, elementwise, in, 0, 0);
     }
 }
 
 static void maximum_backward(ph__grad_call *call)
 {
-    extremum_backward(call, &ph__map_maximum_grad);
+    extremum_backward(call, &ph__elementwise_maximum_grad);
 }
 static const ph__grad_def maximum_grad = {"maximum", 0, maximum_backward, NULL};
 
 static void minimum_backward(ph__grad_call *call)
 {
-    extremum_backward(call, &ph__map_minimum_grad);
+    extremum_backward(call, &ph__elementwise_minimum_grad);
 }
 static const ph__grad_def minimum_grad = {"minimum", 0, minimum_backward, NULL};
 
 ph_tensor *ph_add(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__map_add, &add_grad, false, a, b);
+    return binary(tape, &ph__elementwise_add, &add_grad, false, a, b);
 }
 
 ph_tensor *ph_sub(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__map_sub, &sub_grad, false, a, b);
+    return binary(tape, &ph__elementwise_sub, &sub_grad, false, a, b);
 }
 
 ph_tensor *ph_mul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__map_mul, &mul_grad, true, a, b);
+    return binary(tape, &ph__elementwise_mul, &mul_grad, true, a, b);
 }
 
 ph_tensor *ph_div(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__map_div, &div_grad, true, a, b);
+    return binary(tape, &ph__elementwise_div, &div_grad, true, a, b);
 }
 
 ph_tensor *ph_maximum(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__map_maximum, &maximum_grad, true, a, b);
+    return binary(tape, &ph__elementwise_maximum, &maximum_grad, true, a, b);
 }
 
 ph_tensor *ph_minimum(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__map_minimum, &minimum_grad, true, a, b);
+    return binary(tape, &ph__elementwise_minimum, &minimum_grad, true, a, b);
 }
 
 /* ---- a tensor and a number ---- */
@@ -129,17 +129,18 @@ static bool check_number(ph__op *op, const ph_tensor *x, double value, bool may_
                        "%g is no integer, as the operand's dtype is; ph_cast it first", value);
 }
 
-static ph_tensor *with_numbers(ph_tape *tape, const ph__map *map, const ph__grad_def *grad,
-                               bool saves, ph_tensor *x, double a, double b)
+static ph_tensor *with_numbers(ph_tape *tape, const ph__elementwise *elementwise,
+                               const ph__grad_def *grad, bool saves, ph_tensor *x, double a,
+                               double b)
 {
     ph_tensor *in[] = {x};
     ph__op op;
-    if (!ph__op_begin(&op, tape, map->name, in, 1, 1))
+    if (!ph__op_begin(&op, tape, elementwise->name, in, 1, 1))
         return NULL;
-    bool bounds = map == &ph__map_clamp;
+    bool bounds = elementwise == &ph__elementwise_clamp;
     if (!check_number(&op, x, a, bounds) || !check_number(&op, x, b, bounds))
         return NULL;
-    ph_tensor *y = ph__map_new(&op, map, in, a, b);
+    ph_tensor *y = ph__elementwise_new(&op, elementwise, in, a, b);
     scalars *state = y && op.tracked ? ph__op_track(&op, grad, saves) : NULL;
     if (state) {
         *state = (scalars){a, b};
@@ -169,39 +170,39 @@ static void neg_backward(ph__grad_call *call)
 }
 static const ph__grad_def neg_grad = {"neg", sizeof(scalars), neg_backward, NULL};
 
-static void saved_backward(ph__grad_call *call, const ph__map *map)
+static void saved_backward(ph__grad_call *call, const ph__elementwise *elementwise)
 {
     const scalars *s = call->state;
     ph_tensor *in[] = {call->out_grads[0], call->saved[0]};
-    call->in_grads[0] = ph__map_call(call->tape, map, in, s->a, s->b);
+    call->in_grads[0] = ph__elementwise_call(call->tape, elementwise, in, s->a, s->b);
 }
 
 static void pow_backward(ph__grad_call *call)
 {
-    saved_backward(call, &ph__map_pow_grad);
+    saved_backward(call, &ph__elementwise_pow_grad);
 }
 static const ph__grad_def pow_grad = {"pow_scalar", sizeof(scalars), pow_backward, NULL};
 
 static void abs_backward(ph__grad_call *call)
 {
-    saved_backward(call, &ph__map_abs_grad);
+    saved_backward(call, &ph__elementwise_abs_grad);
 }
 static const ph__grad_def abs_grad = {"abs", sizeof(scalars), abs_backward, NULL};
 
 static void clamp_backward(ph__grad_call *call)
 {
-    saved_backward(call, &ph__map_clamp_grad);
+    saved_backward(call, &ph__elementwise_clamp_grad);
 }
 static const ph__grad_def clamp_grad = {"clamp", sizeof(scalars), clamp_backward, NULL};
 
 ph_tensor *ph_add_scalar(ph_tape *tape, ph_tensor *x, double value)
 {
-    return with_numbers(tape, &ph__map_add_scalar, &add_scalar_grad, false, x, value, 0);
+    return with_numbers(tape, &ph__elementwise_add_scalar, &add_scalar_grad, false, x, value, 0);
 }
 
 ph_tensor *ph_mul_scalar(ph_tape *tape, ph_tensor *x, double value)
 {
-    return with_numbers(tape, &ph__map_mul_scalar, &mul_scalar_grad, false, x, value, 0);
+    return with_numbers(tape, &ph__elementwise_mul_scalar, &mul_scalar_grad, false, x, value, 0);
 }
 
 ph_tensor *ph_pow_scalar(ph_tape *tape, ph_tensor *x, double exponent)
@@ -209,21 +210,22 @@ ph_tensor *ph_pow_scalar(ph_tape *tape, ph_tensor *x, double exponent)
     ph__autocast cast;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, &x, 1))
         return ph__autocast_end(&cast, ph_pow_scalar(tape, x, exponent));
-    return exponent == 2 ? ph_square(tape, x)
-                         : with_numbers(tape, &ph__map_pow_scalar, &pow_grad, true, x, exponent, 0);
+    return exponent == 2
+               ? ph_square(tape, x)
+               : with_numbers(tape, &ph__elementwise_pow_scalar, &pow_grad, true, x, exponent, 0);
 }
 
 ph_tensor *ph_neg(ph_tape *tape, ph_tensor *x)
 {
-    return with_numbers(tape, &ph__map_neg, &neg_grad, false, x, 0, 0);
+    return with_numbers(tape, &ph__elementwise_neg, &neg_grad, false, x, 0, 0);
 }
 
 ph_tensor *ph_abs(ph_tape *tape, ph_tensor *x)
 {
-    return with_numbers(tape, &ph__map_abs, &abs_grad, true, x, 0, 0);
+    return with_numbers(tape, &ph__elementwise_abs, &abs_grad, true, x, 0, 0);
 }
 
 ph_tensor *ph_clamp(ph_tape *tape, ph_tensor *x, double low, double high)
 {
-    return with_numbers(tape, &ph__map_clamp, &clamp_grad, true, x, low, high);
+    return with_numbers(tape, &ph__elementwise_clamp, &clamp_grad, true, x, low, high);
 }

@@ -7,62 +7,62 @@
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
 
-static ph_tensor *compare(ph_tape *tape, const char *name, const ph__map *map, ph_tensor *a,
-                          ph_tensor *b, bool swap)
+static ph_tensor *compare(ph_tape *tape, const char *name, const ph__elementwise *elementwise,
+                          ph_tensor *a, ph_tensor *b, bool swap)
 {
     ph_tensor *in[] = {a, b}, *order[] = {swap ? b : a, swap ? a : b};
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, 2))
-        return ph__autocast_end(&cast, compare(tape, name, map, in[0], in[1], swap));
+        return ph__autocast_end(&cast, compare(tape, name, elementwise, in[0], in[1], swap));
     if (!ph__op_begin(&op, tape, name, in, 2, 2))
         return NULL;
-    return ph__op_done(&op, ph__map_new(&op, map, order, 0, 0));
+    return ph__op_done(&op, ph__elementwise_new(&op, elementwise, order, 0, 0));
 }
 
 ph_tensor *ph_eq(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "eq", &ph__map_eq, a, b, false);
+    return compare(tape, "eq", &ph__elementwise_eq, a, b, false);
 }
 
 ph_tensor *ph_ne(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "ne", &ph__map_ne, a, b, false);
+    return compare(tape, "ne", &ph__elementwise_ne, a, b, false);
 }
 
 ph_tensor *ph_lt(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "lt", &ph__map_lt, a, b, false);
+    return compare(tape, "lt", &ph__elementwise_lt, a, b, false);
 }
 
 ph_tensor *ph_le(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "le", &ph__map_le, a, b, false);
+    return compare(tape, "le", &ph__elementwise_le, a, b, false);
 }
 
 ph_tensor *ph_gt(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "gt", &ph__map_lt, a, b, true);
+    return compare(tape, "gt", &ph__elementwise_lt, a, b, true);
 }
 
 ph_tensor *ph_ge(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "ge", &ph__map_le, a, b, true);
+    return compare(tape, "ge", &ph__elementwise_le, a, b, true);
 }
 
 ph_tensor *ph_logical_and(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "logical_and", &ph__map_logical_and, a, b, false);
+    return compare(tape, "logical_and", &ph__elementwise_logical_and, a, b, false);
 }
 
 ph_tensor *ph_logical_or(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "logical_or", &ph__map_logical_or, a, b, false);
+    return compare(tape, "logical_or", &ph__elementwise_logical_or, a, b, false);
 }
 
 ph_tensor *ph_logical_not(ph_tape *tape, ph_tensor *x)
 {
-    return ph__map_call(tape, &ph__map_logical_not, (ph_tensor *[]){x}, 0, 0);
+    return ph__elementwise_call(tape, &ph__elementwise_logical_not, (ph_tensor *[]){x}, 0, 0);
 }
 
 /* ---- choice ---- */
@@ -70,9 +70,9 @@ static void where_backward(ph__grad_call *call)
 {
     ph_tensor *in[] = {call->saved[0], call->out_grads[0]};
     if (call->needed[1])
-        call->in_grads[1] = ph__map_call(call->tape, &ph__map_keep_where, in, 0, 0);
+        call->in_grads[1] = ph__elementwise_call(call->tape, &ph__elementwise_keep_where, in, 0, 0);
     if (call->needed[2])
-        call->in_grads[2] = ph__map_call(call->tape, &ph__map_drop_where, in, 0, 0);
+        call->in_grads[2] = ph__elementwise_call(call->tape, &ph__elementwise_drop_where, in, 0, 0);
 }
 static const ph__grad_def where_grad = {"where", 0, where_backward, NULL};
 
@@ -85,7 +85,7 @@ ph_tensor *ph_where(ph_tape *tape, ph_tensor *cond, ph_tensor *a, ph_tensor *b)
         return ph__autocast_end(&cast, ph_where(tape, cond, in[1], in[2]));
     if (!ph__op_begin(&op, tape, "where", in, 3, 3))
         return NULL;
-    ph_tensor *y = ph__map_new(&op, &ph__map_where, in, 0, 0);
+    ph_tensor *y = ph__elementwise_new(&op, &ph__elementwise_where, in, 0, 0);
     if (y && op.tracked && ph__op_track(&op, &where_grad, 1))
         ph__op_save(&op, 0, cond);
     return ph__op_done(&op, y);
@@ -94,7 +94,7 @@ ph_tensor *ph_where(ph_tape *tape, ph_tensor *cond, ph_tensor *a, ph_tensor *b)
 static void masked_fill_backward(ph__grad_call *call)
 {
     ph_tensor *in[] = {call->saved[0], call->out_grads[0]};
-    call->in_grads[0] = ph__map_call(call->tape, &ph__map_drop_where, in, 0, 0);
+    call->in_grads[0] = ph__elementwise_call(call->tape, &ph__elementwise_drop_where, in, 0, 0);
 }
 static const ph__grad_def masked_fill_grad = {"masked_fill", 0, masked_fill_backward, NULL};
 
@@ -104,7 +104,7 @@ ph_tensor *ph_masked_fill(ph_tape *tape, ph_tensor *x, ph_tensor *mask, double v
     ph__op op;
     if (!ph__op_begin(&op, tape, "masked_fill", in, 2, 2))
         return NULL;
-    ph_tensor *y = ph__map_new(&op, &ph__map_masked_fill, order, value, 0);
+    ph_tensor *y = ph__elementwise_new(&op, &ph__elementwise_masked_fill, order, value, 0);
     if (y && op.tracked && ph__op_track(&op, &masked_fill_grad, 1))
         ph__op_save(&op, 0, mask);
     return ph__op_done(&op, y);

@@ -23,7 +23,7 @@ static const ph__grad_def contiguous_grad = {"contiguous", 0, copy_backward, NUL
 static ph_tensor *copied(ph__op *op, ph_tensor *x, const ph__grad_def *grad)
 {
     ph_tensor *y = ph__op_output(op, x->dtype, &x->shape);
-    if (!y || !ph__map_copy(op, y, x))
+    if (!y || !ph__elementwise_copy(op, y, x))
         return NULL;
     if (op->tracked)
         (void)ph__op_track(op, grad, 0);
@@ -78,7 +78,7 @@ ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
     if (x->dtype == dtype)
         return x;
     ph_tensor *y = ph__op_output(&op, dtype, &x->shape);
-    if (!y || !ph__map_copy(&op, y, x))
+    if (!y || !ph__elementwise_copy(&op, y, x))
         return NULL;
     cast_state *state =
         op.tracked && ph_dtype_is_floating(dtype) ? ph__op_track(&op, &cast_grad, 0) : NULL;
@@ -126,7 +126,7 @@ static ph_tensor *apart(ph__op *op, const ph_tensor *dst, ph_tensor *src)
     if (same || !ph__tensors_overlap(dst, src))
         return src;
     ph_tensor *copy = ph__op_output(op, src->dtype, &src->shape);
-    return copy && ph__map_copy(op, copy, src) ? copy : NULL;
+    return copy && ph__elementwise_copy(op, copy, src) ? copy : NULL;
 }
 
 static bool check_fits(ph__op *op, const ph_tensor *dst, const ph_tensor *src)
@@ -147,7 +147,7 @@ void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value)
     ph__op op;
     if (!ph__op_change_begin(&op, tape, "tensor_fill", in, 1) || !ph__op_change(&op, dst))
         return;
-    if (ph__map_launch(&op, &ph__map_fill, dst, NULL, value, 0))
+    if (ph__elementwise_launch(&op, &ph__elementwise_fill, dst, NULL, value, 0))
         (void)ph__op_done(&op, NULL);
 }
 
@@ -167,7 +167,7 @@ static void copy_between_devices(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
             &op, PH_ERROR_ARGUMENT,
             "the source is of another device: both must be contiguous, of one dtype and shape");
     else if (ph__op_change(&op, dst) &&
-             ph__op_check(&op, ph__tensor_take(tape, dst, src, "ph_tensor_copy")))
+             ph__op_check(&op, ph__tensor_copy_contents(tape, dst, src, "ph_tensor_copy")))
         (void)ph__op_done(&op, NULL);
 }
 
@@ -183,7 +183,7 @@ void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
         !ph__op_change(&op, dst))
         return;
     ph_tensor *from = apart(&op, dst, src);
-    if (from && ph__map_copy(&op, dst, from))
+    if (from && ph__elementwise_copy(&op, dst, from))
         (void)ph__op_done(&op, NULL);
 }
 
@@ -201,8 +201,9 @@ void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha)
     }
     ph_tensor *from = ph__op_change(&op, dst) ? apart(&op, dst, src) : NULL;
     ph_tensor *operands[] = {dst, from};
-    if (from && ph__map_launch(&op, alpha == 1 ? &ph__map_add : &ph__map_add_scaled, dst, operands,
-                               alpha, 0))
+    if (from &&
+        ph__elementwise_launch(&op, alpha == 1 ? &ph__elementwise_add : &ph__elementwise_add_scaled,
+                               dst, operands, alpha, 0))
         (void)ph__op_done(&op, NULL);
 }
 
@@ -216,6 +217,6 @@ void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor)
     if (dst->dtype == PH_DTYPE_BOOL)
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "all dtypes but bool are taken");
     else if (ph__op_change(&op, dst) &&
-             ph__map_launch(&op, &ph__map_mul_scalar, dst, in, factor, 0))
+             ph__elementwise_launch(&op, &ph__elementwise_mul_scalar, dst, in, factor, 0))
         (void)ph__op_done(&op, NULL);
 }

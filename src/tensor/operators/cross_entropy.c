@@ -183,7 +183,7 @@ static void loss_backward(ph__grad_call *call)
 static const ph__grad_def loss_grad = {"cross_entropy", sizeof(loss_state), loss_backward, NULL};
 
 /* ---- the operator ---- */
-static bool check(ph__op *op, const ph_cross_entropy_options *options)
+static bool check_loss_operands(ph__op *op, const ph_cross_entropy_options *options)
 {
     const ph_tensor *logits = op->in[0], *targets = op->in[1];
     const char *wrong = NULL;
@@ -272,7 +272,7 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
         ph__op_check(&op, ph__fail_reserved("cross_entropy", "ph_cross_entropy_options"));
         return NULL;
     }
-    if (!check(&op, options))
+    if (!check_loss_operands(&op, options))
         return NULL;
     loss_state state = {.rows = targets->count,
                         .n = options->classes ? options->classes

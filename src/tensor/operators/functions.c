@@ -12,9 +12,9 @@ typedef enum save {
     SAVE_RESULT
 } save;
 
-/* What backward needs to know: which map, and the number of the call. */
+/* What backward needs to know: which function, and the number of the call. */
 typedef struct state {
-    const ph__map *map;
+    const ph__elementwise *elementwise;
     double a;
 } state;
 
@@ -22,17 +22,17 @@ static void backward(ph__grad_call *call)
 {
     const state *s = call->state;
     ph_tensor *in[] = {call->out_grads[0], call->saved[0]};
-    call->in_grads[0] = ph__map_call(call->tape, s->map, in, s->a, 0);
+    call->in_grads[0] = ph__elementwise_call(call->tape, s->elementwise, in, s->a, 0);
 }
 
-static ph_tensor *apply(ph_tape *tape, const ph__map *map, const ph__grad_def *def,
-                        const ph__map *grad, save what, ph_tensor *x, double a)
+static ph_tensor *apply(ph_tape *tape, const ph__elementwise *elementwise, const ph__grad_def *def,
+                        const ph__elementwise *grad, save what, ph_tensor *x, double a)
 {
     ph_tensor *in[] = {x};
     ph__op op;
-    if (!ph__op_begin(&op, tape, map->name, in, 1, 1))
+    if (!ph__op_begin(&op, tape, elementwise->name, in, 1, 1))
         return NULL;
-    ph_tensor *y = ph__map_new(&op, map, in, a, 0);
+    ph_tensor *y = ph__elementwise_new(&op, elementwise, in, a, 0);
     state *s = y && op.tracked ? ph__op_track(&op, def, 1) : NULL;
     if (s) {
         *s = (state){grad, a};
@@ -42,20 +42,22 @@ static ph_tensor *apply(ph_tape *tape, const ph__map *map, const ph__grad_def *d
 }
 
 /* Whose results leave f16's range, or need more of its digits than there are. */
-static ph_tensor *apply_in_f32(ph_tape *tape, const ph__map *map, const ph__grad_def *def,
-                               const ph__map *grad, save what, ph_tensor *x, double a)
+static ph_tensor *apply_in_f32(ph_tape *tape, const ph__elementwise *elementwise,
+                               const ph__grad_def *def, const ph__elementwise *grad, save what,
+                               ph_tensor *x, double a)
 {
     ph__autocast cast;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, &x, 1))
-        return ph__autocast_end(&cast, apply(tape, map, def, grad, what, x, a));
-    return apply(tape, map, def, grad, what, x, a);
+        return ph__autocast_end(&cast, apply(tape, elementwise, def, grad, what, x, a));
+    return apply(tape, elementwise, def, grad, what, x, a);
 }
 
 #define FUNCTION(name, grad, what, by)                                                             \
     static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                 \
     ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                              \
     {                                                                                              \
-        return by(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                \
+        return by(tape, &ph__elementwise_##name, &name##_def, &ph__elementwise_##grad, what, x,    \
+                  0);                                                                              \
     }
 FUNCTION(exp, mul, SAVE_RESULT, apply_in_f32)
 FUNCTION(log, log_grad, SAVE_OPERAND, apply_in_f32)
@@ -73,6 +75,6 @@ static const ph__grad_def leaky_relu_def = {"leaky_relu", sizeof(state), backwar
 
 ph_tensor *ph_leaky_relu(ph_tape *tape, ph_tensor *x, double slope)
 {
-    return apply(tape, &ph__map_leaky_relu, &leaky_relu_def, &ph__map_leaky_relu_grad, SAVE_OPERAND,
-                 x, slope);
+    return apply(tape, &ph__elementwise_leaky_relu, &leaky_relu_def,
+                 &ph__elementwise_leaky_relu_grad, SAVE_OPERAND, x, slope);
 }

@@ -94,7 +94,7 @@ static void take_backward(ph__grad_call *call)
 static const ph__grad_def take_grad = {"take", sizeof(take_state), take_backward, NULL};
 
 /* in: x, index. */
-static ph_tensor *take(ph__op *op, size_t axis, const ph_shape *shape)
+static ph_tensor *take_along_axis(ph__op *op, size_t axis, const ph_shape *shape)
 {
     ph_tensor *x = ph__dense(op->tape, op->in[0]), *index = ph__dense(op->tape, op->in[1]);
     ph_tensor *out = x ? ph__op_output(op, x->dtype, shape) : NULL;
@@ -125,7 +125,7 @@ ph_tensor *ph_embedding(ph_tape *tape, ph_tensor *weight, ph_tensor *index)
                            PH_MAX_RANK - 1);
     ph_shape shape = index->shape;
     shape.dim[shape.rank++] = weight->shape.dim[1];
-    return take(&op, 0, &shape);
+    return take_along_axis(&op, 0, &shape);
 }
 
 ph_tensor *ph_index_select(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index)
@@ -142,7 +142,7 @@ ph_tensor *ph_index_select(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *ind
                            "the index must be of i64 or i32, and have one axis");
     ph_shape shape = x->shape;
     shape.dim[at] = index->count;
-    return take(&op, (size_t)at, &shape);
+    return take_along_axis(&op, (size_t)at, &shape);
 }
 
 /* ---- single elements: gather, scatter, scatter_add ---- */
@@ -152,7 +152,7 @@ typedef struct element_state {
 } element_state;
 
 /* in: x, index, perhaps src. False: the tape has failed. */
-static bool check(ph__op *op, int wanted, size_t *axis)
+static bool check_index(ph__op *op, int wanted, size_t *axis)
 {
     const ph_tensor *x = op->in[0], *index = op->in[1], *src = op->in_count > 2 ? op->in[2] : NULL;
     int at = ph__axis(wanted, x->shape.rank);
@@ -298,7 +298,7 @@ ph_tensor *ph_gather(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index)
     ph_tensor *in[] = {x, index};
     ph__op op;
     element_state state;
-    if (!ph__op_begin(&op, tape, "gather", in, 2, 2) || !check(&op, axis, &state.axis))
+    if (!ph__op_begin(&op, tape, "gather", in, 2, 2) || !check_index(&op, axis, &state.axis))
         return NULL;
     ph_tensor *dense = ph__dense(tape, index);
     ph_tensor *out = dense ? launch_gather(&op, x, state.axis, dense, bad_value(x->dtype)) : NULL;
@@ -409,7 +409,7 @@ ph_tensor *ph_scatter(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index, p
     element_state state;
     if (ph__autocast_begin(&casts, tape, PH__AUTOCAST_WIDEST, values, 2))
         return ph__autocast_end(&casts, ph_scatter(tape, values[0], axis, index, values[1]));
-    if (!ph__op_begin(&op, tape, "scatter", in, 3, 3) || !check(&op, axis, &state.axis))
+    if (!ph__op_begin(&op, tape, "scatter", in, 3, 3) || !check_index(&op, axis, &state.axis))
         return NULL;
     ph_tensor *dense = ph__dense(tape, index), *out = copy_of(tape, x);
     ph_tensor *written = dense ? narrowed(tape, src, &dense->shape) : NULL;
@@ -459,7 +459,7 @@ ph_tensor *ph_scatter_add(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *inde
     element_state state;
     if (ph__autocast_begin(&casts, tape, PH__AUTOCAST_WIDEST, values, 2))
         return ph__autocast_end(&casts, ph_scatter_add(tape, values[0], axis, index, values[1]));
-    if (!ph__op_begin(&op, tape, "scatter_add", in, 3, 3) || !check(&op, axis, &state.axis))
+    if (!ph__op_begin(&op, tape, "scatter_add", in, 3, 3) || !check_index(&op, axis, &state.axis))
         return NULL;
     if (x->dtype == PH_DTYPE_BOOL)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "there is no sum of bool");

@@ -254,7 +254,7 @@ static void norm_backward(ph__grad_call *call)
 static const ph__grad_def norm_grad = {"norm", sizeof(norm_state), norm_backward, NULL};
 
 /* ---- the operators ---- */
-static bool check(ph__op *op, double eps)
+static bool check_norm_operand(ph__op *op, double eps)
 {
     const ph_tensor *x = op->in[0];
     if (!ph_dtype_is_floating(x->dtype) || x->shape.rank == 0) {
@@ -302,7 +302,7 @@ static bool make(ph__op *op, norm_work *work, const norm_state *state)
 static ph_tensor *norm(ph__op *op, double eps, bool centered)
 {
     norm_work work;
-    if (!check(op, eps))
+    if (!check_norm_operand(op, eps))
         return NULL;
     const ph_tensor *x = op->in[0];
     norm_state state = {.rows = ph__shape_product(&x->shape, 0, x->shape.rank - 1),

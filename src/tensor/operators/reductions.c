@@ -97,7 +97,7 @@ static ph_tensor *share(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
     ph_tensor *count = ph_cast(tape, ph_sum_over(tape, tie, axes_of(s->gone), true), wide);
     ph_tensor *part = ph_cast(tape, ph_div(tape, ph_cast(tape, g, wide), count), dtype);
     ph_tensor *in[] = {tie, part};
-    return ph__map_call(tape, &ph__map_keep_where, in, 0, 0);
+    return ph__elementwise_call(tape, &ph__elementwise_keep_where, in, 0, 0);
 }
 
 /* saved: x and the result. */
@@ -122,10 +122,11 @@ static void norm_backward(ph__grad_call *call)
     if (s->p == INFINITY)
         in[0] = share(call, ph_eq(tape, ph_abs(tape, x), y), g);
     if (s->p == 1 || s->p == INFINITY)
-        call->in_grads[0] = ph__map_call(tape, &ph__map_abs_grad, in, 0, 0);
+        call->in_grads[0] = ph__elementwise_call(tape, &ph__elementwise_abs_grad, in, 0, 0);
     else
-        call->in_grads[0] = ph__map_call(
-            tape, s->p == 2 ? &ph__map_norm2_grad : &ph__map_normp_grad, in, s->p - 1, 0);
+        call->in_grads[0] = ph__elementwise_call(
+            tape, s->p == 2 ? &ph__elementwise_norm2_grad : &ph__elementwise_normp_grad, in,
+            s->p - 1, 0);
 }
 static const ph__grad_def norm_grad = {"norm", sizeof(state), norm_backward, NULL};
 

@@ -123,7 +123,7 @@ ph_status ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t 
     ph_tensor *in[] = {x};
     ph__op op;
     PH_TRY(begin(&op, tape, call, in));
-    return ph__tape_tell(tape, ph__tensor_write(tape, x, data, bytes, call));
+    return ph__tape_report(tape, ph__tensor_write(tape, x, data, bytes, call));
 }
 
 /* ---- read ---- */
@@ -159,7 +159,7 @@ ph_status ph_tensor_read(ph_tape *tape, const ph_tensor *x, void *data, size_t b
     if (status == PH_OK)
         status = check_bytes(x, data, bytes, call);
     status = status == PH_OK ? read_elements(data, bytes, tape, in[0]) : failed(tape, status);
-    return ph__tape_tell(tape, status);
+    return ph__tape_report(tape, status);
 }
 
 static double number(const void *data, ph_dtype dtype)
@@ -205,12 +205,12 @@ ph_status ph_tensor_item(double *out, ph_tape *tape, const ph_tensor *x)
     if (status == PH_OK && !out)
         status = ph__fail_null(call, "out");
     if (status != PH_OK)
-        return ph__tape_tell(tape, failed(tape, status));
+        return ph__tape_report(tape, failed(tape, status));
     if (x->count != 1) {
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "the tensor must have one element");
         return ph_tape_status(tape);
     }
-    PH_TRY(ph__tape_tell(tape, read_elements(&element, ph_tensor_bytes(x), tape, in[0])));
+    PH_TRY(ph__tape_report(tape, read_elements(&element, ph_tensor_bytes(x), tape, in[0])));
     *out = number(&element, x->dtype);
     return PH_OK;
 }
@@ -252,7 +252,8 @@ static ph_status check_between_devices(const ph_tape *tape, const ph_tensor *src
     return captured ? refuse_captured(call) : PH_OK;
 }
 
-ph_status ph__tensor_take(ph_tape *tape, ph_tensor *dst, const ph_tensor *src, const char *call)
+ph_status ph__tensor_copy_contents(ph_tape *tape, ph_tensor *dst, const ph_tensor *src,
+                                   const char *call)
 {
     size_t bytes = ph_tensor_bytes(src);
     if (src->storage->backend == tape->backend)
@@ -279,7 +280,7 @@ static ph_tensor *from_here(ph_tape *tape, ph_tensor *x)
     if (x->storage->kind != PH__STORAGE_PINNED)
         return x;
     ph_tensor *y = ph__op_output(&op, x->dtype, &x->shape);
-    if (!y || !ph__op_check(&op, ph__tensor_take(tape, y, x, "ph_to_device")))
+    if (!y || !ph__op_check(&op, ph__tensor_copy_contents(tape, y, x, "ph_to_device")))
         return NULL;
     if (op.tracked)
         (void)ph__op_track(&op, &to_device_grad, 0);
@@ -308,7 +309,7 @@ static ph_tensor *from_elsewhere(ph_tape *tape, ph_tensor *x)
                            "the tensor is of another device and not contiguous; ph_contiguous on a "
                            "tape of that one");
     ph_tensor *y = ph__op_output(&op, x->dtype, &x->shape);
-    if (!y || !ph__op_check(&op, ph__tensor_take(tape, y, x, "ph_to_device")))
+    if (!y || !ph__op_check(&op, ph__tensor_copy_contents(tape, y, x, "ph_to_device")))
         return NULL;
     return ph__op_done(&op, y);
 }

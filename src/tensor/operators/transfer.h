@@ -6,7 +6,8 @@
 
 /* dst, contiguous, of the tape, takes what src, contiguous, of another
  * device or pinned, has: of the same dtype and count. */
-ph_status ph__tensor_take(ph_tape *tape, ph_tensor *dst, const ph_tensor *src, const char *call);
+ph_status ph__tensor_copy_contents(ph_tape *tape, ph_tensor *dst, const ph_tensor *src,
+                                   const char *call);
 /* ph_tensor_write in the name of call; x is the tape's to use. A failure is the tape's, and
  * nobody has been told of it. */
 ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes,

@@ -18,7 +18,7 @@ static void change(ph__op *op, ph_tensor *dst, ph__random_launch launch, const v
     if (!ph__op_change(op, dst))
         return;
     ph_tensor *y = dst->contiguous ? dst : ph__op_output(op, dst->dtype, &dst->shape);
-    if (y && launch(op, y, user) && (y == dst || ph__map_copy(op, dst, y)))
+    if (y && launch(op, y, user) && (y == dst || ph__elementwise_copy(op, dst, y)))
         (void)ph__op_done_n(op, NULL, 0);
 }
 
@@ -113,6 +113,6 @@ void ph_tensor_bernoulli_of(ph_tape *tape, ph_tensor *dst, ph_tensor *p)
     const bool apart =
         p->contiguous && ph_shape_equal(&p->shape, &shape) && !ph__tensors_overlap(dst, p);
     ph_tensor *dense = apart ? p : ph__op_output(&op, p->dtype, &shape);
-    if (dense && (apart || ph__map_copy(&op, dense, p)))
+    if (dense && (apart || ph__elementwise_copy(&op, dense, p)))
         change(&op, dst, ph__random_bernoulli, dense);
 }

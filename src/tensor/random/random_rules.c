@@ -137,5 +137,5 @@ ph_tensor *ph__random_dense(ph__op *op, ph_tensor *x, const ph_shape *shape)
     if (x->contiguous && ph_shape_equal(&x->shape, shape))
         return x;
     ph_tensor *y = ph__op_output(op, x->dtype, shape);
-    return y && ph__map_copy(op, y, x) ? y : NULL;
+    return y && ph__elementwise_copy(op, y, x) ? y : NULL;
 }

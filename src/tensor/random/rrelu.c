@@ -83,7 +83,7 @@ static void backward(ph__grad_call *call)
         return;
     }
     ph_tensor *in[] = {call->out_grads[0], call->saved[0]};
-    call->in_grads[0] = ph__map_call(call->tape, &ph__map_mul, in, 0, 0);
+    call->in_grads[0] = ph__elementwise_call(call->tape, &ph__elementwise_mul, in, 0, 0);
 }
 static const ph__grad_def gradient = {.name = "rrelu", .backward = backward};
 

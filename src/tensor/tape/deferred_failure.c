@@ -9,9 +9,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct ph__unasked {
+struct ph__deferred_failure {
     atomic_int references; /* the tape's, and one for each watch */
-    atomic_bool told;
+    atomic_bool reported;
     uint64_t capture; /* that it was met in last; the tape's thread's alone */
     ph_error failure;
 };
@@ -19,7 +19,7 @@ struct ph__unasked {
 /* Of one capture. Kept by its graph until that is reset, so that whoever ends the capture finds
  * it, whatever became of the tape. */
 typedef struct watch {
-    ph__unasked *unasked;
+    ph__deferred_failure *deferred;
     bool earlier;     /* the tape had failed before the capture began */
     atomic_bool over; /* the capture was ended, or another one began behind one that was aborted */
     ph_hook *begin, *end;
@@ -29,40 +29,40 @@ typedef struct watch {
 static pthread_mutex_t retaining = PTHREAD_MUTEX_INITIALIZER;
 PH__FORK_LOCK(PH__FORK_RETAINING, retaining)
 
-ph__unasked *ph__unasked_make(const ph_error *failure)
+ph__deferred_failure *ph__deferred_failure_make(const ph_error *failure)
 {
-    ph__unasked *unasked = ph__calloc(1, sizeof *unasked);
-    if (!unasked)
+    ph__deferred_failure *deferred = ph__calloc(1, sizeof *deferred);
+    if (!deferred)
         return NULL;
-    atomic_init(&unasked->references, 1);
-    atomic_init(&unasked->told, false);
-    unasked->failure = *failure;
-    return unasked;
+    atomic_init(&deferred->references, 1);
+    atomic_init(&deferred->reported, false);
+    deferred->failure = *failure;
+    return deferred;
 }
 
-void ph__unasked_note(ph__unasked *unasked, const ph_error *failure)
+void ph__deferred_failure_update(ph__deferred_failure *deferred, const ph_error *failure)
 {
-    if (unasked)
-        unasked->failure = *failure;
+    if (deferred)
+        deferred->failure = *failure;
 }
 
-void ph__unasked_tell(ph__unasked *unasked)
+void ph__deferred_failure_set_reported(ph__deferred_failure *deferred)
 {
-    if (unasked)
-        atomic_store(&unasked->told, true);
+    if (deferred)
+        atomic_store(&deferred->reported, true);
 }
 
-void ph__unasked_release(ph__unasked *unasked)
+void ph__deferred_failure_release(ph__deferred_failure *deferred)
 {
-    if (unasked && atomic_fetch_sub(&unasked->references, 1) == 1)
-        ph__free(unasked);
+    if (deferred && atomic_fetch_sub(&deferred->references, 1) == 1)
+        ph__free(deferred);
 }
 
 /* ---- at the capture's end ---- */
 /* The remedy stands behind a message that may be as long as a record has room for. */
-static ph_status refuse(const watch *w)
+static ph_status fail_capture(const watch *w)
 {
-    const ph_error *failure = &w->unasked->failure;
+    const ph_error *failure = &w->deferred->failure;
     if (w->earlier)
         return ph__fail_native(
             failure->status, failure->native_code, failure->native_call,
@@ -82,9 +82,9 @@ static ph_status at_end(const ph_graph_hook_info *info, void *user)
 {
     watch *w = user;
     (void)info;
-    if (atomic_exchange(&w->over, true) || atomic_load(&w->unasked->told))
+    if (atomic_exchange(&w->over, true) || atomic_load(&w->deferred->reported))
         return PH_OK;
-    return refuse(w);
+    return fail_capture(w);
 }
 
 static ph_status at_begin(const ph_graph_hook_info *info, void *user)
@@ -96,57 +96,58 @@ static ph_status at_begin(const ph_graph_hook_info *info, void *user)
 }
 
 /* ---- in the capture ---- */
-static void release(void *object)
+static void release_watch(void *object)
 {
     watch *w = object;
     ph_graph_hook_remove(w->begin);
     ph_graph_hook_remove(w->end);
-    ph__unasked_release(w->unasked);
+    ph__deferred_failure_release(w->deferred);
     ph__free(w);
 }
 
-static ph_status keep(ph_graph *graph, watch *w)
+static ph_status keep_watch(ph_graph *graph, watch *w)
 {
     pthread_mutex_lock(&retaining);
-    ph_status status = ph_graph_retain(graph, release, w, false);
+    ph_status status = ph_graph_retain(graph, release_watch, w, false);
     pthread_mutex_unlock(&retaining);
     return status;
 }
 
-static ph_status watch_capture(ph__unasked *unasked, ph_graph *graph, bool earlier)
+static ph_status watch_capture(ph__deferred_failure *deferred, ph_graph *graph, bool earlier)
 {
     watch *w = ph__calloc(1, sizeof *w);
     if (!w)
         return ph__fail_host_memory("a failed tape", "a hook at the end of its capture");
     atomic_init(&w->over, false);
-    w->unasked = unasked;
+    w->deferred = deferred;
     w->earlier = earlier;
-    atomic_fetch_add(&unasked->references, 1);
+    atomic_fetch_add(&deferred->references, 1);
     ph_status status = ph_graph_hook_add(&w->begin, graph, PH_HOOK_CAPTURE_START, at_begin, w);
     if (status == PH_OK)
         status = ph_graph_hook_add(&w->end, graph, PH_HOOK_CAPTURE_END, at_end, w);
     if (status == PH_OK)
-        status = keep(graph, w);
+        status = keep_watch(graph, w);
     if (status != PH_OK)
-        release(w);
+        release_watch(w);
     return status;
 }
 
-void ph__unasked_meet(ph__unasked *unasked, const ph_stream *stream, bool earlier)
+void ph__deferred_failure_watch(ph__deferred_failure *deferred, const ph_stream *stream,
+                                bool earlier)
 {
     ph_capture_info info;
     ph_graph *graph = NULL;
     ph_error before;
-    if (!unasked || atomic_load(&unasked->told))
+    if (!deferred || atomic_load(&deferred->reported))
         return;
     ph__error_save(&before);
     ph_status status = ph_stream_get_capture_info(&info, stream);
-    if (status == PH_OK && info.status != PH_CAPTURE_NONE && info.id != unasked->capture) {
+    if (status == PH_OK && info.status != PH_CAPTURE_NONE && info.id != deferred->capture) {
         status = ph_stream_capturing_graph(&graph, stream);
         if (status == PH_OK && graph)
-            status = watch_capture(unasked, graph, earlier);
+            status = watch_capture(deferred, graph, earlier);
         if (status == PH_OK)
-            unasked->capture = info.id;
+            deferred->capture = info.id;
     }
     ph__error_restore(&before);
 }

@@ -67,7 +67,7 @@ static COLD bool fail_call(ph__op *op)
     ph__error_prefix("%s", op->name);
     describe_operands(operands, sizeof operands, op);
     ph__error_suffix(operands);
-    ph__tape_take_error(op->tape);
+    ph__tape_fail_recorded(op->tape);
     return false;
 }
 
@@ -193,7 +193,7 @@ ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const
         own_around(op, base->storage, base->dtype, shape, strides,
                    base->count == 0 ? 0 : from + (size_t)offset * ph_dtype_size(base->dtype));
     if (x)
-        ph__tensor_mark_like(x, base);
+        ph__tensor_tag_like(x, base);
     return x;
 }
 

@@ -27,8 +27,8 @@ static ph__storage *dissolve(ph_tensor *x, ph__going going)
         leaf_release(x->leaf);
     if (x->node)
         ph__node_release(x->node);
-    if (x->written)
-        ph__written_release(x->written);
+    if (x->overwrite_tag)
+        ph__overwrite_tag_release(x->overwrite_tag);
     if (__builtin_expect(x->tracked, 0))
         ph__quarantine_put(storage->backend, x, going);
     else if (!x->in_block)

@@ -129,7 +129,7 @@ void ph_tape_destroy(ph_tape *tape)
     ph_generator_release(tape->generator);
     ph_generator_release(tape->default_one);
     ph__backend_release(tape->backend);
-    ph__unasked_release(tape->unasked);
+    ph__deferred_failure_release(tape->deferred);
     ph__free(tape);
 }
 

@@ -35,16 +35,16 @@ struct ph_tape {
     /* history is gone through once more for a capture: what it saved may have other versions,
      * and no hooks of leaves run */
     bool recaptures;
-    bool hollow;          /* nodes get no saved values: the first run of a checkpointed function */
-    ph__going going;      /* why it lets go of tensors now */
-    unsigned callbacks;   /* of the user's, under way: clear is refused */
-    size_t floor;         /* nodes below it belong to a pass of backward that is under way */
-    unsigned passes;      /* under way, one inside the other */
-    size_t leaves;        /* that the last pass reached */
-    ph__region *region;   /* innermost that is under way */
-    ph_error error;       /* the first failure; status PH_OK: none */
-    ph__unasked *unasked; /* of it; NULL: there is none, or no host memory for it */
-    ph_tensor **owned;    /* a reference each; owned_inline until there are more */
+    bool hollow;        /* nodes get no saved values: the first run of a checkpointed function */
+    ph__going going;    /* why it lets go of tensors now */
+    unsigned callbacks; /* of the user's, under way: clear is refused */
+    size_t floor;       /* nodes below it belong to a pass of backward that is under way */
+    unsigned passes;    /* under way, one inside the other */
+    size_t leaves;      /* that the last pass reached */
+    ph__region *region; /* innermost that is under way */
+    ph_error error;     /* the first failure; status PH_OK: none */
+    ph__deferred_failure *deferred; /* of it; NULL: there is none, or no host memory for it */
+    ph_tensor **owned;              /* a reference each; owned_inline until there are more */
     size_t owned_count, owned_capacity;
     PH__VEC(ph__node *) nodes; /* retained, in order of creation, which is a topological one */
     PH__VEC(ph__region *) regions;

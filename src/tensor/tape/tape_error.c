@@ -9,7 +9,7 @@ ph_status ph_tape_status(const ph_tape *tape)
 {
     if (!tape)
         return ph__fail_null("ph_tape_status", "tape");
-    return ph__tape_failed(tape) ? ph__tape_tell(tape, ph_error_set(&tape->error)) : PH_OK;
+    return ph__tape_failed(tape) ? ph__tape_report(tape, ph_error_set(&tape->error)) : PH_OK;
 }
 
 ph_status ph__tape_refuse(const ph_tape *tape, const char *call)
@@ -19,13 +19,13 @@ ph_status ph__tape_refuse(const ph_tape *tape, const char *call)
     ph__error_restore(&tape->error);
     ph__error_prefix("%s: the tape failed before this call", call);
     ph__error_suffix("; ph_tape_clear starts anew");
-    return ph__tape_tell(tape, tape->error.status);
+    return ph__tape_report(tape, tape->error.status);
 }
 
-ph_status ph__tape_tell(const ph_tape *tape, ph_status status)
+ph_status ph__tape_report(const ph_tape *tape, ph_status status)
 {
     if (status != PH_OK)
-        ph__unasked_tell(tape->unasked);
+        ph__deferred_failure_set_reported(tape->deferred);
     return status;
 }
 
@@ -37,21 +37,21 @@ void ph__tape_add_to_error(ph_tape *tape, const char *text)
     ph__error_suffix(text);
     ph__error_save(&tape->error);
     ph__error_restore(&before);
-    ph__unasked_note(tape->unasked, &tape->error);
+    ph__deferred_failure_update(tape->deferred, &tape->error);
 }
 
 void ph__tape_skip(const ph_tape *tape)
 {
-    ph__unasked_meet(tape->unasked, tape->stream, true);
+    ph__deferred_failure_watch(tape->deferred, tape->stream, true);
 }
 
-void ph__tape_take_error(ph_tape *tape)
+void ph__tape_fail_recorded(ph_tape *tape)
 {
     if (ph__tape_failed(tape))
         return;
     ph__error_save(&tape->error);
-    tape->unasked = ph__unasked_make(&tape->error);
-    ph__unasked_meet(tape->unasked, tape->stream, false);
+    tape->deferred = ph__deferred_failure_make(&tape->error);
+    ph__deferred_failure_watch(tape->deferred, tape->stream, false);
 }
 
 void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what_for)
@@ -59,7 +59,7 @@ void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what
     if (ph__tape_failed(tape))
         return;
     ph_ignore(ph_fail(PH_ERROR_HOST_MEMORY, "%s: no host memory for %s", call, what_for));
-    ph__tape_take_error(tape);
+    ph__tape_fail_recorded(tape);
 }
 
 void ph_tape_fail(ph_tape *tape, ph_status status, const char *format, ...)
@@ -70,7 +70,7 @@ void ph_tape_fail(ph_tape *tape, ph_status status, const char *format, ...)
     va_start(args, format);
     ph_ignore(ph__vfail(status, 0, NULL, format, args));
     va_end(args);
-    ph__tape_take_error(tape);
+    ph__tape_fail_recorded(tape);
 }
 
 void ph_tape_check(ph_tape *tape, ph_status status)
@@ -80,14 +80,14 @@ void ph_tape_check(ph_tape *tape, ph_status status)
     if (ph_error_last()->status != status)
         ph_ignore(ph_fail(status, "a call gave %s, and left no record of it in this thread",
                           ph_status_name(status)));
-    ph__tape_take_error(tape);
+    ph__tape_fail_recorded(tape);
 }
 
 void ph__tape_forgive(ph_tape *tape)
 {
     tape->error = (ph_error){0};
     tape->placed = false;
-    ph__unasked_tell(tape->unasked);
-    ph__unasked_release(tape->unasked);
-    tape->unasked = NULL;
+    ph__deferred_failure_set_reported(tape->deferred);
+    ph__deferred_failure_release(tape->deferred);
+    tape->deferred = NULL;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed/look.c: what a graphed callable is made of, for those who ask. */
+/* nn/graphed/info.c: what a graphed callable is made of, for those who ask. */
 #include "base/status.h"
 #include "base/text.h"
-#include "nn/graphed/graphed.h"
+#include "nn/graphed/binding.h"
+#include "nn/graphed/call.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/used.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
 #include <string.h>
@@ -12,7 +15,7 @@ bool ph_module_is_graphed(const ph_module *module)
     return ph__module_is_graphed(module);
 }
 
-static ph_status find(const ph__callable **out, const ph_module *module, const char *call)
+static ph_status find_callable(const ph__callable **out, const ph_module *module, const char *call)
 {
     if (!module)
         return ph__fail_null(call, "module");
@@ -42,7 +45,7 @@ ph_status ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module
     if (!out)
         return ph__fail_null(call, "out");
     *out = (ph_graphed_info){0};
-    PH_TRY(find(&callable, module, call));
+    PH_TRY(find_callable(&callable, module, call));
     ph_graphed_info info = {.input_count = callable->in_count,
                             .output_count = callable->out_count,
                             .parameter_count = callable->parameter_count,
@@ -57,30 +60,30 @@ ph_status ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module
     return PH_OK;
 }
 
-static ph_graphed_input input_of(const ph__port *port)
+static ph_graphed_input input_of(const ph__binding *binding)
 {
-    return (ph_graphed_input){.rebound = port->rebound,
+    return (ph_graphed_input){.rebound = binding->rebound,
                               .backward_reads =
-                                  port->rebound && port->backward_slot != PH_SLOT_NONE,
-                              .uses = port->rebound ? port->uses : 0,
-                              .reason = port->rebound ? "" : port->reason};
+                                  binding->rebound && binding->backward_slot != PH_SLOT_NONE,
+                              .uses = binding->rebound ? binding->uses : 0,
+                              .reason = binding->rebound ? "" : binding->reason};
 }
 
 ph_status ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module, size_t index,
-                                    bool incoming)
+                                    bool grad_outputs)
 {
     static const char call[] = "ph_graphed_callable_input";
     const ph__callable *callable = NULL;
     if (!out)
         return ph__fail_null(call, "out");
     *out = (ph_graphed_input){.reason = ""};
-    PH_TRY(find(&callable, module, call));
-    size_t count = incoming ? callable->out_count : callable->in_count;
+    PH_TRY(find_callable(&callable, module, call));
+    size_t count = grad_outputs ? callable->out_count : callable->in_count;
     if (index >= count)
         return ph_fail(PH_ERROR_NOT_FOUND,
                        "%s: graphed callable '%s' has %zu %s, and no number %zu", call,
-                       module->name, count, incoming ? "outputs" : "inputs", index);
-    *out = input_of(incoming ? &callable->incoming[index] : &callable->inputs[index]);
+                       module->name, count, grad_outputs ? "outputs" : "inputs", index);
+    *out = input_of(grad_outputs ? &callable->grad_outputs[index] : &callable->inputs[index]);
     return PH_OK;
 }
 
@@ -92,7 +95,7 @@ ph_status ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward,
     if (!forward || !backward)
         return ph__fail_null(call, forward ? "backward" : "forward");
     *forward = *backward = NULL;
-    PH_TRY(find(&callable, module, call));
+    PH_TRY(find_callable(&callable, module, call));
     *forward = callable->forward.graph;
     *backward = callable->backward.graph;
     return PH_OK;
@@ -106,7 +109,7 @@ ph_status ph_graphed_callable_structures(const ph_structure **inputs, const ph_s
         *inputs = NULL;
     if (outputs)
         *outputs = NULL;
-    PH_TRY(find(&callable, module, "ph_graphed_callable_structures"));
+    PH_TRY(find_callable(&callable, module, "ph_graphed_callable_structures"));
     if (inputs)
         *inputs = callable->structure;
     if (outputs)
@@ -115,27 +118,27 @@ ph_status ph_graphed_callable_structures(const ph_structure **inputs, const ph_s
 }
 
 /* ---- as text ---- */
-static void describe_port(ph__text *text, const ph__callable *callable, const ph__port *port,
-                          size_t i, bool incoming)
+static void describe_binding(ph__text *text, const ph__callable *callable,
+                             const ph__binding *binding, size_t i, bool grad_outputs)
 {
     char path[96], type[PH__DESCRIBE];
-    const ph_tensor like = {.dtype = port->dtype, .shape = port->shape};
+    const ph_tensor like = {.dtype = binding->dtype, .shape = binding->shape};
     (void)ph_structure_path(path, sizeof path,
-                            incoming ? callable->out_structure : callable->structure, i);
-    ph__text_add(text, incoming ? "  gradient of output " : "  input ");
+                            grad_outputs ? callable->out_structure : callable->structure, i);
+    ph__text_add(text, grad_outputs ? "  gradient of output " : "  input ");
     ph__text_add_shown(text, path, strlen(path));
     ph__text_format(text, " %s: ", ph__describe(type, &like));
-    if (!port->used)
+    if (!binding->used)
         ph__text_format(text, "none\n");
-    else if (!port->rebound)
-        ph__text_format(text, "copied: %s\n", port->reason);
-    else if (port->uses == 0)
+    else if (!binding->rebound)
+        ph__text_format(text, "copied: %s\n", binding->reason);
+    else if (binding->uses == 0)
         ph__text_format(text, "rebound, nothing reads it\n");
     else
-        ph__text_format(text, "rebound, %zu use%s%s\n", port->uses, port->uses == 1 ? "" : "s",
-                        port->backward_slot != PH_SLOT_NONE
-                            ? "; kept until backward, which reads it again"
-                            : "");
+        ph__text_format(
+            text, "rebound, %zu use%s%s\n", binding->uses, binding->uses == 1 ? "" : "s",
+            binding->backward_slot != PH_SLOT_NONE ? "; kept until backward, which reads it again"
+                                                   : "");
 }
 
 static const char *const gradient_names[] = {[PH_GRAPHED_COPY] = "new tensors",
@@ -164,7 +167,7 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
-    PH_TRY(find(&callable, module, call));
+    PH_TRY(find_callable(&callable, module, call));
     PH_TRY(ph_graphed_callable_info(&info, module));
     ph__text text = {0};
     ph__text_add(&text, "graphed callable '");
@@ -189,9 +192,9 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
         return status;
     }
     for (size_t i = 0; i < callable->in_count; i++)
-        describe_port(&text, callable, &callable->inputs[i], i, false);
+        describe_binding(&text, callable, &callable->inputs[i], i, false);
     for (size_t i = 0; callable->backward.graph && i < callable->out_count; i++)
-        describe_port(&text, callable, &callable->incoming[i], i, true);
+        describe_binding(&text, callable, &callable->grad_outputs[i], i, true);
     *out = ph__text_take(&text);
     return *out ? PH_OK : ph__fail_host_memory(call, "the description");
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/bind.h: making what comes fit. */
+#ifndef PH_NN_GRAPHED_BIND_H
+#define PH_NN_GRAPHED_BIND_H
+#include "nn/graphed/callable.h"
+
+/* Inputs into callable->operands, whose parameters are there:
+ * themselves, or copies where the graphs cannot take them. */
+bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *in);
+/* The same for one tensor, its binding, and its slot in a callable graph (PH_SLOT_NONE: there is
+ * none). NULL: the tape has failed. */
+ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
+                                    const ph__callable_graph *callable_graph,
+                                    const ph__binding *binding, size_t slot, ph_tensor *x);
+/* Warns, once for a callable, where what a call brings, or has saved, is the program's own, lies in
+ * the pool of the callable, and a replay may have written over it. */
+typedef enum ph__binding_kind {
+    PH__BINDING_INPUT,
+    PH__BINDING_SAVED,
+    PH__BINDING_GRAD_OUTPUT
+} ph__binding_kind;
+void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding, const ph_tensor *x,
+                                   ph__binding_kind kind);
+/* Memory for a gradient of this call: of no pool that the callable's graphs write, whatever pool
+ * the calling thread is routed to. As ph_empty, at a fraction of the cost; the caller's.
+ * end_aside: once a call has all of them. */
+ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype,
+                                 const ph_shape *shape, size_t bytes);
+void ph__callable_end_aside(ph_tape *tape, ph__callable *callable);
+#endif

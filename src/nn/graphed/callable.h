@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/callable.h: callables, and the sets that they are made in. */
+#ifndef PH_NN_GRAPHED_CALLABLE_H
+#define PH_NN_GRAPHED_CALLABLE_H
+#include "nn/graphed/binding.h"
+#include "nn/graphed/output_sets.h"
+#include "nn/module/module.h"
+#include <phonograph/graphed.h>
+#include <phonograph/slots.h>
+
+typedef struct ph__callable ph__callable;
+typedef PH__VEC(ph__storage *) ph__storages; /* each retained */
+
+/* What one call of ph_make_graphed_callables shares. */
+typedef struct ph__graphed_set {
+    atomic_int references;
+    ph_device *device;          /* retained */
+    ph_pool *pool;              /* retained */
+    ph_stream *stream;          /* of the captures */
+    ph_tape *tape;              /* that the captures ran on; keeps what backward reads */
+    ph__shared_pool *shared;    /* retained */
+    ph_graphed_options options; /* its pointers are not followed after the making */
+    /* what was allocated before the captures, and since the last probe: see ph__graphed_set_mark */
+    uint64_t begun, probed;
+} ph__graphed_set;
+
+struct ph__callable {
+    atomic_int references; /* of its module, and of each node of a tape that will call backward */
+    ph__graphed_set *set;  /* retained */
+    ph_module *original;   /* retained */
+    struct ph__mode {
+        const ph_module *module; /* the original, or one below it */
+        bool training;
+    } * modes; /* at capture; the original's first */
+    size_t mode_count;
+    ph_structure *structure, *out_structure; /* of the inputs and the outputs; owned; NULL: flat */
+    size_t in_count, out_count, parameter_count;
+    ph__binding *inputs;       /* in_count */
+    ph__binding *grad_outputs; /* out_count */
+    ph_tensor **outputs;       /* out_count, the graph's own memory, retained */
+    /* in_count + parameter_count: of the call under way, then the parameters, which are retained */
+    ph_tensor **operands;
+    char **parameter_names;
+    void **parameter_data;
+    bool *parameter_grads;
+    /* of the original's parameters and buffers, as they were when it was captured */
+    ph__parameter_slots parameter_slots;
+    bool *parameter_saved; /* backward reads it: not to be changed before that */
+    ph__grad_input *grad_inputs;
+    size_t grad_input_count, op_slot_count;
+    /* gradients with a leaf's own one, by its address: of the last look */
+    size_t *grad_input_order;
+    size_t *op_slots;                     /* of the bundles at the end of backward */
+    uint8_t *ops;                         /* op_slot_count * PH__BUNDLE_MAX */
+    ph__callable_graph forward, backward; /* graph NULL: there is no backward */
+    bool differentiable;                  /* an output has a gradient */
+    bool copies_all;                      /* nothing is rebound: asked for, or a proof failed */
+    /* of the storages that were handed out, added up: others, once a tape of another stream used
+     * one */
+    uint64_t out_switches, grad_switches;
+    bool keeps_saved; /* backward reads what each forward writes anew */
+    ph__output_set *out_set, *saved_set, *grad_set;
+    ph__storages changed; /* not the graphs' own: forward changes them in place */
+    ph__storages held;    /* not the graphs' own: the graphs read or write them */
+    /* where gradients went in the captures, while replays look at what their slots have: `idle`
+     * of grad_inputs; else NULL */
+    void *outgoing;
+    /* with another capture: forward keeps to the memory that it has outside */
+    bool compared;
+    /* backward reads them, and others can change them in place: outputs, buffers; neither inputs
+     * nor parameters */
+    ph__storages exposed;
+    ph_slot_value *values; /* scratch of a call */
+    size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
+    size_t saved_bytes;
+    /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none
+     * yet */
+    ph_pool *aside;
+    bool routed_aside;    /* this call's thread is */
+    bool looked_at_route; /* this call has looked where its thread is routed to */
+    bool told_of_pool;    /* that something which a call brought may have been overwritten */
+    /* ---- used.c, depends.c, others.c ---- */
+    /* out_count rows of in_count + 1: output o has a history through input i; the last of a row:
+     * through a parameter */
+    bool *depends;
+    ph_tensor **stand_ins; /* in_count, retained: what backward reads of the inputs, for further
+                              captures; NULL: there will be none */
+    void *stand_block;     /* memory of those that backward reads; NULL: no other backward yet */
+    uint64_t stand_key;    /* of the tape that used it last */
+    /* backwards of other sets of outputs, newest first: callables that have a backward alone */
+    ph__callable *others;
+    size_t other_count;
+    /* One of these. used of `grad_outputs` says which outputs, used of `inputs` what its first node
+     * copies to the stand-ins; operands, parameter_grads and values are borrowed from `of`. */
+    ph__callable *next, *of;
+};
+
+static inline ph_tensor **ph__callable_parameters(const ph__callable *callable)
+{
+    return callable->operands + callable->in_count;
+}
+ph__callable *ph__callable_retain(ph__callable *callable);
+void ph__callable_release(ph__callable *callable); /* takes NULL */
+void ph__graphed_set_release(ph__graphed_set *set);
+/* Drops what its captures made, so that it can be captured again. */
+void ph__callable_reset(ph__callable *callable);
+#endif

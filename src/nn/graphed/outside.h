@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/outside.h: memory that is neither the graphs' own nor what calls bring. */
+#ifndef PH_NN_GRAPHED_OUTSIDE_H
+#define PH_NN_GRAPHED_OUTSIDE_H
+#include "nn/graphed/capture.h"
+
+/* A number: what is allocated from now on has higher ones. */
+ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call);
+/* What stands for what calls bring is not seen: behind each capture of a pass. */
+void ph__trial_forget_brought(ph__trial *trial, bool backward);
+/* STATE: the pass of the real capture uses other such memory than that of its probe: forward
+ * replaces what it keeps. */
+ph_status ph__making_compare(const ph__making *making, bool backward, const char *call);
+/* What the real graph of the pass uses of it is held from now on, and what it writes known. */
+ph_status ph__making_hold(ph__making *making, bool backward, const char *call);
+#endif

@@ -9,7 +9,6 @@
 #include "base/unwind.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
-#include "nn/graphed/graphed.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"

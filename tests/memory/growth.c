@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/growth.c: what the allocator looks at one by one grows as what it is asked for,
  * not with the square of it: counted, not timed. */
-#include "memory/state.h"
+#include "memory/state/memory_state.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <stdlib.h>

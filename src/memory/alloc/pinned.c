@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/alloc/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no
  * work reads them any more. */
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "base/log.h"
-#include "memory/state.h"
+#include "base/range_map.h"
+#include "memory/capture/allocation_log.h"
+#include "memory/capture/replay_allocator.h"
+#include "memory/observe/sites.h"
+#include "memory/pool/attach.h"
+#include "memory/pool/routing.h"
+#include "memory/reclaim/leaving.h"
+#include "memory/reclaim/pinned_holders.h"
+#include "memory/reclaim/pinned_memory.h"
+#include "memory/reclaim/reclaim.h"
+#include "memory/state/allocation.h"
+#include "memory/state/find.h"
+#include "memory/state/free_counter.h"
+#include "memory/state/handout.h"
+#include "memory/state/memories.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pinned_block.h"
+#include "memory/state/pinned_lists.h"
+#include "memory/state/request.h"
+#include "memory/streams/uses.h"
 #include <string.h>
 
 enum {
@@ -17,26 +37,6 @@ static bool class_of(size_t bytes, unsigned *size_class)
            ((size_t)1 << (SMALLEST_SHIFT + *size_class)) < bytes)
         ++*size_class;
     return *size_class < PH__PINNED_CLASSES;
-}
-
-ph__pinned *ph__pinned_find(const ph__memory *memory, uintptr_t address)
-{
-    const ph__range *range = ph__range_map_find(&memory->pinned, address);
-    ph__pinned *block = range ? range->value : NULL;
-    return block && !block->free && !block->freed_by_user ? block : NULL;
-}
-
-void ph__pinned_unfree(ph__pinned *block)
-{
-    if (block->previous)
-        block->previous->next = block->next;
-    else
-        block->pool->pinned_free[block->size_class] = block->next;
-    if (block->next)
-        block->next->previous = block->previous;
-    block->next = block->previous = NULL;
-    block->free = false;
-    block->freed_by_user = true;
 }
 
 /* ---- taking ---- */
@@ -76,28 +76,6 @@ static ph__pinned *take_cached(ph__memory *memory, const ph__request *request, u
     return block;
 }
 
-static int driver_alloc(void **out, ph__memory *memory, size_t bytes)
-{
-    ph_capture_mode mode;
-    ph__relaxed_begin(memory->device, &mode);
-    int result = memory->driver->pinned_alloc(out, memory->device->handle, bytes);
-    ph__relaxed_end(memory->device, mode);
-    return result;
-}
-
-static void driver_free(ph__memory *memory, uintptr_t address)
-{
-    ph_capture_mode mode;
-    ph__relaxed_begin(memory->device, &mode);
-    int result = memory->driver->pinned_free(memory->device->handle, (void *)address);
-    ph__relaxed_end(memory->device, mode);
-    if (result != PH__R_OK)
-        ph__log(PH_LOG_WARNING,
-                "pinned memory at %p: giving it back gave %d (%s); it may stay taken until the "
-                "process ends",
-                (void *)address, result, ph__result_name(result));
-}
-
 /* Notes a new block and hands it out; false without host memory. */
 static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *request)
 {
@@ -124,7 +102,7 @@ static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned
     ph__pinned *block = ph__calloc(1, sizeof *block);
     if (!block)
         return NULL;
-    *result = driver_alloc(&address, memory, size);
+    *result = ph__pinned_driver_alloc(&address, memory, size);
     if (*result != PH__R_OK) {
         ph__free(block);
         return NULL;
@@ -135,7 +113,7 @@ static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned
     block->pool = request->pool;
     if (adopt(memory, block, request))
         return block;
-    driver_free(memory, block->address);
+    ph__pinned_driver_free(memory, block->address);
     ph__free(block);
     return NULL;
 }
@@ -188,70 +166,6 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         ph__sites_allocated(memory, address);
     memcpy(out_pointer, &address, sizeof address);
     return PH_OK;
-}
-
-/* ---- giving back ---- */
-
-void ph__pinned_give(ph__pinned *block)
-{
-    ph_pool *pool = block->pool;
-    block->free = true;
-    block->freed_by_user = false;
-    block->previous = NULL;
-    block->next = pool->pinned_free[block->size_class];
-    if (block->next)
-        block->next->previous = block;
-    pool->pinned_free[block->size_class] = block;
-    if (pool->use_count == 0)
-        ph__pool_due(pool);
-}
-
-ph__pinned *ph__pinned_collect(ph_pool *pool)
-{
-    ph__pinned *list = NULL;
-    for (unsigned i = 0; i < PH__PINNED_CLASSES; i++) {
-        while (pool->pinned_free[i]) {
-            ph__pinned *block = pool->pinned_free[i];
-            pool->pinned_free[i] = block->next;
-            block->previous = NULL;
-            block->next = list;
-            list = block;
-        }
-    }
-    return list;
-}
-
-void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)
-{
-    ph_pool *dead = NULL;
-    ph__spin_lock(&memory->lock);
-    /* Before the driver may give the address out again. */
-    (void)ph__range_map_remove(&memory->pinned, block->address);
-    ph__spin_unlock(&memory->lock);
-    driver_free(memory, block->address);
-    ph__spin_lock(&memory->lock);
-    memory->account.pinned_reserved -= block->size;
-    if (!ph__pool_is_default(block->pool))
-        block->pool->account.pinned_reserved -= block->size;
-    ph__pool_unkeep(block->pool, &dead);
-    ph__spin_unlock(&memory->lock);
-    ph__pool_bury(dead);
-    ph__vec_free(&block->holders);
-    ph__free(block);
-}
-
-void ph__pinned_close(ph__memory *memory)
-{
-    while (memory->pinned.count > 0) {
-        ph__pinned *block = ph__range_map_from(&memory->pinned, 0)->value;
-        (void)ph__range_map_remove(&memory->pinned, block->address);
-        ph__uses_destroy(memory, block->uses);
-        if (block->stream)
-            ph__stream_release(block->stream);
-        driver_free(memory, block->address);
-        ph__vec_free(&block->holders);
-        ph__free(block);
-    }
 }
 
 /* In the caller's hands no more: counted, trackers told. Lock held. */

@@ -2,11 +2,17 @@
 /* memory/observe/sites.c: where allocations were made and freed, as backtraces, for messages about
  * memory that a graph reads and that is gone. */
 #include "memory/observe/sites.h"
+#include "base/alloc.h"
 #include "base/fork.h"
-#include "base/vec.h"
+#include "base/map.h"
 #include "driver/frames.h"
 #include "driver/suspects.h"
-#include "memory/state.h"
+#include "memory/block/block.h"
+#include "memory/state/find.h"
+#include "memory/state/memories.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pinned_block.h"
+#include "memory/state/stream_uses.h"
 #include <execinfo.h>
 #include <string.h>
 

@@ -23,4 +23,12 @@ void ph__site_take(ph__site *out);
 bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation);
 /* Its frames as words, as ph__frames_describe gives them. */
 size_t ph__site_describe(char *out, size_t size, const ph__site *site);
+
+/* Notes the site of the calling thread, which has called the library, for the address that was just
+ * allocated, or is about to be freed. No lock held. */
+typedef struct ph__memory ph__memory;
+void ph__sites_allocated(ph__memory *memory, const void *address);
+void ph__sites_freeing(ph__memory *memory, const void *address);
+void ph__sites_forget(const ph__memory *memory); /* those of the device, which goes */
+bool ph__sites_wanted(void);
 #endif

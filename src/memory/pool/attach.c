@@ -1,160 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/pool/attach.c: the memory state of a device: made at first use, found by address, ended
- * with the device. */
-#include "base/fork.h"
-#include "memory/state.h"
-
-/* All memories of the process, for calls that have an address and no device. */
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static ph__memory *all;
-
-/* Retains a device that may be on its way out: false when it is. */
-static bool try_retain(ph_device *device)
-{
-    int count = atomic_load(&device->references);
-    while (count > 0)
-        if (atomic_compare_exchange_weak(&device->references, &count, count + 1))
-            return true;
-    return false;
-}
-
-bool ph__memory_try_retain(const ph__memory *memory)
-{
-    return try_retain(memory->device);
-}
-
-ph__memory *ph__memory_of_address(uintptr_t address)
-{
-    ph__memory *found = NULL;
-    pthread_mutex_lock(&all_lock);
-    for (ph__memory *memory = all; memory && !found; memory = memory->next_memory) {
-        ph__spin_lock(&memory->lock);
-        bool here = ph__range_map_find(&memory->segments, address) ||
-                    ph__range_map_find(&memory->pinned, address);
-        ph__spin_unlock(&memory->lock);
-        if (here && try_retain(memory->device))
-            found = memory;
-    }
-    pthread_mutex_unlock(&all_lock);
-    return found;
-}
-
-bool ph__pool_is_there(const ph_pool *pool)
-{
-    bool there = false;
-    pthread_mutex_lock(&all_lock);
-    for (ph__memory *memory = all; memory && !there; memory = memory->next_memory) {
-        ph__spin_lock(&memory->lock);
-        there = memory->pools.count > 0 &&
-                ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool) != NULL;
-        ph__spin_unlock(&memory->lock);
-    }
-    pthread_mutex_unlock(&all_lock);
-    return there;
-}
-
-void ph__memory_see_all(unsigned flag, bool on)
-{
-    pthread_mutex_lock(&all_lock);
-    for (ph__memory *memory = all; memory; memory = memory->next_memory) {
-        ph__spin_lock(&memory->lock);
-        ph__see(memory, flag, on);
-        ph__spin_unlock(&memory->lock);
-    }
-    pthread_mutex_unlock(&all_lock);
-}
-
-/* ---- all of them ---- */
-static void lock_all(void)
-{
-    for (ph__memory *memory = all; memory; memory = memory->next_memory)
-        ph__spin_lock(&memory->lock);
-}
-
-static void unlock_all(void)
-{
-    for (ph__memory *memory = all; memory; memory = memory->next_memory)
-        ph__spin_unlock(&memory->lock);
-}
-
-ph__memory *ph__memories_begin(void)
-{
-    pthread_mutex_lock(&all_lock);
-    return all;
-}
-
-void ph__memories_end(void)
-{
-    pthread_mutex_unlock(&all_lock);
-}
-
-ph__memory *ph__memories_lock(void)
-{
-    pthread_mutex_lock(&all_lock);
-    lock_all();
-    return all;
-}
-
-void ph__memories_unlock(void)
-{
-    unlock_all();
-    pthread_mutex_unlock(&all_lock);
-}
-
-/* ---- fork ---- what an allocation is changes under the memories' locks, so that they come across
- * whole. */
-
-/* The parent's: their addresses are known, and nothing is done with them. */
-static ph__memory *all_forked;
-
-static void abandon_all(void)
-{
-    unlock_all();
-    for (ph__memory *memory = all, *next; memory; memory = next) {
-        next = memory->next_memory;
-        memory->driver = &ph__driver_forked;
-        pthread_mutex_init(&memory->settling, NULL);
-        for (ph_pool *pool = &memory->default_pool; pool; pool = pool->next)
-            pool->replay_lock = (ph__mutex){0};
-        memory->next_memory = all_forked;
-        all_forked = memory;
-    }
-    all = NULL;
-    ph__recordings = NULL;
-}
-PH__FORK_PART(.order = PH__FORK_MEMORIES, .lock = &all_lock, .prepare = lock_all,
-              .parent = unlock_all, .child = abandon_all)
-
-bool ph__memory_is_forked(uintptr_t address)
-{
-    bool found = false;
-    pthread_mutex_lock(&all_lock);
-    for (const ph__memory *memory = all_forked; memory && !found; memory = memory->next_memory)
-        found = ph__range_map_find(&memory->segments, address) ||
-                ph__range_map_find(&memory->pinned, address);
-    pthread_mutex_unlock(&all_lock);
-    return found;
-}
-
-bool ph__pool_is_forked(const ph_pool *pool)
-{
-    bool found = false;
-    pthread_mutex_lock(&all_lock);
-    for (const ph__memory *memory = all_forked; memory && !found; memory = memory->next_memory)
-        found = memory->pools.count > 0 && ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool);
-    pthread_mutex_unlock(&all_lock);
-    return found;
-}
-
-static void leave_list(ph__memory *memory)
-{
-    pthread_mutex_lock(&all_lock);
-    ph__memory **at = &all;
-    while (*at != memory)
-        at = &(*at)->next_memory;
-    *at = memory->next_memory;
-    pthread_mutex_unlock(&all_lock);
-}
+/* memory/pool/attach.c: the memory state of a device: made at first use, ended with the device. */
+#include "memory/pool/attach.h"
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/range_map.h"
+#include "base/vec.h"
+#include "memory/block/block.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/sites.h"
+#include "memory/pool/replay.h"
+#include "memory/reclaim/batches.h"
+#include "memory/reclaim/pinned_holders.h"
+#include "memory/reclaim/pinned_memory.h"
+#include "memory/reclaim/pool_lifetime.h"
+#include "memory/reclaim/segments.h"
+#include "memory/state/due.h"
+#include "memory/state/free_counter.h"
+#include "memory/state/memories.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/segment.h"
+#include "memory/state/stream_uses.h"
+#include "memory/streams/deferred.h"
+#include "memory/streams/dependency_walk.h"
+#include "memory/streams/replay_streams.h"
+#include "memory/streams/uses.h"
+#include <string.h>
 
 /* Blocks that were never freed die with the device. */
 static void close_segment(ph__memory *memory, ph_pool *pool, ph__segment *segment)
@@ -209,7 +79,7 @@ static void memory_free(ph__memory *memory)
 static void destroy(ph__attachment *attachment)
 {
     ph__memory *memory = (ph__memory *)attachment;
-    leave_list(memory);
+    ph__memories_remove(memory);
     ph__sites_forget(memory);
     (void)memory->driver->device_synchronize(memory->device->handle);
     ph__batches_destroy(memory);
@@ -264,12 +134,11 @@ static ph__attachment *create(ph_device *device)
                                           .copy_captured = ph__copy_captured,
                                           .stream_destroyed = stream_destroyed,
                                           .capture_ended = capture_ended};
-    pthread_mutex_lock(&all_lock);
+    (void)ph__memories_begin();
     ph__see(memory, PH__SEE_SITES, ph__sites_wanted());
     ph__see(memory, PH__SEE_BORN, ph__recordings != NULL);
-    memory->next_memory = all;
-    all = memory;
-    pthread_mutex_unlock(&all_lock);
+    ph__memories_add(memory);
+    ph__memories_end();
     return &memory->attachment;
 }
 

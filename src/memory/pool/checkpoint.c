@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/pool/checkpoint.c: remembering which blocks of a pool are in use, and bringing that layout
  * back. */
-#include "memory/state.h"
+#include "base/alloc.h"
+#include "base/range_map.h"
+#include "base/vec.h"
+#include "memory/block/block.h"
+#include "memory/capture/born.h"
+#include "memory/pool/pool.h"
+#include "memory/reclaim/reclaim.h"
+#include "memory/state/handout.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pool_state.h"
+#include "memory/state/segment.h"
+#include "memory/state/stream_uses.h"
+#include "memory/streams/uses.h"
 #include <stdlib.h>
 
 /* A block in use, and where it was. */

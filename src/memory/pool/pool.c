@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/pool/pool.c: pools: making them, who holds them, and their end. */
+#include "memory/pool/pool.h"
+#include "base/alloc.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/option.h"
-#include "memory/state.h"
-#include <string.h>
+#include "memory/block/block.h"
+#include "memory/pool/attach.h"
+#include "memory/reclaim/leaving.h"
+#include "memory/reclaim/pinned_holders.h"
+#include "memory/reclaim/pool_lifetime.h"
+#include "memory/reclaim/reclaim.h"
+#include "memory/state/due.h"
+#include "memory/state/memories.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pool_state.h"
 
 /* One count for all pools of the process, whoever made them: no number is ever used twice. */
 static uint64_t next_number(void)
 {
     static _Atomic uint64_t last;
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-}
-
-bool ph__pool_init(ph_pool *pool, ph__memory *memory)
-{
-    pool->memory = memory;
-    pool->use_count = 1;
-    pool->heap_options = (ph__heap_options){.no_split = pool->options.no_split};
-    pool->heap = ph__heap_create(&pool->heap_options);
-    if (!pool->heap)
-        return false;
-    return true;
 }
 
 static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options *options,
@@ -91,14 +91,6 @@ ph_device *ph__pool_device(const ph_pool *pool)
     return pool->memory->device;
 }
 
-/* A pool whose count fell to zero is still named by its live blocks: it may be held again, with
- * its device. */
-void ph__pool_hold(ph_pool *pool)
-{
-    if (pool->use_count++ == 0)
-        (void)ph_device_retain(pool->device);
-}
-
 /* For calls that cannot fail. */
 static bool is_there_or_said(const ph_pool *pool, const char *call)
 {
@@ -120,83 +112,6 @@ ph_pool *ph_pool_retain(ph_pool *pool)
     ph__pool_hold(pool);
     ph__spin_unlock(&pool->memory->lock);
     return pool;
-}
-
-void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
-{
-    if (--pool->keeps > 0 || pool->use_count > 0)
-        return;
-    pool->previous->next = pool->next;
-    if (pool->next)
-        pool->next->previous = pool->previous;
-    (void)ph__map_remove(&pool->memory->pools, (uint64_t)(uintptr_t)pool);
-    ph__pool_not_due(pool);
-    ph__pool_leave_replay(pool);
-    *dead = pool;
-}
-
-/* A pool that has gone leaves its address taken for some time, so that a handle which somebody
- * still has does not come to name another pool. */
-static void keep_address(ph_pool *dead)
-{
-    enum {
-        KEPT = 256
-    };
-    ph__memory *memory = dead->memory;
-    ph__spin_lock(&memory->lock);
-    dead->next = NULL;
-    *memory->gone_last = dead;
-    memory->gone_last = &dead->next;
-    memory->gone_count++;
-    ph__spin_unlock(&memory->lock);
-    ph__pools_forget(memory, KEPT);
-}
-
-void ph__pool_bury(ph_pool *dead)
-{
-    if (!dead)
-        return;
-    ph__heap_destroy(dead->heap);
-    ph__walks_free(dead->walks);
-    ph__vec_free(&dead->given);
-    ph__vec_free(&dead->workers);
-    ph__mark_recycle(dead->memory, dead->replayed);
-    for (size_t i = 0; i < dead->before.count; i++)
-        ph__mark_recycle(dead->memory, dead->before.at[i].event);
-    ph__vec_free(&dead->before);
-    if (dead->last_replay)
-        ph__stream_release(dead->last_replay);
-    if (dead->told)
-        keep_address(dead);
-    else
-        ph__free(dead);
-}
-
-void ph__pools_forget(ph__memory *memory, size_t kept)
-{
-    for (ph_pool *oldest = NULL;; ph__free(oldest)) {
-        ph__spin_lock(&memory->lock);
-        bool more = memory->gone_count > kept;
-        if (more) {
-            oldest = memory->gone;
-            memory->gone = oldest->next;
-            if (!memory->gone)
-                memory->gone_last = &memory->gone;
-            memory->gone_count--;
-        }
-        ph__spin_unlock(&memory->lock);
-        if (!more)
-            return;
-    }
-}
-
-void ph__pool_tell(ph_pool *pool)
-{
-    if (!pool)
-        return;
-    ph__spin_lock(&pool->memory->lock);
-    pool->told = true;
-    ph__spin_unlock(&pool->memory->lock);
 }
 
 ph_status ph__pool_check(const ph_pool *pool, const char *call)

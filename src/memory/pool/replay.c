@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/pool/replay.c: the order of replays that share a pool, across streams and behind eager
  * work on its memory, and their epochs. */
-#include "memory/state.h"
+#include "memory/pool/replay.h"
+#include "base/vec.h"
+#include "memory/block/block.h"
+#include "memory/reclaim/pool_lifetime.h"
+#include "memory/state/memories.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pool_state.h"
+#include "memory/streams/events.h"
+#include "memory/streams/replay_streams.h"
+#include <string.h>
 
 /* The default stream is marked at once, behind the replay. What it was given since may read what
  * that left: where no capture can forbid it, it is marked anew, as other streams are. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/streams/events.c: events behind the work of streams, recycled, never recorded inside a
  * capture. */
-#include "memory/state.h"
+#include "memory/streams/events.h"
+#include "base/vec.h"
+#include "memory/state/memory_state.h"
 
 ph__drv_event *ph__mark_take(ph__memory *memory, int *failure)
 {

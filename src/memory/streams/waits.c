@@ -2,7 +2,10 @@
 /* memory/streams/waits.c: blocks and memory that wait for work on streams: a line for each
  * stream, in the order in which its events were recorded. Of a line only the first is asked for,
  * so that what waits behind a busy stream costs nothing. */
-#include "memory/state.h"
+#include "memory/streams/waits.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/stream_uses.h"
+#include "memory/streams/events.h"
 
 /* Lock held, as for the next one. */
 static void append(ph__memory *memory, ph__use *use)
@@ -71,14 +74,6 @@ static bool is_over(ph__memory *memory, ph__use *use, bool wait, int *failure)
     return true;
 }
 
-static void finish(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
-{
-    if (waiter->leaves)
-        ph__batch_done(memory, waiter, done);
-    else
-        ph__uses_finish(memory, (ph__uses *)waiter);
-}
-
 static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *failure,
                          ph__batch **done)
 {
@@ -93,7 +88,7 @@ static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *
         bool last = --use->of->left == 0;
         ph__spin_unlock(&memory->lock);
         if (last)
-            finish(memory, use->of, done);
+            use->of->finish(memory, use->of, done);
     }
 }
 

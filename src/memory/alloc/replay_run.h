@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/alloc/replay_run.h: a replay allocator, which serves another run of the work of a capture.
+ * */
+#ifndef PH_MEMORY_ALLOC_REPLAY_RUN_H
+#define PH_MEMORY_ALLOC_REPLAY_RUN_H
+#include "memory/state/allocation.h"
+#include <phonograph/memory.h>
+
+typedef struct ph__script ph__script;
+
+/* Begins to answer requests to `pool` with the blocks of an allocation log of `home`, in whose
+ * memory they are.
+ * - A request gets the next block that was asked for on the same stream (`from` stands for `to`)
+ *   with the same size, whoever may have it now. Where none fits, it is served as any.
+ * - Such blocks are no allocations of the allocator: all calls take them for live until they are
+ *   freed, which changes nothing.
+ * - Freeing what lies at an address of the log, on the thread that began, is put off to the end.
+ * For work that is done once more while nobody uses that memory. The graph of the log is held
+ * meanwhile. */
+ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *layout,
+                           uint64_t from, uint64_t to, const char *call);
+/* From the beginning again. skip_held: without the blocks that somebody still has from the capture,
+ * as where the work asks for them the first time alone. */
+void ph__script_rewind(ph__script *script, bool skip_held);
+/* Requests since then that found none, and the bytes of the first. */
+size_t ph__script_missed(size_t *bytes, const ph__script *script);
+size_t ph__script_unused(const ph__script *script); /* blocks, but for those that are held */
+size_t ph__script_looked(const ph__script *script); /* at how many blocks its requests since then */
+/* What is left of the last run is an allocation of `home`, as far as nobody has one there. false:
+ * of some it is none, for want of host memory. Takes NULL. */
+bool ph__script_end(ph__script *script);
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/alloc/slow_path.c: the slow path of ph_malloc: routing, reuse in captures, new segments,
+ * the last resorts. */
+#include "memory/alloc/slow_path.h"
+#include "base/unwind.h"
+#include "memory/alloc/free.h"
+#include "memory/alloc/shortage.h"
+#include "memory/block/block.h"
+#include "memory/capture/ranges.h"
+#include "memory/capture/released.h"
+#include "memory/capture/replay_allocator.h"
+#include "memory/pool/attach.h"
+#include "memory/pool/replay.h"
+#include "memory/pool/routing.h"
+#include "memory/reclaim/cached.h"
+#include "memory/reclaim/leaving.h"
+#include "memory/reclaim/reclaim.h"
+#include "memory/reclaim/segments.h"
+#include "memory/state/handout.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pool_state.h"
+#include "memory/state/request.h"
+#include "memory/state/segment.h"
+#include "memory/streams/dependency_walk.h"
+#include <string.h>
+
+static ph__block *take_cached(ph__memory *memory, const ph__request *request, bool *no_memory)
+{
+    ph__spin_lock(&memory->lock);
+    ph__block *block = ph__memory_take(memory, request, no_memory);
+    ph__spin_unlock(&memory->lock);
+    return block;
+}
+
+/* What a graph's replays write is not lent. */
+static bool may_lend(const ph_pool *pool, const ph__segment *segment)
+{
+    return !((const ph__mseg *)segment->user)->captured || pool->graphs == 0;
+}
+
+/* The best of those that may be lent; the search for when the best of all may not. */
+static const ph__block *best_to_lend(const ph_pool *pool, const ph__request *request)
+{
+    const ph__block *best = NULL;
+    for (const ph__segment *s = ph__heap_first_segment(pool->heap); s; s = s->next) {
+        if (s->stream != request->stream->id || s->small != ph__block_is_small(request->rounded) ||
+            !may_lend(pool, s))
+            continue;
+        for (const ph__block *b = s->first; b; b = b->next)
+            if (b->free && b->size >= request->rounded && (!best || b->size < best->size))
+                best = b;
+    }
+    return best;
+}
+
+/* Lock held. */
+static ph__block *lend(const ph_pool *pool, const ph__request *request)
+{
+    bool no_memory;
+    ph__block *block = ph__heap_take(pool->heap, request->rounded, request->bytes,
+                                     request->stream->id, &no_memory);
+    if (!block || may_lend(pool, block->segment))
+        return block;
+    (void)ph__heap_give(pool->heap, block);
+    const ph__block *best = best_to_lend(pool, request);
+    if (!best)
+        return NULL;
+    bool split = ph__block_splits(&pool->heap_options, best->size, request->rounded);
+    return ph__heap_take_at(pool->heap, best->address, split ? request->rounded : best->size,
+                            request->bytes, request->stream->id, &no_memory);
+}
+
+/* A cached block of a pool that lends on a shortage, unless a graph's replays write it. */
+static ph__block *borrow(ph__memory *memory, const ph__request *request)
+{
+    ph__block *block = NULL;
+    ph__spin_lock(&memory->lock);
+    for (ph_pool *pool = memory->default_pool.next; pool && !block; pool = pool->next) {
+        if (!pool->options.use_on_oom || pool->use_count == 0 || pool->recording == PH__IN_CAPTURE)
+            continue;
+        do
+            block = lend(pool, request);
+        while (block && ph__released_avoid(memory, pool, block));
+        if (block)
+            ph__memory_hand_out(memory, pool, block);
+    }
+    ph__spin_unlock(&memory->lock);
+    return block;
+}
+
+static bool is_shortage(const ph__growth *growth)
+{
+    return growth->kind == PH__NO_DEVICE_MEMORY || growth->kind == PH__AT_DEVICE_LIMIT ||
+           growth->kind == PH__AT_POOL_LIMIT;
+}
+
+/* The last resort: what is cached goes back, then once more. */
+static ph__block *retry(ph__memory *memory, const ph__request *request, ph__growth *growth)
+{
+    bool no_memory = false;
+    (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request->pool);
+    ph__block *block = take_cached(memory, request, &no_memory);
+    if (!block && !no_memory)
+        block = ph__grow(growth, memory, request);
+    if (!block)
+        return NULL;
+    ph__spin_lock(&memory->lock);
+    memory->account.retries++;
+    request->pool->account.retries += ph__pool_is_default(request->pool) ? 0 : 1;
+    ph__spin_unlock(&memory->lock);
+    return block;
+}
+
+/* Replays that are in flight may still write a block which captures were given: the stream comes
+ * behind them. */
+static ph_status order_behind_replays(ph__memory *memory, const ph__request *request,
+                                      ph__block *block)
+{
+    ph__spin_lock(&memory->lock);
+    ph_pool *pool = ph__mseg_of(block)->pool;
+    bool captured = !request->capture_id && ph__mseg_of(block)->captured;
+    void *address = (void *)block->address;
+    ph__spin_unlock(&memory->lock);
+    ph_status status =
+        captured ? ph__replays_before_use(pool, request->stream, request->call) : PH_OK;
+    if (status != PH_OK)
+        (void)ph__free_slow(memory, address, request->stream);
+    return status;
+}
+
+static ph_status serve(void **out, ph__memory *memory, const ph__request *request)
+{
+    bool no_memory = false;
+    ph__growth growth;
+    if (request->capture_id)
+        ph__reach_reclaim(memory, request);
+    ph__block *block = take_cached(memory, request, &no_memory);
+    if (!block && no_memory)
+        return ph__fail_host_memory(request->call, "the block's record");
+    if (!block) {
+        ph_error before;
+        ph__error_save(&before);
+        block = ph__grow(&growth, memory, request);
+        if (!block && is_shortage(&growth) && ph__pool_is_default(request->pool))
+            block = borrow(memory, request);
+        if (!block && is_shortage(&growth) && !ph__capturing(memory))
+            block = retry(memory, request, &growth);
+        if (!block)
+            return growth.kind == PH__NO_DEVICE_MEMORY && growth.source != PH_OK
+                       ? ph__fail_source(memory, request, &growth)
+                       : ph__fail_growth(memory, request, &growth);
+        ph__error_restore(&before);
+    }
+    PH_TRY(order_behind_replays(memory, request, block));
+    *out = (void *)block->address;
+    return PH_OK;
+}
+
+typedef struct routed {
+    ph__memory *memory;
+    const ph__request *request;
+} routed;
+
+/* A pool's own function did not return. */
+static void abandon(void *what)
+{
+    const routed *r = what;
+    ph__unroute(r->memory, r->request);
+}
+
+ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
+{
+    ph__memory_process(memory);
+    PH_TRY(ph__route(memory, request));
+    routed r = {memory, request};
+    PH__UNWIND unwind = {abandon, &r};
+    bool scripted =
+        ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(out, memory, request, 0, false);
+    ph_status status = scripted ? PH_OK : serve(out, memory, request);
+    unwind.undo = NULL;
+    ph__unroute(memory, request);
+    return status;
+}
+
+ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call)
+{
+    ph__memory *memory = ph__memory_attach(device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    ph__request request = {.bytes = bytes,
+                           .stream = &device->default_stream,
+                           .pool = &memory->default_pool,
+                           .call = call};
+    if (!ph__block_round(bytes, &request.rounded))
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
+    ph__memory_process(memory);
+    return serve(out, memory, &request);
+}
+
+ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *stream)
+{
+    static const char call[] = "ph_malloc_at";
+    void *got = NULL;
+    if (!out_pointer)
+        return ph__fail_null(call, "out_pointer");
+    memcpy(out_pointer, &got, sizeof got);
+    PH_TRY(ph__stream_check(stream, call));
+    if ((uintptr_t)address % PH__BLOCK_MIN != 0)
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: %p is not aligned to %zu bytes",
+                               call, address, PH__BLOCK_MIN);
+    ph__memory *memory = ph__memory_attach(stream->device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    if (bytes == 0)
+        return PH_OK;
+    ph__request request = {.bytes = bytes, .stream = stream, .call = call};
+    if (!ph__block_round(bytes, &request.rounded))
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
+    ph__memory_process(memory);
+    PH_TRY(ph__route(memory, &request));
+    if (ph__sees(memory, PH__SEE_SCRIPT) &&
+        ph__script_take(&got, memory, &request, (uintptr_t)address, false)) {
+        ph__unroute(memory, &request);
+        memcpy(out_pointer, &got, sizeof got);
+        return PH_OK;
+    }
+    bool no_memory = false;
+    ph__spin_lock(&memory->lock);
+    ph__block *block = NULL;
+    if (request.capture_id && !ph__given_reserve(request.pool))
+        no_memory = true;
+    else
+        block = ph__heap_take_at(request.pool->heap, (uintptr_t)address, request.rounded, bytes,
+                                 stream->id, &no_memory);
+    if (block) {
+        ph__memory_hand_out(memory, request.pool, block);
+        if (request.capture_id)
+            ph__given_note(request.pool, request.capture_id, block);
+        got = (void *)block->address;
+    }
+    ph__spin_unlock(&memory->lock);
+    ph__unroute(memory, &request);
+    if (no_memory)
+        return ph__fail_host_memory(call, "the block's record");
+    if (!got)
+        return ph__fail_native(
+            PH_ERROR_NOT_FOUND, 0, NULL,
+            "%s: the exact address %p is not free for %zu bytes in the pool that this call "
+            "routes to, on this stream",
+            call, address, bytes);
+    PH_TRY(order_behind_replays(memory, &request, block));
+    memcpy(out_pointer, &got, sizeof got);
+    return PH_OK;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/alloc/slow_path.h: the slow path of ph_malloc. No lock held. */
+#ifndef PH_MEMORY_ALLOC_SLOW_PATH_H
+#define PH_MEMORY_ALLOC_SLOW_PATH_H
+#include "device/device.h"
+#include "memory/state/request.h"
+#include <phonograph/memory.h>
+
+typedef struct ph__memory ph__memory;
+
+ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request);
+/* A block of the default pool on the device's default stream, whatever captures and scopes are
+ * open: freed as any other. */
+ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call);
+#endif

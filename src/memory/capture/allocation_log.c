@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/capture/allocation_log.c: the allocation log of a capture: its blocks, in the order in
+ * which it asked for them. */
+#include "memory/capture/allocation_log.h"
+#include "base/range_map.h"
+#include "base/vec.h"
+#include "memory/state/allocation.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pinned_block.h"
+#include <string.h>
+
+/* ---- what captures are given ---- lock held. A request may outlive the capture that it was
+ * made in: that one's list is gone then. */
+void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *placing)
+{
+    if (pool->capture_id != capture_id)
+        return;
+    pool->noted += !placing->pinned;
+    pool->layout.lost = pool->layout.lost || !ph__vec_push(&pool->layout.list, *placing);
+}
+
+void ph__pool_take_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id)
+{
+    *out = (ph__layout){0};
+    ph__spin_lock(&pool->memory->lock);
+    if (pool->capture_id == capture_id) {
+        *out = pool->layout;
+        pool->layout = (ph__layout){0};
+    }
+    ph__spin_unlock(&pool->memory->lock);
+}
+
+void ph__layout_free(ph__layout *layout)
+{
+    ph__vec_free(&layout->list);
+    layout->lost = false;
+}
+
+size_t ph__layout_bytes(const ph__layout *layout)
+{
+    return layout->list.capacity * sizeof *layout->list.at;
+}
+
+bool ph__layout_copy(ph__layout *out, const ph__layout *from)
+{
+    *out = (ph__layout){.lost = from->lost};
+    if (!ph__vec_reserve(&out->list, from->list.count))
+        return false;
+    if (from->list.count > 0)
+        memcpy(out->list.at, from->list.at, from->list.count * sizeof *from->list.at);
+    out->list.count = from->list.count;
+    return true;
+}
+
+/* Pinned blocks are not the pool's own for good: it must be the one that the capture had, and be
+ * in nobody else's hands. */
+bool ph__placing_is_in(const ph__memory *memory, const ph__placing *placing)
+{
+    const ph__range *range =
+        ph__range_map_find(placing->pinned ? &memory->pinned : &memory->segments, placing->address);
+    if (range == NULL || !placing->pinned)
+        return range != NULL;
+    const ph__pinned *block = range->value;
+    return !block->free && block->generation == placing->generation;
+}
+
+bool ph__placing_is_there(const ph_device *device, const ph__placing *placing)
+{
+    ph__memory *memory = ph__memory_of(device);
+    if (memory == NULL)
+        return false;
+    ph__spin_lock(&memory->lock);
+    bool there = ph__placing_is_in(memory, placing);
+    ph__spin_unlock(&memory->lock);
+    return there;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/observe/lookup.h: the allocation around an address. */
+#ifndef PH_MEMORY_OBSERVE_LOOKUP_H
+#define PH_MEMORY_OBSERVE_LOOKUP_H
+#include "device/device.h"
+#include <phonograph/memory.h>
+
+/* The live allocation, device or pinned, around the address. internal: in one of the ranges of
+ * ph__pool_record_ranges. */
+bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
+/* The same for up to PH__FIND_MOST addresses at once, which takes less than one after another:
+ * what has to be read for them lies far apart. base NULL: there is none. */
+enum {
+    PH__FIND_MOST = 32
+};
+void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uintptr_t *addresses,
+                         size_t count);
+/* Where all lies that the allocator took from the driver, of the device and of pinned memory,
+ * which are far apart on a GPU: for looking at many addresses. From lowest up to, without,
+ * highest; both 0: there is none. */
+typedef struct ph__hulls {
+    struct {
+        uintptr_t lowest, highest;
+    } device, pinned;
+} ph__hulls;
+void ph__memory_hulls(ph__hulls *out, const ph_device *device);
+static inline bool ph__hulls_have(const ph__hulls *hulls, uintptr_t address)
+{
+    return address - hulls->device.lowest < hulls->device.highest - hulls->device.lowest ||
+           address - hulls->pinned.lowest < hulls->pinned.highest - hulls->pinned.lowest;
+}
+ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
+/* Whether the address is in memory that the allocator took from the driver, in use or not. */
+bool ph__memory_is_taken(const ph_device *device, const void *address);
+bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device,
+                         const void *address); /* by the pool of that id */
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/pool/recording.c: captures that record into a pool, from their begin to their end. */
+#include "memory/pool/recording.h"
+#include "memory/capture/allocation_log.h"
+#include "memory/capture/captures.h"
+#include "memory/observe/hold.h"
+#include "memory/pool/pool.h"
+#include "memory/pool/scopes.h"
+#include "memory/reclaim/pool_lifetime.h"
+#include "memory/state/allocation.h"
+#include "memory/state/memories.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pool_state.h"
+#include "memory/state/stream_uses.h"
+#include "memory/streams/dependency_walk.h"
+#include "memory/streams/uses.h"
+
+static ph__recording start_capture(ph_pool *pool)
+{
+    ph__memory *all = ph__memories_lock();
+    ph__recording before = pool->recording;
+    if (before == PH__IDLE) {
+        pool->recording = PH__IN_CAPTURE;
+        ph__pool_hold(pool);
+        pool->graphs++;
+        pool->begun = ++pool->memory->begun;
+        ph__born_begin(pool, all);
+    }
+    ph__memories_unlock();
+    return before;
+}
+
+/* ---- captures ---- */
+
+ph_status ph__pool_record_begin(ph_pool *pool, ph_device *device, const char *call)
+{
+    PH_TRY(ph__pool_check(pool, call));
+    if (pool->memory->device != device)
+        return ph__fail_devices(call, "the pool", pool->memory->device, "the capture", device);
+    ph__recording by = start_capture(pool);
+    return by == PH__IDLE ? PH_OK : ph__fail_busy(call, pool, by == PH__IN_SCOPE);
+}
+
+void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    pool->capture_id = capture_id;
+    pool->next_route = memory->routes;
+    memory->routes = pool;
+    ph__see(memory, PH__SEE_ROUTES, true);
+    ph__spin_unlock(&memory->lock);
+}
+
+void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory, *unsettled = ph__born_end(pool);
+    ph__spin_lock(&memory->lock);
+    if (capture_id != 0 && pool->capture_id == capture_id)
+        for (ph_pool **at = &memory->routes; *at; at = &(*at)->next_route)
+            if (*at == pool) {
+                *at = pool->next_route;
+                break;
+            }
+    ph__see(memory, PH__SEE_ROUTES, memory->routes != NULL);
+    ph__walk *walks = ph__walks_end(memory, pool);
+    ph__layout layout = pool->layout;
+    pool->layout = (ph__layout){0};
+    pool->capture_id = 0;
+    pool->recording = PH__IDLE;
+    pool->given.count = pool->given_merged = 0;
+    bool spent = memory->spare == NULL;
+    ph__spin_unlock(&memory->lock);
+    ph__walks_free(walks);
+    ph__layout_free(&layout);
+    ph__born_settle(unsettled);
+    if (!spent)
+        return;
+    ph__uses *spare = ph__uses_create();
+    ph__spin_lock(&memory->lock);
+    if (!memory->spare) {
+        memory->spare = spare;
+        spare = NULL;
+    }
+    ph__spin_unlock(&memory->lock);
+    ph__uses_destroy(memory, spare);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/pool/replay.h: the order of replays that share a pool, and of eager work on its memory. */
+#ifndef PH_MEMORY_POOL_REPLAY_H
+#define PH_MEMORY_POOL_REPLAY_H
+#include "device/device.h"
+#include <phonograph/memory.h>
+
+typedef struct ph__memory ph__memory;
+
+/* - begin orders the replay on `stream` behind earlier replays of graphs of the pool on other
+ *   streams, and holds the replay lock of the pool until end.
+ * - end: launched says whether the launch succeeded; gives the epoch of the replay (0: not
+ *   launched).
+ * Several pools: begin in ascending order of address. No driver call when the last replay was on
+ * the same stream. */
+ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream);
+uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched);
+uint64_t ph__pool_epoch(const ph_pool *pool);
+
+ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
+/* Whoever used the handle of a stream under a pool's replay lock is done with it. */
+void ph__replays_settle(ph__memory *memory, ph_stream *stream);
+/* Orders the stream behind the replays from the pool so far: eager work is given memory that
+ * they write. */
+ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/reclaim/leaving.h: which segments and pinned blocks may leave. */
+#ifndef PH_MEMORY_RECLAIM_LEAVING_H
+#define PH_MEMORY_RECLAIM_LEAVING_H
+#include "memory/state/memory_state.h"
+
+typedef enum ph__trim {
+    PH__TRIM_ABANDONED, /* what no one can allocate from any more */
+    PH__TRIM_CACHED     /* and the default pool, and one more */
+} ph__trim;
+/* Takes what may leave out of the heaps, which then waits. settling held, not the lock. false:
+ * no host memory. */
+bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure, ph__batch **done);
+#endif

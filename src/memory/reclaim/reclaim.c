@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/reclaim/reclaim.c: memory that goes back to the device, once all work that used it is
+ * done. */
+#include "memory/reclaim/reclaim.h"
+#include "memory/reclaim/batches.h"
+#include "memory/reclaim/leaving.h"
+#include "memory/reclaim/pinned_holders.h"
+#include "memory/state/memory_state.h"
+#include "memory/streams/deferred.h"
+#include "memory/streams/replay_streams.h"
+#include "memory/streams/waits.h"
+
+/* settling held; lets it go. */
+static void settle(ph__memory *memory)
+{
+    ph__batch *done = NULL;
+    int later = PH__R_OK; /* what fails here is tried again at the next chance */
+    if (ph__sees(memory, PH__SEE_RETIRE))
+        ph__held_process(memory);
+    if (ph__sees(memory, PH__SEE_DEFERRED))
+        ph__deferred_process(memory, 0);
+    if (ph__sees(memory, PH__SEE_PENDING))
+        ph__waits_process(memory, false, &later, &done);
+    if (ph__sees(memory, PH__SEE_RETIRE)) {
+        (void)ph__leave(memory, PH__TRIM_ABANDONED, NULL, &later, &done);
+        ph__waits_process(memory, false, &later, &done);
+        ph__left_process(memory, &later);
+    }
+    pthread_mutex_unlock(&memory->settling);
+    ph__give_back(memory, done);
+}
+
+static bool may_settle(const ph__memory *memory)
+{
+    return ph__sees(memory, PH__SEE_PENDING | PH__SEE_DEFERRED | PH__SEE_RETIRE) &&
+           !ph__capturing(memory);
+}
+
+void ph__memory_process(ph__memory *memory)
+{
+    if (may_settle(memory) && pthread_mutex_trylock(&memory->settling) == 0)
+        settle(memory);
+}
+
+bool ph__memory_process_all(ph__memory *memory)
+{
+    if (!may_settle(memory))
+        return false;
+    pthread_mutex_lock(&memory->settling);
+    settle(memory);
+    return true;
+}
+
+int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)
+{
+    int failure = PH__R_OK;
+    ph__batch *done = NULL;
+    pthread_mutex_lock(&memory->settling);
+    ph__held_process(memory);
+    ph__deferred_process(memory, 0);
+    ph__waits_process(memory, true, &failure, &done);
+    if (!ph__leave(memory, what, extra, &failure, &done))
+        failure = PH__R_OUT_OF_MEMORY;
+    ph__waits_process(memory, true, &failure, &done);
+    ph__left_process(memory, &failure);
+    pthread_mutex_unlock(&memory->settling);
+    ph__give_back(memory, done);
+    return failure;
+}
+
+static void sweep_now(ph__deferred *item)
+{
+    ph__memory *memory = (ph__memory *)((char *)item - offsetof(ph__memory, sweep));
+    ph__spin_lock(&memory->lock);
+    bool cached = memory->sweep_cached;
+    memory->sweep_deferred = memory->sweep_cached = false;
+    ph__spin_unlock(&memory->lock);
+    if (cached)
+        (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, NULL);
+    else
+        ph__memory_process(memory);
+}
+
+int ph__memory_sweep(ph__memory *memory, bool cached)
+{
+    if (!ph__capturing(memory)) {
+        if (cached)
+            return ph__memory_trim_now(memory, PH__TRIM_CACHED, NULL);
+        ph__memory_process(memory);
+        return PH__R_OK;
+    }
+    ph__spin_lock(&memory->lock);
+    bool queued = memory->sweep_deferred;
+    memory->sweep_deferred = true;
+    memory->sweep_cached = memory->sweep_cached || cached;
+    if (!queued)
+        memory->sweep.fn = sweep_now;
+    ph__spin_unlock(&memory->lock);
+    if (!queued)
+        ph__device_defer(memory->device, &memory->sweep);
+    return PH__R_OK;
+}
+
+ph_status ph__trim_status(int result, const char *call)
+{
+    return ph__driver_fail(
+        result, PH__NAME_EVENT_SYNCHRONIZE,
+        "%s: waiting for the work that used the memory; what is left goes back at a later chance",
+        call);
+}
+
+ph_status ph_memory_trim(ph_device *device)
+{
+    if (!device)
+        return ph__fail_null("ph_memory_trim", "device");
+    PH_TRY(ph__device_check(device, "ph_memory_trim"));
+    ph__memory *memory = ph__memory_of(device);
+    return memory ? ph__trim_status(ph__memory_sweep(memory, true), "ph_memory_trim") : PH_OK;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/state/allocation.h: one entry of the allocation log of a capture, and the log. */
+#ifndef PH_MEMORY_STATE_ALLOCATION_H
+#define PH_MEMORY_STATE_ALLOCATION_H
+#include "base/vec.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ph__placing {
+    uint64_t stream;
+    uintptr_t address;
+    size_t requested, size;
+    uint64_t generation;
+    bool pinned;
+} ph__placing;
+typedef struct ph__layout {
+    PH__VEC(ph__placing) list;
+    bool lost;
+} ph__layout;
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/state/due.h: the lists of what reclaim looks at next. Lock held, at every change by which
+ * something may leave from then on. */
+#ifndef PH_MEMORY_STATE_DUE_H
+#define PH_MEMORY_STATE_DUE_H
+#include "memory/state/memory_state.h"
+
+void ph__pool_due(ph_pool *pool);
+void ph__pool_not_due(ph_pool *pool);
+void ph__mseg_due(ph__memory *memory, ph__mseg *mseg);
+void ph__mseg_not_due(ph__memory *memory, ph__mseg *mseg);
+void ph__mseg_link(ph__mseg *mseg); /* it is in a heap now, of which it goes without a call */
+void ph__mseg_unlink(ph__memory *memory, ph__mseg *mseg);
+void ph__stream_segments_due(ph__memory *memory, ph_stream *stream);
+#endif

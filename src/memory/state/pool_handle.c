@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/state/pool_handle.c: handles of pools that users got from a graph or an address. */
+#include "memory/state/pool_handle.h"
+#include "memory/state/memory_state.h"
+
+void ph__pool_tell(ph_pool *pool)
+{
+    if (!pool)
+        return;
+    ph__spin_lock(&pool->memory->lock);
+    pool->told = true;
+    ph__spin_unlock(&pool->memory->lock);
+}

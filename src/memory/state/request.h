@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/state/request.h: a request for a block, and what was decided about it. */
+#ifndef PH_MEMORY_STATE_REQUEST_H
+#define PH_MEMORY_STATE_REQUEST_H
+#include "device/device.h"
+#include <phonograph/memory.h>
+
+typedef struct ph__request {
+    size_t bytes, rounded;
+    ph_stream *stream;
+    ph_pool *pool;
+    uint64_t capture_id; /* of the pool's capture; 0: not for one */
+    const char *call;
+} ph__request;
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/streams/deferred.c: freed blocks that wait for other streams: how long, and what comes
+ * then. */
+#include "memory/streams/deferred.h"
+#include "memory/block/block.h"
+#include "memory/capture/born.h"
+#include "memory/state/handout.h"
+#include "memory/state/memory_state.h"
+#include "memory/state/pinned_block.h"
+#include "memory/state/pinned_lists.h"
+#include "memory/state/stream_uses.h"
+#include "memory/streams/dependency_walk.h"
+#include "memory/streams/poison.h"
+#include "memory/streams/uses.h"
+#include "memory/streams/waits.h"
+
+/* What was waited for is over. */
+static void drop_waited(ph__memory *memory, ph__uses *uses)
+{
+    bool waited = uses->life == PH__PENDING || uses->life == PH__DEFERRED;
+    while (waited && uses->list.count > 0)
+        ph__uses_drop(memory, uses, uses->list.count - 1);
+}
+
+/* Uses that came while the record waited are to be waited for now. */
+static bool take_later(ph__memory *memory, ph__uses *uses)
+{
+    ph__spin_lock(&memory->lock);
+    if (uses->later.count > 0) {
+        const ph__use_list before = uses->list;
+        uses->list = uses->later;
+        uses->later = before;
+    }
+    bool more = uses->list.count > 0;
+    if (more)
+        uses->life = PH__FREEING;
+    ph__spin_unlock(&memory->lock);
+    return more;
+}
+
+static void give(ph__memory *memory, ph__uses *uses)
+{
+    ph__block *block = uses->block;
+    ph__pinned *pinned = uses->pinned;
+    if (block)
+        ph__poison(memory, block);
+    ph__spin_lock(&memory->lock);
+    ph__waiting_count(memory, uses->pool, false);
+    if (block) {
+        block->user = NULL;
+        ph__memory_give(memory, block);
+    } else {
+        pinned->uses = NULL;
+        ph__pinned_give(pinned);
+    }
+    ph__spin_unlock(&memory->lock);
+    ph__uses_destroy(memory, uses);
+}
+
+void ph__uses_finish(ph__memory *memory, ph__uses *uses)
+{
+    drop_waited(memory, uses);
+    if (ph__born_withhold(memory, uses))
+        return;
+    if (take_later(memory, uses))
+        ph__uses_wait(memory, uses);
+    else
+        give(memory, uses);
+}
+
+static void push_deferred(ph__memory *memory, ph__uses *uses)
+{
+    uses->life = PH__DEFERRED;
+    uses->previous = NULL;
+    uses->next = memory->deferred;
+    memory->deferred = uses;
+    ph__see(memory, PH__SEE_DEFERRED, true);
+}
+
+void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
+{
+    bool used = uses->list.count > 0;
+    bool capturing = ph__capturing(memory);
+    bool marked = used && capturing && ph__reach_mark(memory, uses, freed_on);
+    ph__spin_lock(&memory->lock);
+    ph__waiting_count(memory, uses->pool, true);
+    if (used && marked)
+        uses->life = PH__DEFERRED;
+    if (used && (!marked || !ph__reach_wait(memory, uses)))
+        push_deferred(memory, uses);
+    ph__spin_unlock(&memory->lock);
+    if (!used)
+        ph__uses_finish(memory, uses);
+    else if (!capturing)
+        ph__deferred_process(memory, 0);
+}
+
+void ph__uses_wait(ph__memory *memory, ph__uses *uses)
+{
+    if (uses->list.count == 0 && !take_later(memory, uses)) {
+        ph__uses_finish(memory, uses);
+        return;
+    }
+    ph__spin_lock(&memory->lock);
+    push_deferred(memory, uses);
+    ph__spin_unlock(&memory->lock);
+    if (!ph__capturing(memory))
+        ph__deferred_process(memory, 0);
+}
+
+/* Captured work is not running: such uses end with their capture. all: none of this library's is
+ * open; one that somebody else began may still be. */
+static void drop_captured(ph__memory *memory, ph__uses *uses, uint64_t capture_id, bool all)
+{
+    for (size_t i = uses->list.count; i-- > 0;) {
+        const ph__use *use = &uses->list.at[i];
+        if (use->capture_id != 0 &&
+            (use->capture_id == capture_id ||
+             (all && ph__stream_capture_id(use->stream) != use->capture_id)))
+            ph__uses_drop(memory, uses, i);
+    }
+}
+
+static void finish_waiter(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
+{
+    (void)done;
+    ph__uses_finish(memory, (ph__uses *)waiter);
+}
+
+static void push_pending(ph__memory *memory, ph__uses *uses)
+{
+    int later = PH__R_OK; /* what has no event gets one when its turn has come */
+    uses->life = PH__PENDING;
+    uses->waiter.finish = finish_waiter;
+    ph__waits_begin(memory, &uses->waiter, uses->list.at, uses->list.count, &later);
+}
+
+void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
+{
+    ph__spin_lock(&memory->lock);
+    ph__uses *uses = memory->deferred;
+    memory->deferred = NULL;
+    ph__see(memory, PH__SEE_DEFERRED, false);
+    ph__spin_unlock(&memory->lock);
+    /* After the list was taken: a capture that begins from here on has no uses in it. */
+    bool open = ph__capturing(memory);
+    while (uses) {
+        ph__uses *next = uses->next;
+        drop_captured(memory, uses, capture_id, !open);
+        if (uses->list.count == 0) {
+            ph__uses_finish(memory, uses);
+        } else if (!open) {
+            push_pending(memory, uses);
+        } else {
+            ph__spin_lock(&memory->lock);
+            push_deferred(memory, uses);
+            ph__spin_unlock(&memory->lock);
+        }
+        uses = next;
+    }
+}

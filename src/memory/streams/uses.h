@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/streams/uses.h: the record of which other streams use a block. */
+#ifndef PH_MEMORY_STREAMS_USES_H
+#define PH_MEMORY_STREAMS_USES_H
+#include "memory/state/memory_state.h"
+
+ph__uses *ph__uses_create(void);                           /* NULL: no memory */
+void ph__uses_destroy(ph__memory *memory, ph__uses *uses); /* no lock held; takes NULL */
+/* Adds a use, once per stream and capture; false when out of memory. The first two never fail. */
+bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id);
+/* Drops the use at the index. */
+void ph__uses_drop(ph__memory *memory, ph__uses *uses, size_t i);
+#endif

@@ -79,7 +79,7 @@ static void do_take(round *r)
     CHECK(r, rounded % 512 == 0 && rounded >= requested && rounded < requested + 512);
     bool fits = model_best(r, rounded, stream, &a, &at);
     failing_start(r);
-    ph__block *block = ph__heap_take(r->heap, rounded, requested, stream, &no_memory);
+    ph__block *block = ph__heap_acquire(r->heap, rounded, requested, stream, &no_memory);
     failing_stop();
     if (!fits) {
         CHECK(r, block == NULL && !no_memory);
@@ -153,7 +153,8 @@ static void do_take_at(round *r)
     bool fits = s->block == NULL && stream == a->stream && (address - a->address) % 512 == 0 &&
                 rounded <= s->size - offset && (!r->options.no_split || rounded == s->size);
     failing_start(r);
-    ph__block *block = ph__heap_take_at(r->heap, address, rounded, rounded - 5, stream, &no_memory);
+    ph__block *block =
+        ph__heap_acquire_at(r->heap, address, rounded, rounded - 5, stream, &no_memory);
     failing_stop();
     CHECK(r, (block != NULL || no_memory) == fits);
     if (no_memory) {

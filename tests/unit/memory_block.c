@@ -292,9 +292,9 @@ TEST(test_no_split)
     assert_null(try_take(heap, 4 * MIB, 1));
     give(heap, a);
     give(heap, b);
-    assert_null(ph__heap_take_at(heap, small->address, 512, 512, 1, &no_memory));
-    assert_null(ph__heap_take_at(heap, large->address + 2 * MIB, 18 * MIB, 1, 1, &no_memory));
-    a = ph__heap_take_at(heap, small->address, 2 * MIB, 700, 1, &no_memory);
+    assert_null(ph__heap_acquire_at(heap, small->address, 512, 512, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, large->address + 2 * MIB, 18 * MIB, 1, 1, &no_memory));
+    a = ph__heap_acquire_at(heap, small->address, 2 * MIB, 700, 1, &no_memory);
     assert_non_null(a);
     give(heap, a);
     finish(heap);

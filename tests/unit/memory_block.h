@@ -46,7 +46,7 @@ static inline ph__block *try_take(ph__heap *heap, size_t bytes, uint64_t stream)
     size_t rounded;
     bool no_memory = true;
     assert_true(ph__block_round(bytes, &rounded));
-    ph__block *block = ph__heap_take(heap, rounded, bytes, stream, &no_memory);
+    ph__block *block = ph__heap_acquire(heap, rounded, bytes, stream, &no_memory);
     assert_false(no_memory);
     check(heap);
     if (block != NULL) {

@@ -12,15 +12,15 @@ TEST(test_take_at)
     bool no_memory;
     ph__segment *segment = add(heap, 2 * MIB, 1, true);
     uintptr_t base = segment->address;
-    ph__block *middle = ph__heap_take_at(heap, base + 4096, 8192, 8000, 1, &no_memory);
+    ph__block *middle = ph__heap_acquire_at(heap, base + 4096, 8192, 8000, 1, &no_memory);
     assert_non_null(middle);
     check(heap);
     assert_int_equal(middle->address, base + 4096);
     assert_int_equal(middle->size, 8192);
     assert_int_equal(middle->requested, 8000);
-    ph__block *front = ph__heap_take_at(heap, base, 512, 1, 1, &no_memory);
-    ph__block *back = ph__heap_take_at(heap, base + 2 * MIB - 512, 512, 512, 1, &no_memory);
-    ph__block *whole = ph__heap_take_at(heap, base + 512, 4096 - 512, 1, 1, &no_memory);
+    ph__block *front = ph__heap_acquire_at(heap, base, 512, 1, 1, &no_memory);
+    ph__block *back = ph__heap_acquire_at(heap, base + 2 * MIB - 512, 512, 512, 1, &no_memory);
+    ph__block *whole = ph__heap_acquire_at(heap, base + 512, 4096 - 512, 1, 1, &no_memory);
     assert_non_null(front);
     assert_non_null(back);
     assert_non_null(whole);
@@ -29,22 +29,22 @@ TEST(test_take_at)
     check(heap);
 
     const uintptr_t free_start = base + 4096 + 8192;
-    assert_null(ph__heap_take_at(heap, base + 4096, 512, 1, 1, &no_memory)); /* in use */
+    assert_null(ph__heap_acquire_at(heap, base + 4096, 512, 1, 1, &no_memory)); /* in use */
     /* partly in use */
-    assert_null(ph__heap_take_at(heap, free_start - 512, 1024, 1, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, free_start - 512, 1024, 1, 1, &no_memory));
     /* runs out of the block */
-    assert_null(ph__heap_take_at(heap, free_start, 2 * MIB, 1, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, free_start, 2 * MIB, 1, 1, &no_memory));
     /* wraps around */
-    assert_null(ph__heap_take_at(heap, free_start, SIZE_MAX - 511, 1, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, free_start, SIZE_MAX - 511, 1, 1, &no_memory));
     /* not aligned */
-    assert_null(ph__heap_take_at(heap, free_start + 256, 512, 1, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, free_start + 256, 512, 1, 1, &no_memory));
     /* not a multiple */
-    assert_null(ph__heap_take_at(heap, free_start, 100, 1, 1, &no_memory));
-    assert_null(ph__heap_take_at(heap, free_start, 0, 0, 1, &no_memory)); /* nothing */
+    assert_null(ph__heap_acquire_at(heap, free_start, 100, 1, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, free_start, 0, 0, 1, &no_memory)); /* nothing */
     /* another stream's */
-    assert_null(ph__heap_take_at(heap, free_start, 512, 1, 2, &no_memory));
-    assert_null(ph__heap_take_at(heap, base + 2 * MIB, 512, 1, 1, &no_memory)); /* outside */
-    assert_null(ph__heap_take_at(heap, base - 512, 512, 1, 1, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, free_start, 512, 1, 2, &no_memory));
+    assert_null(ph__heap_acquire_at(heap, base + 2 * MIB, 512, 1, 1, &no_memory)); /* outside */
+    assert_null(ph__heap_acquire_at(heap, base - 512, 512, 1, 1, &no_memory));
     assert_false(no_memory);
     check(heap);
     give(heap, middle);
@@ -61,8 +61,8 @@ TEST(test_find)
     bool no_memory;
     ph__segment *segment = add(heap, 20 * MIB, 1, false);
     uintptr_t base = segment->address;
-    ph__block *first = ph__heap_take_at(heap, base, 512, 512, 1, &no_memory);
-    ph__block *far = ph__heap_take_at(heap, base + 10 * MIB, 7 * MIB, 512, 1, &no_memory);
+    ph__block *first = ph__heap_acquire_at(heap, base, 512, 512, 1, &no_memory);
+    ph__block *far = ph__heap_acquire_at(heap, base + 10 * MIB, 7 * MIB, 512, 1, &no_memory);
     assert_non_null(first);
     assert_non_null(far);
     assert_ptr_equal(ph__heap_find(heap, base), first);
@@ -195,9 +195,10 @@ TEST(test_host_memory_failures)
         ph__heap_stats before, after;
         for (int i = 0; segment != NULL && !failed && i < 300; i++) {
             ph__heap_get_stats(heap, &before);
-            ph__block *block = i % 3 != 0 ? ph__heap_take(heap, 512, 5, 1, &no_memory)
-                                          : ph__heap_take_at(heap, BASE + MIB + (uintptr_t)i * 2048,
-                                                             512, 5, 1, &no_memory);
+            ph__block *block = i % 3 != 0
+                                   ? ph__heap_acquire(heap, 512, 5, 1, &no_memory)
+                                   : ph__heap_acquire_at(heap, BASE + MIB + (uintptr_t)i * 2048,
+                                                         512, 5, 1, &no_memory);
             failed = block == NULL;
             assert_true(failed == no_memory);
             if (failed) {
@@ -208,7 +209,7 @@ TEST(test_host_memory_failures)
         }
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         if (segment != NULL && failed) { /* and the heap goes on once there is memory again */
-            assert_non_null(ph__heap_take(heap, 512, 5, 1, &no_memory));
+            assert_non_null(ph__heap_acquire(heap, 512, 5, 1, &no_memory));
             assert_non_null(ph__heap_add_segment(heap, BASE + 4 * MIB, 2 * MIB, 2, true));
             check(heap);
         }
@@ -233,12 +234,12 @@ TEST(test_whole_blocks_need_no_memory)
     ph__segment *segment = add(heap, 2 * MIB, 1, true);
     ph__alloc_fail_after(0);
     while (!no_memory)
-        (void)ph__heap_take(heap, 512, 512, 1, &no_memory);
+        (void)ph__heap_acquire(heap, 512, 512, 1, &no_memory);
     uintptr_t wanted = segment->address + 1024;
     for (int i = 0; i < 2; i++) {
         give(heap, ph__heap_find(heap, wanted));
-        ph__block *block = i == 0 ? ph__heap_take(heap, 512, 512, 1, &no_memory)
-                                  : ph__heap_take_at(heap, wanted, 512, 512, 1, &no_memory);
+        ph__block *block = i == 0 ? ph__heap_acquire(heap, 512, 512, 1, &no_memory)
+                                  : ph__heap_acquire_at(heap, wanted, 512, 512, 1, &no_memory);
         assert_false(no_memory);
         assert_int_equal(block->address, wanted);
         check(heap);

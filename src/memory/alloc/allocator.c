@@ -38,16 +38,16 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     if (request.bytes == 0)
         return PH_OK;
     request.rounded = (request.bytes + (PH__BLOCK_MIN - 1)) & ~(PH__BLOCK_MIN - 1);
-    if (!ph__sees(memory, ~0U) &&
+    if (!ph__slow_path_has(memory, ~0U) &&
         (!atomic_load_explicit(&stream->device->foreign, memory_order_relaxed) ||
          ph__stream_is_free(stream))) {
         bool no_memory;
         ph__spin_lock(&memory->lock);
         /* Once more: a capture may just have begun, on whatever device. */
-        ph__block *block = ph__sees(memory, PH__SEE_BORN)
+        ph__block *block = ph__slow_path_has(memory, PH__SLOW_BORN)
                                ? NULL
-                               : ph__heap_take(memory->default_pool.heap, request.rounded,
-                                               request.bytes, stream->id, &no_memory);
+                               : ph__heap_acquire(memory->default_pool.heap, request.rounded,
+                                                  request.bytes, stream->id, &no_memory);
         if (block) {
             ph__short_hand_out(memory, &memory->default_pool, block);
             address = (void *)block->address;
@@ -56,7 +56,7 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     }
     if (!address) {
         PH_TRY(ph__malloc_slow(&address, memory, &request));
-        if (ph__sees(memory, PH__SEE_SITES))
+        if (ph__slow_path_has(memory, PH__SLOW_SITES))
             ph__sites_allocated(memory, address);
     }
     memcpy(out_pointer, &address, sizeof address);
@@ -64,8 +64,8 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
 }
 
 /* device NULL: no device has the address. */
-__attribute__((noinline)) static void bad_free(const char *call, const ph_device *device,
-                                               const void *pointer)
+__attribute__((noinline)) static void warn_bad_free(const char *call, const ph_device *device,
+                                                    const void *pointer)
 {
     ph_allocation around;
     if (ph__memory_is_forked((uintptr_t)pointer))
@@ -89,7 +89,7 @@ __attribute__((noinline)) static void bad_free(const char *call, const ph_device
 PH__SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream,
                             bool captures)
 {
-    if (ph__block_uses(block) || (stream && stream->id != block->segment->stream))
+    if (ph__block_stream_uses(block) || (stream && stream->id != block->segment->stream))
         return false;
     if (captures && ph__born_keeps(memory, block)) {
         ph__memory_retire(memory, block, NULL);
@@ -103,11 +103,11 @@ PH__SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_strea
 
 PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, const char *call)
 {
-    unsigned attention = atomic_load_explicit(&memory->attention, memory_order_acquire);
-    bool plain = (attention & (PH__SEE_HISTORY | PH__SEE_POISON)) == 0, done = false;
-    if ((attention & PH__SEE_SCRIPT) && ph__script_free(memory, pointer))
+    unsigned flags = atomic_load_explicit(&memory->slow_path_flags, memory_order_acquire);
+    bool plain = (flags & (PH__SLOW_HISTORY | PH__SLOW_POISON)) == 0, done = false;
+    if ((flags & PH__SLOW_REPLAY_ALLOCATOR) && ph__replay_allocator_free(memory, pointer))
         return;
-    if (attention & PH__SEE_SITES)
+    if (flags & PH__SLOW_SITES)
         ph__sites_freeing(memory, pointer);
     ph__spin_lock(&memory->lock);
     ph__block *block = ph__heap_find(memory->default_pool.heap, (uintptr_t)pointer);
@@ -115,10 +115,10 @@ PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, con
         block = ph__memory_block(memory, (uintptr_t)pointer);
     bool found = block && block->address == (uintptr_t)pointer && ph__block_is_live(block);
     if (found && plain)
-        done = free_at_once(memory, block, stream, attention & PH__SEE_BORN);
+        done = free_at_once(memory, block, stream, flags & PH__SLOW_BORN);
     ph__spin_unlock(&memory->lock);
     if (!found || (!done && !ph__free_slow(memory, pointer, stream)))
-        bad_free(call, memory->device, pointer);
+        warn_bad_free(call, memory->device, pointer);
 }
 
 PH__SHORT void free_of(const ph_device *device, void *pointer, ph_stream *stream, const char *call)
@@ -127,7 +127,7 @@ PH__SHORT void free_of(const ph_device *device, void *pointer, ph_stream *stream
     if (memory)
         free_in(memory, pointer, stream, call);
     else
-        bad_free(call, NULL, pointer);
+        warn_bad_free(call, NULL, pointer);
 }
 
 void ph_device_free(ph_device *device, void *pointer)
@@ -147,7 +147,7 @@ void ph_free(void *pointer, ph_stream *stream)
     }
     ph__memory *memory = ph__memory_of_address((uintptr_t)pointer);
     if (!memory) {
-        bad_free(call, NULL, pointer);
+        warn_bad_free(call, NULL, pointer);
         return;
     }
     ph_device *device = memory->device;

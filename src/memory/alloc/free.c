@@ -17,9 +17,9 @@
 
 /* Stands in a block while a thread frees it without the lock: a second free sees that it is not
  * live. */
-static _Alignas(16) ph__uses freeing = {.life = PH__FREEING};
+static _Alignas(16) ph__stream_uses freeing = {.state = PH__BLOCK_FREEING};
 
-static void wait_for(ph__memory *memory, ph_stream *stream)
+static void wait_for_stream(ph__memory *memory, ph_stream *stream)
 {
     ph_capture_mode mode;
     ph__relaxed_begin(memory->device, &mode);
@@ -35,13 +35,13 @@ static bool may_wait(const ph__memory *memory, const ph_stream *stream)
 
 /* Without host memory a foreign stream cannot be remembered: its work is waited for instead
  * (*waited), or, in a capture, the one spare record is used. */
-static ph__uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *waited)
+static ph__stream_uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *waited)
 {
-    ph__uses *uses = ph__uses_create();
+    ph__stream_uses *uses = ph__stream_uses_create();
     if (uses)
         return uses;
     if (may_wait(memory, stream)) {
-        wait_for(memory, stream);
+        wait_for_stream(memory, stream);
         *waited = true;
         return NULL;
     }
@@ -53,11 +53,11 @@ static ph__uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *wait
 }
 
 /* Gives a block back that waits for nothing. Lock held on entry, not on return. */
-static void finish(ph__memory *memory, ph__block *block)
+static void give_back_block(ph__memory *memory, ph__block *block)
 {
-    bool poison = ph__sees(memory, PH__SEE_POISON);
+    bool poison = ph__slow_path_has(memory, PH__SLOW_POISON);
     if (poison) {
-        ph__block_set_uses(block, &freeing);
+        ph__block_set_stream_uses(block, &freeing);
         ph__spin_unlock(&memory->lock);
         ph__poison(memory, block);
         ph__spin_lock(&memory->lock);
@@ -72,54 +72,54 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
 {
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
     bool waited = false;
-    ph__uses *fresh = NULL, *uses;
+    ph__stream_uses *fresh = NULL, *uses;
     ph__spin_lock(&memory->lock);
     ph__block *block = ph__memory_live_block(memory, pointer);
     bool foreign = block && stream && stream->id != block->segment->stream;
-    if (foreign && !ph__block_uses(block)) {
+    if (foreign && !ph__block_stream_uses(block)) {
         ph__spin_unlock(&memory->lock);
         fresh = uses_for_free(memory, stream, &waited);
         ph__spin_lock(&memory->lock);
         block = ph__memory_live_block(memory, pointer);
     }
-    if (!block || (foreign && !waited && !fresh && !ph__block_uses(block))) {
+    if (!block || (foreign && !waited && !fresh && !ph__block_stream_uses(block))) {
         ph__spin_unlock(&memory->lock);
-        ph__uses_destroy(memory, fresh);
+        ph__stream_uses_destroy(memory, fresh);
         return false;
     }
     ph__memory_retire(memory, block, stream ? stream : ph__mseg_of(block)->stream);
-    if (fresh && !ph__block_uses(block)) {
+    if (fresh && !ph__block_stream_uses(block)) {
         fresh->block = block;
         fresh->pool = ph__mseg_of(block)->pool;
-        ph__block_set_uses(block, fresh);
+        ph__block_set_stream_uses(block, fresh);
         fresh = NULL;
     }
-    uses = ph__block_uses(block);
+    uses = ph__block_stream_uses(block);
     if (!uses) {
         if (ph__born_keeps(memory, block)) {
             ph__born_wait(memory, block);
             ph__spin_unlock(&memory->lock);
         } else {
-            finish(memory, block);
+            give_back_block(memory, block);
         }
-        ph__uses_destroy(memory, fresh);
+        ph__stream_uses_destroy(memory, fresh);
         return true;
     }
-    uses->life = PH__FREEING;
+    uses->state = PH__BLOCK_FREEING;
     bool noted = !foreign || waited || ph__stream_user_add(memory, uses, stream, capture_id);
     ph__spin_unlock(&memory->lock);
     if (!noted && may_wait(memory, stream)) {
-        wait_for(memory, stream);
+        wait_for_stream(memory, stream);
         noted = true;
     }
     if (noted)
-        ph__uses_defer(memory, uses, stream);
+        ph__stream_uses_defer(memory, uses, stream);
     else
         PH__LOG_ONCE(
             PH_LOG_WARNING,
             "ph_free: no host memory to remember another stream's use of %p; the block stays taken "
             "until the device is closed; said once",
             pointer);
-    ph__uses_destroy(memory, fresh);
+    ph__stream_uses_destroy(memory, fresh);
     return true;
 }

@@ -41,14 +41,14 @@ static bool class_of(size_t bytes, unsigned *size_class)
 
 /* ---- taking ---- */
 
-static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *request)
+static void hand_out_block(ph__memory *memory, ph__pinned *block, const ph__request *request)
 {
     block->free = block->freed_by_user = false;
     block->requested = request->bytes;
     block->capture_id = request->capture_id;
     block->calls = atomic_load_explicit(&memory->device->captured_calls, memory_order_relaxed);
     block->generation = ph__next_generation(memory);
-    if (ph__sees(memory, PH__SEE_BORN))
+    if (ph__slow_path_has(memory, PH__SLOW_BORN))
         ph__born_handed_out(memory);
     block->stream = ph__stream_retain(request->stream);
     if (request->capture_id)
@@ -64,20 +64,21 @@ static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *r
         block->pool->account.pinned += block->size;
 }
 
-static ph__pinned *take_cached(ph__memory *memory, const ph__request *request, unsigned size_class)
+static ph__pinned *acquire_cached(ph__memory *memory, const ph__request *request,
+                                  unsigned size_class)
 {
     ph__spin_lock(&memory->lock);
     ph__pinned *block = request->pool->pinned_free[size_class];
     if (block) {
         ph__pinned_unfree(block);
-        hand_out(memory, block, request);
+        hand_out_block(memory, block, request);
     }
     ph__spin_unlock(&memory->lock);
     return block;
 }
 
 /* Notes a new block and hands it out; false without host memory. */
-static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *request)
+static bool adopt_block(ph__memory *memory, ph__pinned *block, const ph__request *request)
 {
     ph__spin_lock(&memory->lock);
     bool added = ph__range_map_add(&memory->pinned, block->address, block->size, block);
@@ -87,14 +88,14 @@ static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *requ
         memory->account.pinned_reserved += block->size;
         if (!ph__pool_is_default(block->pool))
             block->pool->account.pinned_reserved += block->size;
-        hand_out(memory, block, request);
+        hand_out_block(memory, block, request);
     }
     ph__spin_unlock(&memory->lock);
     return added;
 }
 
-static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned size_class,
-                        int *result)
+static ph__pinned *make_block(ph__memory *memory, const ph__request *request, unsigned size_class,
+                              int *result)
 {
     void *address = NULL;
     size_t size = (size_t)1 << (SMALLEST_SHIFT + size_class);
@@ -111,7 +112,7 @@ static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned
     block->size = size;
     block->size_class = size_class;
     block->pool = request->pool;
-    if (adopt(memory, block, request))
+    if (adopt_block(memory, block, request))
         return block;
     ph__pinned_driver_free(memory, block->address);
     ph__free(block);
@@ -137,23 +138,24 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
                                call, count, size);
     if (request.bytes == 0)
         return PH_OK;
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     PH_TRY(ph__route(memory, &request));
-    if (ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(&address, memory, &request, 0, true)) {
+    if (ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
+        ph__replay_allocator_acquire(&address, memory, &request, 0, true)) {
         ph__unroute(memory, &request);
         memcpy(out_pointer, &address, sizeof address);
         return PH_OK;
     }
-    ph__pinned *block = take_cached(memory, &request, size_class);
-    /* Threads that free and ask in turn would else take ever more new memory while one settles
+    ph__pinned *block = acquire_cached(memory, &request, size_class);
+    /* Threads that free and ask in turn would else take ever more new memory while one reclaims
      * what they have freed. */
-    if (!block && ph__memory_process_all(memory))
-        block = take_cached(memory, &request, size_class);
+    if (!block && ph__memory_reclaim_all(memory))
+        block = acquire_cached(memory, &request, size_class);
     if (!block)
-        block = make(memory, &request, size_class, &result);
+        block = make_block(memory, &request, size_class, &result);
     if (!block && result == PH__R_OUT_OF_MEMORY && !ph__capturing(memory)) {
         (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request.pool);
-        block = make(memory, &request, size_class, &result);
+        block = make_block(memory, &request, size_class, &result);
     }
     ph__unroute(memory, &request);
     if (!block && (result == PH__R_OK || result == PH__R_OUT_OF_MEMORY))
@@ -162,29 +164,29 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         return ph__driver_fail(result, PH__NAME_MEM_HOST_ALLOC, "%s: %zu bytes", call,
                                request.bytes);
     address = (void *)block->address;
-    if (ph__sees(memory, PH__SEE_SITES))
+    if (ph__slow_path_has(memory, PH__SLOW_SITES))
         ph__sites_allocated(memory, address);
     memcpy(out_pointer, &address, sizeof address);
     return PH_OK;
 }
 
-/* In the caller's hands no more: counted, trackers told. Lock held. */
-static void retire(ph__memory *memory, ph__pinned *block)
+/* In the caller's hands no more: counted, reported to trackers. Lock held. */
+static void retire_block(ph__memory *memory, ph__pinned *block)
 {
     block->freed_by_user = true;
     if (block->trackers > 0)
-        ph__track_died(memory, block->generation);
+        ph__free_counter_add(memory, block->generation);
     block->trackers = 0;
     memory->account.pinned -= block->size;
     if (!ph__pool_is_default(block->pool))
         block->pool->account.pinned -= block->size;
 }
 
-static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
+static bool remember_stream(ph__memory *memory, ph__pinned *block, ph_stream *stream)
 {
     if (stream == block->stream)
         return true;
-    if (ph__pinned_uses(block) && ph__uses_add(block->uses, stream, 0))
+    if (ph__pinned_uses(block) && ph__stream_uses_add(block->uses, stream, 0))
         return true;
     if (ph__capturing(memory) || ph__stream_capture_id(stream) != 0)
         return false;
@@ -195,12 +197,13 @@ static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
     return true;
 }
 
-static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
+static bool free_block(ph__memory *memory, uintptr_t address, ph_stream *stream)
 {
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
-    if (ph__sees(memory, PH__SEE_SCRIPT) && ph__script_free(memory, (const void *)address))
+    if (ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
+        ph__replay_allocator_free(memory, (const void *)address))
         return true;
-    if (ph__sees(memory, PH__SEE_SITES))
+    if (ph__slow_path_has(memory, PH__SLOW_SITES))
         ph__sites_freeing(memory, (const void *)address);
     ph__spin_lock(&memory->lock);
     ph__pinned *block = ph__pinned_find(memory, address);
@@ -208,7 +211,7 @@ static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
         ph__spin_unlock(&memory->lock);
         return false;
     }
-    retire(memory, block);
+    retire_block(memory, block);
     ph_stream *own = block->stream;
     bool in_capture = block->capture_id != 0 && block->capture_id == block->pool->capture_id &&
                       (!stream || stream == own || capture_id == block->capture_id);
@@ -226,10 +229,10 @@ static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
         ph__stream_release(own);
         return true;
     }
-    if (stream && !remember(memory, block, stream))
+    if (stream && !remember_stream(memory, block, stream))
         block->held_for_good = true;
     ph__pinned_hold(memory, block);
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     return true;
 }
 
@@ -239,7 +242,7 @@ void ph_free_pinned(void *pointer, ph_stream *stream)
         return;
     ph__memory *memory =
         stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
-    bool freed = memory && free_in(memory, (uintptr_t)pointer, stream);
+    bool freed = memory && free_block(memory, (uintptr_t)pointer, stream);
     if (!freed && !ph__memory_is_forked((uintptr_t)pointer))
         PH__LOG_ONCE(PH_LOG_WARNING,
                      "ph_free_pinned: %p is no live pinned allocation of the stream's device "

@@ -16,176 +16,178 @@
 #include <string.h>
 
 /* ---- a run ---- */
-static void script_free(ph__script *script)
+static void free_allocator(ph__script *allocator)
 {
-    if (script == NULL)
+    if (allocator == NULL)
         return;
-    ph__ranges_free(&script->live);
-    ph__map_free(&script->at);
-    ph__map_free(&script->lines);
-    ph__free(script->heads);
-    ph__free(script->parts);
-    ph__free(script);
+    ph__ranges_free(&allocator->live);
+    ph__map_free(&allocator->at);
+    ph__map_free(&allocator->lines);
+    ph__free(allocator->heads);
+    ph__free(allocator->parts);
+    ph__free(allocator);
 }
 
 /* All parts that a run may be given are in their lines again. */
-static void line_up(ph__script *script)
+static void line_up_parts(ph__script *allocator)
 {
-    size_t count = script->layout->list.count;
-    memset(script->heads, 0, count * sizeof(ph__part *));
+    size_t count = allocator->log->list.count;
+    memset(allocator->heads, 0, count * sizeof(ph__part *));
     for (size_t i = count; i-- > 0;) {
-        ph__part **head = ph__script_head(script, script->parts[i].placing);
-        if (script->skip_held && script->parts[i].held)
+        ph__part **head = ph__replay_allocator_head(allocator, allocator->parts[i].entry);
+        if (allocator->skip_held && allocator->parts[i].held)
             continue;
-        script->parts[i].next = *head;
-        *head = &script->parts[i];
+        allocator->parts[i].next = *head;
+        *head = &allocator->parts[i];
     }
 }
 
-/* All that requests and frees need, which have the lock. */
-static bool make_parts(ph__script *script, const ph__layout *layout)
+/* Memory that requests and frees need, which have the lock. */
+static bool make_parts(ph__script *allocator, const ph__layout *log)
 {
-    size_t count = layout->list.count;
-    script->layout = layout;
-    script->parts = ph__calloc(count + 1, sizeof *script->parts);
-    script->heads = ph__calloc(count + 1, sizeof(ph__part *));
-    if (script->parts == NULL || script->heads == NULL || !ph__vec_reserve(&script->live, count))
+    size_t count = log->list.count;
+    allocator->log = log;
+    allocator->parts = ph__calloc(count + 1, sizeof *allocator->parts);
+    allocator->heads = ph__calloc(count + 1, sizeof(ph__part *));
+    if (allocator->parts == NULL || allocator->heads == NULL ||
+        !ph__vec_reserve(&allocator->live, count))
         return false;
     for (size_t i = 0; i < count; i++) {
-        const ph__placing *placing = &layout->list.at[i];
-        script->parts[i].placing = placing;
-        if (!ph__map_put(&script->at, placing->address, &script->parts[i]) ||
-            !ph__map_put(&script->lines,
-                         ph__script_key(placing->requested, placing->stream, placing->pinned),
-                         &script->heads[i]))
+        const ph__placing *entry = &log->list.at[i];
+        allocator->parts[i].entry = entry;
+        if (!ph__map_put(&allocator->at, entry->address, &allocator->parts[i]) ||
+            !ph__map_put(&allocator->lines,
+                         ph__replay_allocator_key(entry->requested, entry->stream, entry->pinned),
+                         &allocator->heads[i]))
             return false;
     }
-    line_up(script);
+    line_up_parts(allocator);
     return true;
 }
 
-ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *layout,
+ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *log,
                            uint64_t from, uint64_t to, const char *call)
 {
     ph__memory *memory = pool->memory;
     *out = NULL;
-    ph__script *script = ph__calloc(1, sizeof *script);
-    if (script == NULL || !make_parts(script, layout)) {
-        script_free(script);
-        return ph__fail_host_memory(call, "the layout of the capture");
+    ph__script *allocator = ph__calloc(1, sizeof *allocator);
+    if (allocator == NULL || !make_parts(allocator, log)) {
+        free_allocator(allocator);
+        return ph__fail_host_memory(call, "the allocation log of the capture");
     }
-    script->memory = memory;
-    script->pool = ph_pool_retain(pool);
-    script->home = ph_pool_retain(home);
-    script->from = from;
-    script->to = to;
-    script->thread = ph__thread_id();
+    allocator->memory = memory;
+    allocator->pool = ph_pool_retain(pool);
+    allocator->home = ph_pool_retain(home);
+    allocator->from = from;
+    allocator->to = to;
+    allocator->thread = ph__thread_id();
     ph__spin_lock(&memory->lock);
-    script->next = memory->scripts;
-    memory->scripts = script;
-    pool->script = script;
-    ph__see(memory, PH__SEE_SCRIPT, true);
+    allocator->next = memory->replay_allocators;
+    memory->replay_allocators = allocator;
+    pool->replay_allocator = allocator;
+    ph__set_slow_path(memory, PH__SLOW_REPLAY_ALLOCATOR, true);
     ph__spin_unlock(&memory->lock);
-    *out = script;
+    *out = allocator;
     return PH_OK;
 }
 
 /* Whoever the capture gave it to has it. */
-static bool is_held(const ph__memory *memory, const ph__placing *placing)
+static bool is_held(const ph__memory *memory, const ph__placing *entry)
 {
-    if (placing->pinned) {
-        const ph__pinned *pinned = ph__pinned_find(memory, placing->address);
-        return pinned && pinned->generation == placing->generation;
+    if (entry->pinned) {
+        const ph__pinned *pinned = ph__pinned_find(memory, entry->address);
+        return pinned && pinned->generation == entry->generation;
     }
-    const ph__block *block = ph__memory_block(memory, placing->address);
-    return block && block->generation == placing->generation && ph__block_is_live(block);
+    const ph__block *block = ph__memory_block(memory, entry->address);
+    return block && block->generation == entry->generation && ph__block_is_live(block);
 }
 
-void ph__script_rewind(ph__script *script, bool skip_held)
+void ph__script_rewind(ph__script *allocator, bool skip_held)
 {
-    ph__spin_lock(&script->memory->lock);
-    script->skip_held = skip_held;
-    for (size_t i = 0; i < script->layout->list.count; i++) {
-        ph__part *one = &script->parts[i];
+    ph__spin_lock(&allocator->memory->lock);
+    allocator->skip_held = skip_held;
+    for (size_t i = 0; i < allocator->log->list.count; i++) {
+        ph__part *one = &allocator->parts[i];
         one->used = false;
-        one->held = is_held(script->memory, &script->layout->list.at[i]);
+        one->held = is_held(allocator->memory, &allocator->log->list.at[i]);
     }
-    line_up(script);
-    script->live.count = 0;
-    script->missed = script->missed_bytes = script->looked = 0;
-    ph__spin_unlock(&script->memory->lock);
+    line_up_parts(allocator);
+    allocator->live.count = 0;
+    allocator->missed = allocator->missed_bytes = allocator->examined = 0;
+    ph__spin_unlock(&allocator->memory->lock);
 }
 
-size_t ph__script_missed(size_t *bytes, const ph__script *script)
+size_t ph__script_missed(size_t *bytes, const ph__script *allocator)
 {
-    *bytes = script->missed_bytes;
-    return script->missed;
+    *bytes = allocator->missed_bytes;
+    return allocator->missed;
 }
 
-size_t ph__script_looked(const ph__script *script)
+size_t ph__script_looked(const ph__script *allocator)
 {
-    return script->looked;
+    return allocator->examined;
 }
 
-size_t ph__script_unused(const ph__script *script)
+size_t ph__script_unused(const ph__script *allocator)
 {
     size_t count = 0;
-    for (size_t i = 0; i < script->layout->list.count; i++)
-        count += !script->parts[i].used && !script->parts[i].held;
+    for (size_t i = 0; i < allocator->log->list.count; i++)
+        count += !allocator->parts[i].used && !allocator->parts[i].held;
     return count;
 }
 
 /* ---- the end ---- */
-/* What the run has left becomes an allocation, where the capture's own is gone. false: no host
- * memory for that. Lock held. */
-static bool settle(const ph__script *script, const ph__placing *placing)
+/* A block that the run has left becomes an allocation, where the capture's own is gone. false: no
+ * host memory for that. Lock held. */
+static bool adopt_left_block(const ph__script *allocator, const ph__placing *entry)
 {
-    const ph__block *there = ph__memory_block(script->memory, placing->address);
+    const ph__block *there = ph__memory_block(allocator->memory, entry->address);
     bool no_memory;
-    if (placing->pinned ||
-        (there && there->address == placing->address && ph__block_is_live(there)))
+    if (entry->pinned || (there && there->address == entry->address && ph__block_is_live(there)))
         return true;
-    ph__block *block = ph__heap_take_at(script->home->heap, placing->address, placing->size,
-                                        placing->requested, placing->stream, &no_memory);
+    ph__block *block = ph__heap_acquire_at(allocator->home->heap, entry->address, entry->size,
+                                           entry->requested, entry->stream, &no_memory);
     if (block)
-        ph__memory_hand_out(script->memory, script->home, block);
+        ph__memory_hand_out(allocator->memory, allocator->home, block);
     return block || !no_memory;
 }
 
 /* Every block that the run freed and was not given again. */
-static void pay(const ph__script *script)
+static void free_owed_blocks(const ph__script *allocator)
 {
-    for (size_t i = 0; i < script->layout->list.count; i++) {
-        const ph__placing *placing = script->parts[i].placing;
-        const ph__range *live = ph__ranges_find(&script->live, placing->address);
-        if (!script->parts[i].owed || (live && live->base == placing->address))
+    for (size_t i = 0; i < allocator->log->list.count; i++) {
+        const ph__placing *entry = allocator->parts[i].entry;
+        const ph__range *live = ph__ranges_find(&allocator->live, entry->address);
+        if (!allocator->parts[i].owed || (live && live->base == entry->address))
             continue;
-        if (placing->pinned)
-            ph_free_pinned((void *)placing->address, NULL);
+        if (entry->pinned)
+            ph_free_pinned((void *)entry->address, NULL);
         else
-            ph_free((void *)placing->address, NULL);
+            ph_free((void *)entry->address, NULL);
     }
 }
 
-bool ph__script_end(ph__script *script)
+bool ph__script_end(ph__script *allocator)
 {
-    bool settled = true;
-    if (script == NULL)
+    bool adopted = true;
+    if (allocator == NULL)
         return true;
-    ph__memory *memory = script->memory;
+    ph__memory *memory = allocator->memory;
     ph__spin_lock(&memory->lock);
-    ph__script **link = &memory->scripts;
-    while (*link != script)
+    ph__script **link = &memory->replay_allocators;
+    while (*link != allocator)
         link = &(*link)->next;
-    *link = script->next;
-    script->pool->script = NULL;
-    ph__see(memory, PH__SEE_SCRIPT, memory->scripts != NULL);
-    for (size_t i = 0; i < script->live.count; i++)
-        settled = settle(script, ((const ph__part *)script->live.at[i].value)->placing) && settled;
+    *link = allocator->next;
+    allocator->pool->replay_allocator = NULL;
+    ph__set_slow_path(memory, PH__SLOW_REPLAY_ALLOCATOR, memory->replay_allocators != NULL);
+    for (size_t i = 0; i < allocator->live.count; i++)
+        adopted =
+            adopt_left_block(allocator, ((const ph__part *)allocator->live.at[i].value)->entry) &&
+            adopted;
     ph__spin_unlock(&memory->lock);
-    pay(script);
-    ph_pool_release(script->pool);
-    ph_pool_release(script->home);
-    script_free(script);
-    return settled;
+    free_owed_blocks(allocator);
+    ph_pool_release(allocator->pool);
+    ph_pool_release(allocator->home);
+    free_allocator(allocator);
+    return adopted;
 }

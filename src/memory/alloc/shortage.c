@@ -25,7 +25,7 @@ static size_t active_bytes(const ph__account *account)
            (size_t)(account->waiting_bytes[0] + account->waiting_bytes[1]);
 }
 
-static void look(shortage *out, ph__memory *memory, const ph__request *request)
+static void measure_shortage(shortage *out, ph__memory *memory, const ph__request *request)
 {
     memset(out, 0, sizeof *out);
     ph__spin_lock(&memory->lock);
@@ -48,13 +48,13 @@ static void look(shortage *out, ph__memory *memory, const ph__request *request)
     out->reserved = memory->reserved;
     out->pool_limit = request->pool->options.limit;
     out->pool_reserved = request->pool->reserved;
-    if (ph__sees(memory, PH__SEE_HISTORY))
+    if (ph__slow_path_has(memory, PH__SLOW_HISTORY))
         ph__history_note(memory, PH__OOM, 0, request->rounded, request->pool, request->stream, 0);
     ph__spin_unlock(&memory->lock);
 }
 
-static const char *advice(const ph__memory *memory, const shortage *seen,
-                          const ph__request *request)
+static const char *advise_on_shortage(const ph__memory *memory, const shortage *seen,
+                                      const ph__request *request)
 {
     if (ph__capturing(memory))
         return "a capture is open, so that caches could not be emptied: capture with "
@@ -74,7 +74,7 @@ static ph_status fail_shortage(ph__memory *memory, const ph__request *request,
                                const ph__growth *growth)
 {
     shortage seen;
-    look(&seen, memory, request);
+    measure_shortage(&seen, memory, request);
     if (growth->kind == PH__AT_POOL_LIMIT)
         return ph__fail_native(
             PH_ERROR_POOL_LIMIT, 0, NULL,
@@ -99,7 +99,7 @@ static ph_status fail_shortage(ph__memory *memory, const ph__request *request,
         "block %zu), in private pools %zu; %s",
         request->call, request->bytes, growth->segment_bytes, memory->device->driver->name,
         (unsigned long long)info.memory_free, (unsigned long long)info.memory_total, seen.allocated,
-        seen.cached, seen.largest, seen.private_bytes, advice(memory, &seen, request));
+        seen.cached, seen.largest, seen.private_bytes, advise_on_shortage(memory, &seen, request));
 }
 
 ph_status ph__fail_growth(ph__memory *memory, const ph__request *request, const ph__growth *growth)
@@ -143,7 +143,7 @@ ph_status ph__fail_growth(ph__memory *memory, const ph__request *request, const 
 ph_status ph__fail_source(ph__memory *memory, const ph__request *request, const ph__growth *growth)
 {
     shortage seen;
-    look(&seen, memory, request);
+    measure_shortage(&seen, memory, request);
     if (ph_error_last()->status == growth->source) {
         ph__error_prefix("%s: the pool's alloc function, for %zu bytes", request->call,
                          growth->segment_bytes);

@@ -24,21 +24,21 @@
 #include "memory/streams/dependency_walk.h"
 #include <string.h>
 
-static ph__block *take_cached(ph__memory *memory, const ph__request *request, bool *no_memory)
+static ph__block *acquire_cached(ph__memory *memory, const ph__request *request, bool *no_memory)
 {
     ph__spin_lock(&memory->lock);
-    ph__block *block = ph__memory_take(memory, request, no_memory);
+    ph__block *block = ph__cached_block_acquire(memory, request, no_memory);
     ph__spin_unlock(&memory->lock);
     return block;
 }
 
-/* What a graph's replays write is not lent. */
+/* Segments that replays of a graph write are not lent. */
 static bool may_lend(const ph_pool *pool, const ph__segment *segment)
 {
     return !((const ph__mseg *)segment->user)->captured || pool->graphs == 0;
 }
 
-/* The best of those that may be lent; the search for when the best of all may not. */
+/* The best block that may be lent, where the best of all may not. */
 static const ph__block *best_to_lend(const ph_pool *pool, const ph__request *request)
 {
     const ph__block *best = NULL;
@@ -54,11 +54,11 @@ static const ph__block *best_to_lend(const ph_pool *pool, const ph__request *req
 }
 
 /* Lock held. */
-static ph__block *lend(const ph_pool *pool, const ph__request *request)
+static ph__block *lend_block(const ph_pool *pool, const ph__request *request)
 {
     bool no_memory;
-    ph__block *block = ph__heap_take(pool->heap, request->rounded, request->bytes,
-                                     request->stream->id, &no_memory);
+    ph__block *block = ph__heap_acquire(pool->heap, request->rounded, request->bytes,
+                                        request->stream->id, &no_memory);
     if (!block || may_lend(pool, block->segment))
         return block;
     (void)ph__heap_give(pool->heap, block);
@@ -66,12 +66,12 @@ static ph__block *lend(const ph_pool *pool, const ph__request *request)
     if (!best)
         return NULL;
     bool split = ph__block_splits(&pool->heap_options, best->size, request->rounded);
-    return ph__heap_take_at(pool->heap, best->address, split ? request->rounded : best->size,
-                            request->bytes, request->stream->id, &no_memory);
+    return ph__heap_acquire_at(pool->heap, best->address, split ? request->rounded : best->size,
+                               request->bytes, request->stream->id, &no_memory);
 }
 
 /* A cached block of a pool that lends on a shortage, unless a graph's replays write it. */
-static ph__block *borrow(ph__memory *memory, const ph__request *request)
+static ph__block *borrow_block(ph__memory *memory, const ph__request *request)
 {
     ph__block *block = NULL;
     ph__spin_lock(&memory->lock);
@@ -79,7 +79,7 @@ static ph__block *borrow(ph__memory *memory, const ph__request *request)
         if (!pool->options.use_on_oom || pool->use_count == 0 || pool->recording == PH__IN_CAPTURE)
             continue;
         do
-            block = lend(pool, request);
+            block = lend_block(pool, request);
         while (block && ph__released_avoid(memory, pool, block));
         if (block)
             ph__memory_hand_out(memory, pool, block);
@@ -95,11 +95,12 @@ static bool is_shortage(const ph__growth *growth)
 }
 
 /* The last resort: what is cached goes back, then once more. */
-static ph__block *retry(ph__memory *memory, const ph__request *request, ph__growth *growth)
+static ph__block *retry_after_trim(ph__memory *memory, const ph__request *request,
+                                   ph__growth *growth)
 {
     bool no_memory = false;
     (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request->pool);
-    ph__block *block = take_cached(memory, request, &no_memory);
+    ph__block *block = acquire_cached(memory, request, &no_memory);
     if (!block && !no_memory)
         block = ph__grow(growth, memory, request);
     if (!block)
@@ -128,13 +129,13 @@ static ph_status order_behind_replays(ph__memory *memory, const ph__request *req
     return status;
 }
 
-static ph_status serve(void **out, ph__memory *memory, const ph__request *request)
+static ph_status serve_request(void **out, ph__memory *memory, const ph__request *request)
 {
     bool no_memory = false;
     ph__growth growth;
     if (request->capture_id)
-        ph__reach_reclaim(memory, request);
-    ph__block *block = take_cached(memory, request, &no_memory);
+        ph__dependency_walk_reclaim(memory, request);
+    ph__block *block = acquire_cached(memory, request, &no_memory);
     if (!block && no_memory)
         return ph__fail_host_memory(request->call, "the block's record");
     if (!block) {
@@ -142,9 +143,9 @@ static ph_status serve(void **out, ph__memory *memory, const ph__request *reques
         ph__error_save(&before);
         block = ph__grow(&growth, memory, request);
         if (!block && is_shortage(&growth) && ph__pool_is_default(request->pool))
-            block = borrow(memory, request);
+            block = borrow_block(memory, request);
         if (!block && is_shortage(&growth) && !ph__capturing(memory))
-            block = retry(memory, request, &growth);
+            block = retry_after_trim(memory, request, &growth);
         if (!block)
             return growth.kind == PH__NO_DEVICE_MEMORY && growth.source != PH_OK
                        ? ph__fail_source(memory, request, &growth)
@@ -162,7 +163,7 @@ typedef struct routed {
 } routed;
 
 /* A pool's own function did not return. */
-static void abandon(void *what)
+static void abandon_route(void *what)
 {
     const routed *r = what;
     ph__unroute(r->memory, r->request);
@@ -170,13 +171,13 @@ static void abandon(void *what)
 
 ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
 {
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     PH_TRY(ph__route(memory, request));
     routed r = {memory, request};
-    PH__UNWIND unwind = {abandon, &r};
-    bool scripted =
-        ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(out, memory, request, 0, false);
-    ph_status status = scripted ? PH_OK : serve(out, memory, request);
+    PH__UNWIND unwind = {abandon_route, &r};
+    bool scripted = ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
+                    ph__replay_allocator_acquire(out, memory, request, 0, false);
+    ph_status status = scripted ? PH_OK : serve_request(out, memory, request);
     unwind.undo = NULL;
     ph__unroute(memory, request);
     return status;
@@ -193,8 +194,8 @@ ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const 
                            .call = call};
     if (!ph__block_round(bytes, &request.rounded))
         return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
-    ph__memory_process(memory);
-    return serve(out, memory, &request);
+    ph__memory_reclaim(memory);
+    return serve_request(out, memory, &request);
 }
 
 ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *stream)
@@ -216,10 +217,10 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
     ph__request request = {.bytes = bytes, .stream = stream, .call = call};
     if (!ph__block_round(bytes, &request.rounded))
         return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     PH_TRY(ph__route(memory, &request));
-    if (ph__sees(memory, PH__SEE_SCRIPT) &&
-        ph__script_take(&got, memory, &request, (uintptr_t)address, false)) {
+    if (ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
+        ph__replay_allocator_acquire(&got, memory, &request, (uintptr_t)address, false)) {
         ph__unroute(memory, &request);
         memcpy(out_pointer, &got, sizeof got);
         return PH_OK;
@@ -227,15 +228,15 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
     bool no_memory = false;
     ph__spin_lock(&memory->lock);
     ph__block *block = NULL;
-    if (request.capture_id && !ph__given_reserve(request.pool))
+    if (request.capture_id && !ph__capture_ranges_reserve(request.pool))
         no_memory = true;
     else
-        block = ph__heap_take_at(request.pool->heap, (uintptr_t)address, request.rounded, bytes,
-                                 stream->id, &no_memory);
+        block = ph__heap_acquire_at(request.pool->heap, (uintptr_t)address, request.rounded, bytes,
+                                    stream->id, &no_memory);
     if (block) {
         ph__memory_hand_out(memory, request.pool, block);
         if (request.capture_id)
-            ph__given_note(request.pool, request.capture_id, block);
+            ph__capture_ranges_add(request.pool, request.capture_id, block);
         got = (void *)block->address;
     }
     ph__spin_unlock(&memory->lock);

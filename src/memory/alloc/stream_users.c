@@ -20,7 +20,8 @@
 /* Adds a use. One by the same stream in a capture that is over, which is not running, gives its
  * place: a block that lives through any number of captures remembers no more uses than it has
  * streams. Lock held. */
-bool ph__stream_user_add(ph__memory *memory, ph__uses *uses, ph_stream *stream, uint64_t capture_id)
+bool ph__stream_user_add(ph__memory *memory, ph__stream_uses *uses, ph_stream *stream,
+                         uint64_t capture_id)
 {
     for (size_t i = 0; i < uses->list.count; i++) {
         ph__use *use = &uses->list.at[i];
@@ -32,13 +33,13 @@ bool ph__stream_user_add(ph__memory *memory, ph__uses *uses, ph_stream *stream, 
             return true;
         }
     }
-    return ph__uses_add(uses, stream, capture_id);
+    return ph__stream_uses_add(uses, stream, capture_id);
 }
 
 /* The record of uses of what is at address, for the device kind or the pinned kind; makes *fresh
  * part of it where there is none yet. Lock held. found: such an allocation is live. */
-static ph__uses *uses_at(ph__memory *memory, uintptr_t address, ph__uses **fresh, ph_stream **own,
-                         bool *found)
+static ph__stream_uses *uses_at(ph__memory *memory, uintptr_t address, ph__stream_uses **fresh,
+                                ph_stream **own, bool *found)
 {
     ph__block *block = ph__memory_live_block(memory, (const void *)address);
     ph__pinned *pinned = block ? NULL : ph__pinned_find(memory, address);
@@ -46,7 +47,7 @@ static ph__uses *uses_at(ph__memory *memory, uintptr_t address, ph__uses **fresh
     if (!*found)
         return NULL;
     *own = block ? ph__mseg_of(block)->stream : pinned->stream;
-    ph__uses *uses = block ? ph__block_uses(block) : pinned->uses;
+    ph__stream_uses *uses = block ? ph__block_stream_uses(block) : pinned->uses;
     if (uses || !*fresh)
         return uses;
     uses = *fresh;
@@ -55,7 +56,7 @@ static ph__uses *uses_at(ph__memory *memory, uintptr_t address, ph__uses **fresh
     uses->pinned = pinned;
     uses->pool = block ? ph__mseg_of(block)->pool : pinned->pool;
     if (block)
-        ph__block_set_uses(block, uses);
+        ph__block_set_stream_uses(block, uses);
     else
         pinned->uses = uses;
     return uses;
@@ -70,18 +71,18 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     ph__memory *memory = ph__memory_of(stream->device);
     if (!memory)
         return ph__fail_not_live(call, pointer, stream->device);
-    if (ph__script_knows(memory, pointer))
+    if (ph__replay_allocator_knows(memory, pointer))
         return PH_OK;
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
-    ph__uses *fresh = NULL;
+    ph__stream_uses *fresh = NULL;
     ph_stream *own = NULL;
     bool found, noted = true;
     ph__spin_lock(&memory->lock);
-    ph__uses *uses = uses_at(memory, (uintptr_t)pointer, &fresh, &own, &found);
+    ph__stream_uses *uses = uses_at(memory, (uintptr_t)pointer, &fresh, &own, &found);
     if (found && own != stream && !uses) {
         ph__spin_unlock(&memory->lock);
-        fresh = ph__uses_create();
+        fresh = ph__stream_uses_create();
         noted = fresh != NULL;
         ph__spin_lock(&memory->lock);
         uses = uses_at(memory, (uintptr_t)pointer, &fresh, &own, &found);
@@ -91,7 +92,7 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     if (capture_id)
         ph__born_work_on(memory, capture_id);
     ph__spin_unlock(&memory->lock);
-    ph__uses_destroy(memory, fresh);
+    ph__stream_uses_destroy(memory, fresh);
     if (!found)
         return ph__fail_not_live(call, pointer, stream->device);
     if (capture_id)
@@ -102,37 +103,37 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
 /* ---- waiting for them ---- */
 typedef PH__VEC(ph_stream *) stream_list;
 
-static const ph__uses *find_uses(ph__memory *memory, uintptr_t address, bool *found)
+static const ph__stream_uses *find_uses(ph__memory *memory, uintptr_t address, bool *found)
 {
     const ph__block *block = ph__memory_block(memory, address);
     const ph__pinned *pinned = block ? NULL : ph__pinned_find(memory, address);
     *found = (block && ph__block_is_live(block)) || pinned;
-    return block ? ph__block_uses(block) : pinned ? pinned->uses : NULL;
+    return block ? ph__block_stream_uses(block) : pinned ? pinned->uses : NULL;
 }
 
-/* Those of the block, retained. There is room made without the lock, as often as they have
+/* The streams that use the block, retained. Room is made without the lock, as often as they have
  * become more meanwhile. */
-static ph_status take_users(stream_list *out, ph_device *device, const void *pointer,
-                            const char *call)
+static ph_status acquire_users(stream_list *out, ph_device *device, const void *pointer,
+                               const char *call)
 {
     ph__memory *memory = ph__memory_of(device);
     size_t count = 0;
-    bool found = false, taken = false;
-    while (memory && !taken) {
+    bool found = false, acquired = false;
+    while (memory && !acquired) {
         if (!ph__vec_reserve(out, count))
             return ph__fail_host_memory(call, "the streams that use the block");
         ph__spin_lock(&memory->lock);
-        const ph__uses *uses = find_uses(memory, (uintptr_t)pointer, &found);
+        const ph__stream_uses *uses = find_uses(memory, (uintptr_t)pointer, &found);
         count = found && uses ? uses->list.count : 0;
-        taken = count <= out->capacity;
-        for (size_t i = 0; taken && i < count; i++)
+        acquired = count <= out->capacity;
+        for (size_t i = 0; acquired && i < count; i++)
             out->at[out->count++] = ph__stream_retain(uses->list.at[i].stream);
         ph__spin_unlock(&memory->lock);
     }
     return found ? PH_OK : ph__fail_not_live(call, pointer, device);
 }
 
-/* One that its user has destroyed may have work left. */
+/* A stream that its user has destroyed may have work left. */
 static ph_status wait_for_user(ph_stream *stream, ph_stream *user, const char *call)
 {
     ph__memory *memory = ph__memory_of(stream->device);
@@ -141,7 +142,7 @@ static ph_status wait_for_user(ph_stream *stream, ph_stream *user, const char *c
         return PH_OK;
     if (!atomic_load(&user->destroyed))
         return ph_stream_wait_stream(stream, user);
-    ph__drv_event *event = ph__mark_take(memory, &result);
+    ph__drv_event *event = ph__mark_acquire(memory, &result);
     if (!event)
         return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
                                "%s: behind a stream that uses the block", call);
@@ -166,9 +167,9 @@ ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
             PH_ERROR_STATE,
             "%s: the stream is capturing; what others have in flight is no part of a graph", call);
     ph__memory *memory = ph__memory_of(stream->device);
-    if (memory && ph__script_knows(memory, pointer))
+    if (memory && ph__replay_allocator_knows(memory, pointer))
         return PH_OK;
-    ph_status status = take_users(&users, stream->device, pointer, call);
+    ph_status status = acquire_users(&users, stream->device, pointer, call);
     for (size_t i = 0; i < users.count; i++) {
         if (status == PH_OK)
             status = wait_for_user(stream, users.at[i], call);

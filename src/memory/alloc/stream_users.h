@@ -6,6 +6,6 @@
 
 /* Notes the use in the record. A use by a capture that is over gives its place to it. false: no
  * host memory. Lock held. */
-bool ph__stream_user_add(ph__memory *memory, ph__uses *uses, ph_stream *stream,
+bool ph__stream_user_add(ph__memory *memory, ph__stream_uses *uses, ph_stream *stream,
                          uint64_t capture_id);
 #endif

@@ -104,8 +104,8 @@ static bool wants_split(const ph__heap *heap, const ph__block *block, size_t rou
     return small ? rest >= PH__BLOCK_MIN : rest > PH__SMALL_MAX && rounded < heap->max_split_size;
 }
 
-ph__block *ph__heap_take(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
-                         bool *no_memory)
+ph__block *ph__heap_acquire(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
+                            bool *no_memory)
 {
     bool small = rounded <= PH__SMALL_MAX;
     *no_memory = false;
@@ -131,8 +131,8 @@ ph__block *ph__heap_take(ph__heap *heap, size_t rounded, size_t requested, uint6
     return block_use(block, requested);
 }
 
-ph__block *ph__heap_take_at(ph__heap *heap, uintptr_t address, size_t rounded, size_t requested,
-                            uint64_t stream, bool *no_memory)
+ph__block *ph__heap_acquire_at(ph__heap *heap, uintptr_t address, size_t rounded, size_t requested,
+                               uint64_t stream, bool *no_memory)
 {
     *no_memory = false;
     const ph__range *range = ph__range_map_find(&heap->ranges, address);

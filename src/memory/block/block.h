@@ -24,7 +24,7 @@
 typedef struct ph__heap ph__heap;       /* the blocks of one pool: a small and a large half */
 typedef struct ph__segment ph__segment; /* one piece of memory from the provider */
 
-/* One block. Owned by its heap; valid from ph__heap_take until ph__heap_give has merged it away.
+/* One block. Owned by its heap; valid from ph__heap_acquire until ph__heap_give has merged it away.
  * The fields up to `user` are the core's and read-only to others. */
 typedef struct ph__block {
     uintptr_t address;
@@ -97,15 +97,15 @@ bool ph__block_splits(const ph__heap_options *options, size_t size, size_t round
  * segment and takes again.) Also NULL with *no_memory = true when a split needs a block record
  * and no host memory is to be had: nothing changed. rounded comes from ph__block_round, and
  * requested <= rounded. The block's lower part is the one taken. */
-ph__block *ph__heap_take(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
-                         bool *no_memory);
+ph__block *ph__heap_acquire(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
+                            bool *no_memory);
 
 /* Takes exactly [address, address + rounded) out of a free block of this heap that contains it
  * (for restoring layouts and for allocation at a wanted address), whatever the thresholds say;
  * under no_split only a block's whole extent can be taken. NULL: not free, not whole, another
  * stream's, not a multiple of 512 from the start of its segment. */
-ph__block *ph__heap_take_at(ph__heap *heap, uintptr_t address, size_t rounded, size_t requested,
-                            uint64_t stream, bool *no_memory);
+ph__block *ph__heap_acquire_at(ph__heap *heap, uintptr_t address, size_t rounded, size_t requested,
+                               uint64_t stream, bool *no_memory);
 
 /* Gives a block back: coalesces with free neighbours. Never fails, allocates nothing. Returns
  * the segment, whose used_blocks may now be 0. */

@@ -4,7 +4,7 @@
 
 /* Where a block stands. Kept in registers while a tree is gone through, as stores to links would
  * make the compiler load the block's members at every level. */
-typedef struct place {
+typedef struct tree_place {
     size_t size;
     const ph__segment *segment;
     uintptr_t address;
@@ -75,7 +75,7 @@ void ph__free_tree_insert(ph__block **root, ph__block *block)
         *root = block;
 }
 
-/* What stands below the block takes its place. Nothing is searched: a set of n blocks that goes in
+/* The tree below the block takes its place. Nothing is searched: a set of n blocks that goes in
  * no order costs the merging of two branches each, whose expected length does not depend on n. */
 void ph__free_tree_remove(ph__block **root, ph__block *block)
 {

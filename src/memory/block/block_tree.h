@@ -12,7 +12,7 @@
 #define PH__FREE_BINS  896
 #define PH__FREE_WORDS (PH__FREE_BINS / 64)
 
-/* What the public statistics are derived from, for one half of a heap. A segment without used
+/* Counters of one half of a heap, for the public statistics. A segment without used
  * blocks is one free block, so that the free blocks which are only a part of their segment need
  * no count of their own. Counts that change together are kept apart, so that compilers do not
  * join them into vectors, which would stall on the scalar stores before. */

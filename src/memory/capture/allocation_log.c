@@ -11,12 +11,13 @@
 
 /* ---- what captures are given ---- lock held. A request may outlive the capture that it was
  * made in: that one's list is gone then. */
-void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *placing)
+void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *entry)
 {
     if (pool->capture_id != capture_id)
         return;
-    pool->noted += !placing->pinned;
-    pool->layout.lost = pool->layout.lost || !ph__vec_push(&pool->layout.list, *placing);
+    pool->noted += !entry->pinned;
+    pool->allocation_log.lost =
+        pool->allocation_log.lost || !ph__vec_push(&pool->allocation_log.list, *entry);
 }
 
 void ph__pool_take_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id)
@@ -24,21 +25,21 @@ void ph__pool_take_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id)
     *out = (ph__layout){0};
     ph__spin_lock(&pool->memory->lock);
     if (pool->capture_id == capture_id) {
-        *out = pool->layout;
-        pool->layout = (ph__layout){0};
+        *out = pool->allocation_log;
+        pool->allocation_log = (ph__layout){0};
     }
     ph__spin_unlock(&pool->memory->lock);
 }
 
-void ph__layout_free(ph__layout *layout)
+void ph__layout_free(ph__layout *log)
 {
-    ph__vec_free(&layout->list);
-    layout->lost = false;
+    ph__vec_free(&log->list);
+    log->lost = false;
 }
 
-size_t ph__layout_bytes(const ph__layout *layout)
+size_t ph__layout_bytes(const ph__layout *log)
 {
-    return layout->list.capacity * sizeof *layout->list.at;
+    return log->list.capacity * sizeof *log->list.at;
 }
 
 bool ph__layout_copy(ph__layout *out, const ph__layout *from)
@@ -54,23 +55,23 @@ bool ph__layout_copy(ph__layout *out, const ph__layout *from)
 
 /* Pinned blocks are not the pool's own for good: it must be the one that the capture had, and be
  * in nobody else's hands. */
-bool ph__placing_is_in(const ph__memory *memory, const ph__placing *placing)
+bool ph__allocation_entry_is_in(const ph__memory *memory, const ph__placing *entry)
 {
     const ph__range *range =
-        ph__range_map_find(placing->pinned ? &memory->pinned : &memory->segments, placing->address);
-    if (range == NULL || !placing->pinned)
+        ph__range_map_find(entry->pinned ? &memory->pinned : &memory->segments, entry->address);
+    if (range == NULL || !entry->pinned)
         return range != NULL;
     const ph__pinned *block = range->value;
-    return !block->free && block->generation == placing->generation;
+    return !block->free && block->generation == entry->generation;
 }
 
-bool ph__placing_is_there(const ph_device *device, const ph__placing *placing)
+bool ph__placing_is_there(const ph_device *device, const ph__placing *entry)
 {
     ph__memory *memory = ph__memory_of(device);
     if (memory == NULL)
         return false;
     ph__spin_lock(&memory->lock);
-    bool there = ph__placing_is_in(memory, placing);
+    bool there = ph__allocation_entry_is_in(memory, entry);
     ph__spin_unlock(&memory->lock);
     return there;
 }

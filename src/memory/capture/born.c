@@ -15,7 +15,7 @@
 
 /* ---- captures that are open, or whose graph is being read ---- on whatever device */
 /* own: the pool whose own capture does not count; NULL: all do. */
-static bool awaits(const ph_pool *own, uint64_t generation)
+static bool is_awaited(const ph_pool *own, uint64_t generation)
 {
     for (const ph_pool *pool = ph__recordings; pool; pool = pool->next_recording)
         if (pool != own && generation >= pool->born_from)
@@ -23,7 +23,8 @@ static bool awaits(const ph_pool *own, uint64_t generation)
     return false;
 }
 
-/* What a capture was given from its pool is its own to use again, in the order of its graph. */
+/* Blocks that a capture was given from its pool are its own to use again, in the order of its
+ * graph. */
 static bool is_of_own_capture(const ph__block *block)
 {
     const ph_pool *pool = ph__mseg_of(block)->pool;
@@ -32,14 +33,14 @@ static bool is_of_own_capture(const ph__block *block)
 
 bool ph__born_awaits(const ph__block *block)
 {
-    return !is_of_own_capture(block) && awaits(ph__mseg_of(block)->pool, block->generation);
+    return !is_of_own_capture(block) && is_awaited(ph__mseg_of(block)->pool, block->generation);
 }
 
 /* ---- a block that is being freed ---- */
 bool ph__born_keeps(ph__memory *memory, const ph__block *block)
 {
     if (is_of_own_capture(block)) /* a node of another one that is open may address it */
-        return awaits(ph__mseg_of(block)->pool, block->generation) &&
+        return is_awaited(ph__mseg_of(block)->pool, block->generation) &&
                !ph__released_note(memory, block);
     return ph__born_awaits(block) &&
            (ph__born_is_captured_work(block) || !ph__released_note(memory, block));
@@ -47,22 +48,22 @@ bool ph__born_keeps(ph__memory *memory, const ph__block *block)
 
 /* ---- blocks that have been freed ---- */
 /* The host writes pinned memory at once, in no order of a graph's: the own capture counts too. */
-static bool uses_await(ph__memory *memory, const ph__uses *uses)
+static bool uses_await(ph__memory *memory, const ph__stream_uses *uses)
 {
     if (uses->pinned)
-        return awaits(NULL, uses->pinned->generation);
-    return awaits(uses->pool, uses->block->generation) &&
+        return is_awaited(NULL, uses->pinned->generation);
+    return is_awaited(uses->pool, uses->block->generation) &&
            !(uses->ordered && ph__released_note(memory, uses->block));
 }
 
-bool ph__born_withhold(ph__memory *memory, ph__uses *uses)
+bool ph__born_withhold(ph__memory *memory, ph__stream_uses *uses)
 {
     ph__spin_lock(&memory->lock);
     bool held = uses->holders > 0, waits = !held && uses_await(memory, uses);
     if (held) {
-        uses->life = PH__HELD;
+        uses->state = PH__BLOCK_HELD;
     } else if (waits) {
-        uses->life = PH__AWAITED;
+        uses->state = PH__BLOCK_AWAITED;
         uses->next = memory->awaited;
         memory->awaited = uses;
     }
@@ -71,9 +72,9 @@ bool ph__born_withhold(ph__memory *memory, ph__uses *uses)
 }
 
 /* Stands in blocks that wait without a record. */
-static _Alignas(16) ph__uses awaiting = {.life = PH__AWAITED};
+static _Alignas(16) ph__stream_uses awaiting = {.state = PH__BLOCK_AWAITED};
 
-bool ph__born_is_waiting(const ph__uses *uses)
+bool ph__born_is_waiting(const ph__stream_uses *uses)
 {
     return uses == &awaiting;
 }
@@ -81,7 +82,7 @@ bool ph__born_is_waiting(const ph__uses *uses)
 /* While a block is in use the core has no need of its links. Lock held. */
 static void link_block(ph__memory *memory, ph__block *block)
 {
-    ph__block_set_uses(block, &awaiting);
+    ph__block_set_stream_uses(block, &awaiting);
     block->link[0] = memory->awaited_blocks;
     block->link[1] = NULL;
     if (block->link[0])
@@ -107,7 +108,7 @@ void ph__born_wait(ph__memory *memory, ph__block *block)
 
 /* Out of the list: those that no capture waits for any more, which nobody else can meet. Lock held.
  * */
-ph__block *ph__born_take_due(ph__memory *memory)
+ph__block *ph__born_acquire_due(ph__memory *memory)
 {
     ph__block *due = NULL;
     for (ph__block *block = memory->awaited_blocks, *next; block; block = next) {

@@ -22,19 +22,19 @@ void ph__born_begin(ph_pool *pool, ph__memory *all)
     ph__recordings = pool;
     for (ph__memory *memory = all; memory; memory = memory->next_memory) {
         memory->generation_end = memory->generation; /* what comes next is of a later chunk */
-        ph__see(memory, PH__SEE_BORN, true);
+        ph__set_slow_path(memory, PH__SLOW_BORN, true);
     }
 }
 
-static bool has_unsettled(const ph__memory *memory)
+static bool has_to_reclaim(const ph__memory *memory)
 {
     return memory->awaited || memory->awaited_blocks || (memory->born && !ph__recordings);
 }
 
-/* What an older capture waits for as well stays where it is. */
+/* Blocks that an older capture waits for as well stay where they are. */
 ph__memory *ph__born_end(ph_pool *pool)
 {
-    ph__memory *memory = ph__memories_lock(), *unsettled = NULL;
+    ph__memory *memory = ph__memories_lock(), *to_reclaim = NULL;
     ph_pool **at = &ph__recordings;
     bool older = false;
     while (*at && *at != pool)
@@ -47,13 +47,14 @@ ph__memory *ph__born_end(ph_pool *pool)
     for (; memory; memory = memory->next_memory) {
         if (!ph__recordings)
             ph__released_forget(memory);
-        ph__see(memory, PH__SEE_BORN, ph__recordings != NULL);
-        if (older || memory->unsettled || !has_unsettled(memory) || !ph__memory_try_retain(memory))
+        ph__set_slow_path(memory, PH__SLOW_BORN, ph__recordings != NULL);
+        if (older || memory->to_reclaim || !has_to_reclaim(memory) ||
+            !ph__memory_try_retain(memory))
             continue;
-        memory->unsettled = true;
-        memory->next_unsettled = unsettled;
-        unsettled = memory;
+        memory->to_reclaim = true;
+        memory->next_to_reclaim = to_reclaim;
+        to_reclaim = memory;
     }
     ph__memories_unlock();
-    return unsettled;
+    return to_reclaim;
 }

@@ -10,9 +10,9 @@
 typedef struct ph_pool ph_pool;
 
 /* Room for one more. false: no host memory. Lock held, as for the next one. */
-bool ph__given_reserve(ph_pool *pool);
+bool ph__capture_ranges_reserve(ph_pool *pool);
 /* The capture of the pool was given the block. */
-void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block);
+void ph__capture_ranges_add(ph_pool *pool, uint64_t capture_id, const ph__block *block);
 /* The ranges that the capture was given out of the pool, freed ones included, merged and sorted.
  * Call between the driver's end and record_end; *out is then the caller's (ph__ranges_free). */
 ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t capture_id);

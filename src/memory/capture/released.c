@@ -45,7 +45,7 @@ const ph__range *ph__released_find(const ph__memory *memory, uintptr_t address)
 
 /* Takes it out of its heap, to be held: nobody has it. Lock held. NULL: somebody has some of it, or
  * there is no host memory. */
-ph__block *ph__released_take(ph__memory *memory, const ph__range *released)
+ph__block *ph__released_acquire(ph__memory *memory, const ph__range *released)
 {
     bool no_memory;
     const ph__range *range = ph__range_map_find(&memory->segments, released->base);
@@ -53,8 +53,8 @@ ph__block *ph__released_take(ph__memory *memory, const ph__range *released)
     if (!segment)
         return NULL;
     ph_pool *pool = ((ph__mseg *)segment->user)->pool;
-    ph__block *block = ph__heap_take_at(pool->heap, released->base, released->size, released->size,
-                                        segment->stream, &no_memory);
+    ph__block *block = ph__heap_acquire_at(pool->heap, released->base, released->size,
+                                           released->size, segment->stream, &no_memory);
     if (block)
         ph__memory_hand_out(memory, pool, block);
     return block;

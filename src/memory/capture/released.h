@@ -12,7 +12,7 @@ void ph__released_forget(ph__memory *memory); /* those of captures that are over
 /* The note around an address; its value is the last generation. NULL: nothing was noted of it. */
 const ph__range *ph__released_find(const ph__memory *memory, uintptr_t address);
 /* Takes the block out of its heap. NULL: somebody has some of it, or there is no host memory. */
-ph__block *ph__released_take(ph__memory *memory, const ph__range *released);
+ph__block *ph__released_acquire(ph__memory *memory, const ph__range *released);
 /* Whether the block, just taken from the heap of the pool, is not for the calling thread, which
  * works on a capture: some of it was noted. It waits for the ends of the captures then. */
 bool ph__released_avoid(ph__memory *memory, ph_pool *pool, ph__block *block);

@@ -13,49 +13,50 @@
 #include "memory/state/pool_state.h"
 #include "memory/state/request.h"
 
-uint64_t ph__script_key(size_t requested, uint64_t stream, bool pinned)
+uint64_t ph__replay_allocator_key(size_t requested, uint64_t stream, bool pinned)
 {
     ph__rng rng = {2 * requested + pinned};
     uint64_t key = ph__rng_next(&rng) ^ stream;
     return key ? key : 1;
 }
 
-ph__part **ph__script_head(const ph__script *script, const ph__placing *placing)
+ph__part **ph__replay_allocator_head(const ph__script *allocator, const ph__placing *entry)
 {
-    return ph__map_get(&script->lines,
-                       ph__script_key(placing->requested, placing->stream, placing->pinned));
+    return ph__map_get(&allocator->lines,
+                       ph__replay_allocator_key(entry->requested, entry->stream, entry->pinned));
 }
 
 /* ---- requests ---- lock held */
 /* A run that frees later than the capture did must not be given one block twice. There is room:
  * false says that they overlap. */
-static bool make_live(ph__script *script, ph__part *one)
+static bool add_live_part(ph__script *allocator, ph__part *one)
 {
-    return ph__ranges_add(&script->live, one->placing->address, one->placing->size, one);
+    return ph__ranges_add(&allocator->live, one->entry->address, one->entry->size, one);
 }
 
-static bool fits(const ph__script *script, const ph__part *one, const ph__placing *asked)
+static bool part_fits(const ph__script *allocator, const ph__part *one, const ph__placing *asked)
 {
-    const ph__placing *placing = one->placing;
-    return placing->requested == asked->requested && placing->stream == asked->stream &&
-           placing->pinned == asked->pinned &&
-           (asked->address == 0 || asked->address == placing->address) &&
-           ph__placing_is_in(script->memory, placing);
+    const ph__placing *entry = one->entry;
+    return entry->requested == asked->requested && entry->stream == asked->stream &&
+           entry->pinned == asked->pinned &&
+           (asked->address == 0 || asked->address == entry->address) &&
+           ph__allocation_entry_is_in(allocator->memory, entry);
 }
 
-/* It is live from then on. In a capture, memory that has no stream of its own is its stream's, else
- * the default one's (ph_memory_stream). */
-static ph__part *take_part(ph__script *script, const ph__request *request, uintptr_t address,
-                           bool pinned)
+/* The part is live from then on. In a capture, memory that has no stream of its own is its
+ * stream's, else the default one's (ph_memory_stream). */
+static ph__part *acquire_part(ph__script *allocator, const ph__request *request, uintptr_t address,
+                              bool pinned)
 {
-    bool there = request->stream->id == script->to || request->stream->is_default;
-    uint64_t stream = there ? script->from : request->stream->id;
+    bool there = request->stream->id == allocator->to || request->stream->is_default;
+    uint64_t stream = there ? allocator->from : request->stream->id;
     const ph__placing asked = {
         .stream = stream, .address = address, .requested = request->bytes, .pinned = pinned};
-    for (ph__part **link = ph__script_head(script, &asked); link && *link; link = &(*link)->next) {
+    for (ph__part **link = ph__replay_allocator_head(allocator, &asked); link && *link;
+         link = &(*link)->next) {
         ph__part *one = *link;
-        script->looked++;
-        if (fits(script, one, &asked) && make_live(script, one)) {
+        allocator->examined++;
+        if (part_fits(allocator, one, &asked) && add_live_part(allocator, one)) {
             *link = one->next;
             return one;
         }
@@ -63,64 +64,66 @@ static ph__part *take_part(ph__script *script, const ph__request *request, uintp
     return NULL;
 }
 
-bool ph__script_take(void **out, ph__memory *memory, const ph__request *request, uintptr_t address,
-                     bool pinned)
+bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__request *request,
+                                  uintptr_t address, bool pinned)
 {
     bool found = false;
     ph__spin_lock(&memory->lock);
     ph_pool *pool = request->pool;
-    ph__script *script = pool->script;
+    ph__script *allocator = pool->replay_allocator;
     bool given = request->capture_id && !pinned;
-    bool room = script && (!given || ph__given_reserve(pool));
-    ph__part *one = room ? take_part(script, request, address, pinned) : NULL;
+    bool room = allocator && (!given || ph__capture_ranges_reserve(pool));
+    ph__part *one = room ? acquire_part(allocator, request, address, pinned) : NULL;
     if (one) {
         one->used = true;
         one->generation = ph__next_generation(memory);
         if (given)
-            pool->given.at[pool->given.count++] =
-                (ph__span){one->placing->address, one->placing->size};
-        *out = (void *)one->placing->address;
+            pool->capture_ranges.at[pool->capture_ranges.count++] =
+                (ph__address_span){one->entry->address, one->entry->size};
+        *out = (void *)one->entry->address;
         found = true;
-    } else if (script && script->missed++ == 0) {
-        script->missed_bytes = request->bytes;
+    } else if (allocator && allocator->missed++ == 0) {
+        allocator->missed_bytes = request->bytes;
     }
     ph__spin_unlock(&memory->lock);
     return found;
 }
 
-/* The live ph__part around the address; *script has it. */
-static const ph__part *find_live(ph__script **script, const ph__memory *memory, uintptr_t address)
+/* The live part around the address, of *allocator. */
+static const ph__part *find_live_part(ph__script **allocator, const ph__memory *memory,
+                                      uintptr_t address)
 {
-    for (*script = memory->scripts; *script; *script = (*script)->next) {
-        const ph__range *range = ph__ranges_find(&(*script)->live, address);
+    for (*allocator = memory->replay_allocators; *allocator; *allocator = (*allocator)->next) {
+        const ph__range *range = ph__ranges_find(&(*allocator)->live, address);
         if (range)
             return range->value;
     }
     return NULL;
 }
 
-bool ph__script_find(ph_allocation *out, const ph__memory *memory, uintptr_t address)
+bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uintptr_t address)
 {
-    ph__script *script;
-    const ph__part *one = find_live(&script, memory, address);
+    ph__script *allocator;
+    const ph__part *one = find_live_part(&allocator, memory, address);
     if (one == NULL)
         return false;
-    *out = (ph_allocation){.base = (void *)one->placing->address,
-                           .requested = one->placing->requested,
-                           .size = one->placing->size,
+    *out = (ph_allocation){.base = (void *)one->entry->address,
+                           .requested = one->entry->requested,
+                           .size = one->entry->size,
                            .generation = one->generation,
-                           .pool = script->home,
-                           .pinned = one->placing->pinned};
+                           .pool = allocator->home,
+                           .pinned = one->entry->pinned};
     return true;
 }
 
 /* ---- frees ---- */
 /* A run frees what an earlier one left where it is about to be given a block itself. */
-static bool owe(const ph__memory *memory, uintptr_t address)
+static bool note_owed_free(const ph__memory *memory, uintptr_t address)
 {
-    for (ph__script *script = memory->scripts; script; script = script->next) {
+    for (ph__script *allocator = memory->replay_allocators; allocator;
+         allocator = allocator->next) {
         ph__part *one =
-            script->thread == ph__thread_id() ? ph__map_get(&script->at, address) : NULL;
+            allocator->thread == ph__thread_id() ? ph__map_get(&allocator->at, address) : NULL;
         if (one) {
             one->owed = true;
             return true;
@@ -129,26 +132,27 @@ static bool owe(const ph__memory *memory, uintptr_t address)
     return false;
 }
 
-bool ph__script_free(ph__memory *memory, const void *pointer)
+bool ph__replay_allocator_free(ph__memory *memory, const void *pointer)
 {
-    ph__script *script;
+    ph__script *allocator;
     uintptr_t address = (uintptr_t)pointer;
     ph__spin_lock(&memory->lock);
-    const ph__part *one = find_live(&script, memory, address);
-    bool known = one && ph__ranges_remove(&script->live, address);
+    const ph__part *one = find_live_part(&allocator, memory, address);
+    bool known = one && ph__ranges_remove(&allocator->live, address);
     if (!known)
-        known = address && owe(memory, address);
+        known = address && note_owed_free(memory, address);
     ph__spin_unlock(&memory->lock);
     return known;
 }
 
-bool ph__script_knows(ph__memory *memory, const void *pointer)
+bool ph__replay_allocator_knows(ph__memory *memory, const void *pointer)
 {
     ph_allocation found;
-    if (!ph__sees(memory, PH__SEE_SCRIPT))
+    if (!ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR))
         return false;
     ph__spin_lock(&memory->lock);
-    bool known = ph__script_find(&found, memory, (uintptr_t)pointer) && found.base == pointer;
+    bool known =
+        ph__replay_allocator_find(&found, memory, (uintptr_t)pointer) && found.base == pointer;
     ph__spin_unlock(&memory->lock);
     return known;
 }

@@ -6,10 +6,10 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
 
-/* What one block of the layout is in the run. owed: the block that is there was freed by the
+/* One block of the log, in the run. owed: the block that is there was freed by the
  * run, as one that came before: it is given again, or goes at the end. */
 typedef struct ph__part {
-    const ph__placing *placing;
+    const ph__placing *entry;
     struct ph__part *next; /* of its line */
     bool used, held, owed;
     uint64_t generation;
@@ -18,33 +18,33 @@ typedef struct ph__part {
 struct ph__script {
     ph__script *next; /* in the memory's list, under its lock, as is all of it */
     ph__memory *memory;
-    ph_pool *pool, *home; /* whose requests are answered; whose blocks the layout is of */
-    const ph__layout *layout;
-    uint64_t from, to; /* streams: the layout's `from` is the run's `to` */
+    ph_pool *pool, *home; /* whose requests are answered; whose blocks the log is of */
+    const ph__layout *log;
+    uint64_t from, to; /* streams: the log's `from` is the run's `to` */
     uint64_t thread;
     ph__part *parts;
-    /* Of what is alike to requests, so that they need not look at all else: key -> one of heads,
-     * from which the parts come in the order of the layout, until they are used. */
+    /* Parts that are alike to requests, which need not examine all others: key -> one of heads,
+     * from which the parts come in the order of the log, until they are used. */
     ph__map lines;
     ph__part **heads;
     ph__ranges live; /* what the run was given and has not freed -> part; room for all */
     ph__map at;      /* address -> one of the parts that begin there */
     bool skip_held;
-    size_t missed, missed_bytes, looked;
+    size_t missed, missed_bytes, examined;
 };
 
 /* Where the parts begin that are alike to the entry, or NULL. Lock held. */
-uint64_t ph__script_key(size_t requested, uint64_t stream, bool pinned);
-ph__part **ph__script_head(const ph__script *script, const ph__placing *placing);
+uint64_t ph__replay_allocator_key(size_t requested, uint64_t stream, bool pinned);
+ph__part **ph__replay_allocator_head(const ph__script *allocator, const ph__placing *entry);
 
 /* Answers the request. false: the pool has no such allocator, or no block of it fits. address 0:
  * anywhere. No lock held. */
-bool ph__script_take(void **out, ph__memory *memory, const ph__request *request, uintptr_t address,
-                     bool pinned);
+bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__request *request,
+                                  uintptr_t address, bool pinned);
 /* The block around the address that such an allocator has given. Lock held. */
-bool ph__script_find(ph_allocation *out, const ph__memory *memory, uintptr_t address);
+bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uintptr_t address);
 /* The pointer is such a block; costs one load where there is none. No lock held. */
-bool ph__script_knows(ph__memory *memory, const void *pointer);
+bool ph__replay_allocator_knows(ph__memory *memory, const void *pointer);
 /* Frees it. false: no such allocator is about it. No lock held. */
-bool ph__script_free(ph__memory *memory, const void *pointer);
+bool ph__replay_allocator_free(ph__memory *memory, const void *pointer);
 #endif

@@ -24,7 +24,7 @@
 #include "memory/streams/uses.h"
 
 /* ---- what was allocated meanwhile ---- */
-/* What the capture was given from its own pool is no such memory. */
+/* Blocks that the capture was given from its own pool are no such memory. */
 static bool has_born(ph__memory *memory, const ph_pool *pool)
 {
     ph__spin_lock(&memory->lock);
@@ -63,13 +63,13 @@ static void finish_block(ph__memory *memory, ph__block *block)
     ph__spin_unlock(&memory->lock);
 }
 
-/* What another capture waits for as well stays where it is. */
-static void settle(ph__memory *memory)
+/* Blocks that another capture waits for as well stay where they are. */
+static void reclaim_awaited(ph__memory *memory)
 {
     ph__spin_lock(&memory->lock);
-    memory->unsettled = false;
-    ph__uses *uses = memory->awaited;
-    ph__block *block = ph__born_take_due(memory);
+    memory->to_reclaim = false;
+    ph__stream_uses *uses = memory->awaited;
+    ph__block *block = ph__born_acquire_due(memory);
     memory->awaited = NULL;
     bool over = memory->born && !ph__recordings;
     if (over)
@@ -81,21 +81,21 @@ static void settle(ph__memory *memory)
         block = next;
     }
     while (uses) {
-        ph__uses *next = uses->next;
+        ph__stream_uses *next = uses->next;
         uses->next = NULL;
-        ph__uses_wait(memory, uses);
+        ph__stream_uses_wait(memory, uses);
         uses = next;
     }
     if (over)
         ph_device_release(memory->device);
 }
 
-void ph__born_settle(ph__memory *unsettled)
+void ph__born_reclaim(ph__memory *to_reclaim)
 {
-    while (unsettled) {
-        ph__memory *memory = unsettled;
-        unsettled = memory->next_unsettled;
-        settle(memory);
+    while (to_reclaim) {
+        ph__memory *memory = to_reclaim;
+        to_reclaim = memory->next_to_reclaim;
+        reclaim_awaited(memory);
         ph_device_release(memory->device);
     }
 }
@@ -156,7 +156,7 @@ static ph__birth find_free(ph__born *out, ph__memory *memory, const ph_pool *poo
     const ph__segment *segment = range ? range->value : NULL;
     if (!segment || is_written_by_graphs(segment->user))
         return PH__BORN_AGAIN;
-    ph__block *block = ph__released_take(memory, released);
+    ph__block *block = ph__released_acquire(memory, released);
     if (!block)
         return PH__BORN_AGAIN;
     ph__memory_retire(memory, block, ph__mseg_of(block)->stream);
@@ -202,14 +202,14 @@ uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address)
 
 /* The record of uses of exactly that allocation, for which *fresh is taken where there is none.
  * Lock held. */
-static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fresh)
+static ph__stream_uses *uses_of(ph__memory *memory, const ph__born *born, ph__stream_uses **fresh)
 {
     ph__block *block;
     ph__pinned *pinned;
     if (!find_at(memory, (uintptr_t)born->base, &block, &pinned) ||
         (block ? block->generation : pinned->generation) != born->generation)
         return NULL;
-    ph__uses *uses = block ? ph__block_uses(block) : pinned->uses;
+    ph__stream_uses *uses = block ? ph__block_stream_uses(block) : pinned->uses;
     bool waits = ph__born_is_waiting(uses);
     if (uses && !waits)
         return !block || uses->block == block ? uses : NULL; /* else it is on its way to its heap */
@@ -223,16 +223,16 @@ static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fr
     if (block) {
         if (waits)
             ph__born_unlink(memory, block);
-        uses->life = waits ? PH__HELD : PH__LIVE;
-        ph__block_set_uses(block, uses);
+        uses->state = waits ? PH__BLOCK_HELD : PH__BLOCK_LIVE;
+        ph__block_set_stream_uses(block, uses);
         return uses;
     }
-    uses->life = pinned->freed_by_user || pinned->free ? PH__FREEING : PH__LIVE;
+    uses->state = pinned->freed_by_user || pinned->free ? PH__BLOCK_FREEING : PH__BLOCK_LIVE;
     pinned->uses = uses;
     if (pinned->free) {
         ph__pinned_unfree(pinned);
         ph__waiting_count(memory, uses->pool, true);
-        uses->life = PH__HELD;
+        uses->state = PH__BLOCK_HELD;
     }
     return uses;
 }
@@ -240,26 +240,26 @@ static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fr
 ph__tracking ph__memory_hold(const ph__born *born)
 {
     ph__memory *memory = ph__memory_of(born->device);
-    ph__uses *fresh = memory ? ph__uses_create() : NULL;
+    ph__stream_uses *fresh = memory ? ph__stream_uses_create() : NULL;
     if (!fresh)
         return memory ? PH__TRACK_NO_MEMORY : PH__TRACK_GONE;
     ph__spin_lock(&memory->lock);
-    ph__uses *uses = uses_of(memory, born, &fresh);
+    ph__stream_uses *uses = uses_of(memory, born, &fresh);
     if (uses)
         uses->holders++;
     ph__spin_unlock(&memory->lock);
-    ph__uses_destroy(memory, fresh);
+    ph__stream_uses_destroy(memory, fresh);
     return uses ? PH__TRACKS : PH__TRACK_GONE;
 }
 
 /* Replays in flight may still use it. On its own stream what comes after them is behind them, but
  * for what the host does. Lock held. */
-static bool add_replays(ph__uses *uses, ph_stream *const *streams, size_t count)
+static bool add_replays(ph__stream_uses *uses, ph_stream *const *streams, size_t count)
 {
     bool added = true;
     for (size_t i = 0; i < count && added; i++)
         if (uses->pinned || streams[i]->id != uses->block->segment->stream)
-            added = ph__uses_add(uses, streams[i], 0);
+            added = ph__stream_uses_add(uses, streams[i], 0);
     return added;
 }
 
@@ -267,14 +267,14 @@ void ph__memory_let_go(const ph__born *born, ph_stream *const *streams, size_t c
 {
     ph__memory *memory = ph__memory_of(born->device);
     ph__spin_lock(&memory->lock);
-    ph__uses *uses = uses_of(memory, born, NULL);
+    ph__stream_uses *uses = uses_of(memory, born, NULL);
     bool added = uses && add_replays(uses, streams, count);
-    bool last = added && --uses->holders == 0 && uses->life == PH__HELD;
+    bool last = added && --uses->holders == 0 && uses->state == PH__BLOCK_HELD;
     if (last)
-        uses->life = PH__FREEING;
+        uses->state = PH__BLOCK_FREEING;
     ph__spin_unlock(&memory->lock);
     if (last)
-        ph__uses_wait(memory, uses);
+        ph__stream_uses_wait(memory, uses);
     if (uses && !added)
         PH__LOG_ONCE(
             PH_LOG_WARNING,

@@ -38,10 +38,10 @@ ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, const ph_device *de
 /* Keeps the allocation out of reuse, and from going back to the device, until let_go, as often.
  * PH__TRACK_GONE: that allocation is not there any more. */
 ph__tracking ph__memory_hold(const ph__born *born);
-/* streams: those of its own device on which work of the holder may still use it. */
+/* Ends one hold. streams: those of its own device on which work of the holder may still use it. */
 void ph__memory_let_go(const ph__born *born, ph_stream *const *streams, size_t count);
 /* The generation of what is around the address, in use, freed and waiting, or held; 0: nothing. */
 uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address);
 /* Settles the memories that ph__born_end gave. No lock held. */
-void ph__born_settle(ph__memory *unsettled);
+void ph__born_reclaim(ph__memory *to_reclaim);
 #endif

@@ -21,7 +21,7 @@ ph_status ph__fail_not_live(const char *call, const void *address, const ph_devi
         call, address, device->name);
 }
 
-static void tell_block(ph_allocation *out, const ph__block *block)
+static void report_block(ph_allocation *out, const ph__block *block)
 {
     ph_pool *pool = ph__mseg_of(block)->pool;
     *out = (ph_allocation){.base = (void *)block->address,
@@ -31,7 +31,7 @@ static void tell_block(ph_allocation *out, const ph__block *block)
                            .pool = ph__pool_is_default(pool) ? NULL : pool};
 }
 
-static void tell_pinned(ph_allocation *out, const ph__pinned *pinned)
+static void report_pinned(ph_allocation *out, const ph__pinned *pinned)
 {
     *out = (ph_allocation){.base = (void *)pinned->address,
                            .requested = pinned->requested,
@@ -55,9 +55,9 @@ static void find_blocks(ph_allocation *out, const ph__memory *memory, const uint
         const ph__pinned *pinned = blocks[i] ? NULL : ph__pinned_find(memory, addresses[i]);
         out[i] = (ph_allocation){.base = NULL};
         if (blocks[i] && ph__block_is_live(blocks[i]))
-            tell_block(&out[i], blocks[i]);
+            report_block(&out[i], blocks[i]);
         else if (pinned)
-            tell_pinned(&out[i], pinned);
+            report_pinned(&out[i], pinned);
     }
 }
 
@@ -70,9 +70,9 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
         return;
     ph__spin_lock(&memory->lock);
     find_blocks(out, memory, addresses, count);
-    for (size_t i = 0; memory->scripts && i < count; i++) {
+    for (size_t i = 0; memory->replay_allocators && i < count; i++) {
         ph_allocation scripted;
-        if (ph__script_find(&scripted, memory, addresses[i]))
+        if (ph__replay_allocator_find(&scripted, memory, addresses[i]))
             out[i] = scripted;
     }
     ph__spin_unlock(&memory->lock);

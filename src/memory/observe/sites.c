@@ -114,7 +114,7 @@ void ph__sites_allocated(ph__memory *memory, const void *address)
 
 /* Of one that was allocated before anybody asked where, the end is remembered all the same. Lock
  * held. */
-static entry *enter_late(ph__memory *memory, uint64_t generation)
+static entry *enter_freed(ph__memory *memory, uint64_t generation)
 {
     entry *made = ph__sites_wanted() && entries.count < LIVE_KEPT + DEAD_KEPT
                       ? ph__calloc(1, sizeof *made)
@@ -131,7 +131,7 @@ static entry *enter_late(ph__memory *memory, uint64_t generation)
 }
 
 /* The dead one whose place is taken is forgotten. Lock held. */
-static void *bury(uint64_t generation)
+static void *remember_freed(uint64_t generation)
 {
     uint64_t *place = &dead[dead_count++ % DEAD_KEPT];
     void *oldest = *place ? ph__map_remove(&entries, *place) : NULL;
@@ -152,10 +152,10 @@ void ph__sites_freeing(ph__memory *memory, const void *address)
     pthread_mutex_lock(&lock);
     entry *known = entries.count ? ph__map_get(&entries, generation) : NULL;
     if (known == NULL && tracked)
-        known = enter_late(memory, generation);
+        known = enter_freed(memory, generation);
     if (known && tracked) {
         known->freed = site;
-        gone = bury(generation);
+        gone = remember_freed(generation);
     } else if (known) {
         gone = ph__map_remove(&entries, generation);
     }
@@ -180,7 +180,7 @@ bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation)
 }
 
 /* All entries, or those of one memory. */
-static void forget(const ph__memory *memory)
+static void forget_entries(const ph__memory *memory)
 {
     size_t cursor = 0, kept = 0;
     uint64_t key;
@@ -212,7 +212,7 @@ void ph__sites_forget(const ph__memory *memory)
     bool any = entries.count != 0;
     pthread_mutex_unlock(&lock);
     if (any)
-        forget(memory);
+        forget_entries(memory);
 }
 
 ph_status ph_memory_record_sites(unsigned frames)
@@ -223,8 +223,8 @@ ph_status ph_memory_record_sites(unsigned frames)
                        PH__SITE_FRAMES);
     ph__suspects_prepare();
     atomic_store_explicit(&wanted, frames, memory_order_release);
-    ph__memory_see_all(PH__SEE_SITES, frames != 0);
+    ph__memories_set_slow_path(PH__SLOW_SITES, frames != 0);
     if (frames == 0)
-        forget(NULL);
+        forget_entries(NULL);
     return PH_OK;
 }

@@ -18,10 +18,10 @@ typedef struct ph__site {
 
 /* Where the calling thread is now; empty when no sites are recorded. */
 void ph__site_take(ph__site *out);
-/* Of an allocation, by its generation; false: nothing is known. freed is empty while it lives;
- * allocated is, where it was made before sites were recorded. */
+/* The sites of an allocation, by its generation; false: nothing is known. freed is empty while it
+ * lives; allocated is, where it was made before sites were recorded. */
 bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation);
-/* Its frames as words, as ph__frames_describe gives them. */
+/* The frames of a site as words, as ph__frames_describe gives them. */
 size_t ph__site_describe(char *out, size_t size, const ph__site *site);
 
 /* Notes the site of the calling thread, which has called the library, for the address that was just

@@ -35,9 +35,9 @@ static void close_segment(ph__memory *memory, ph_pool *pool, ph__segment *segmen
             block = block->next;
             continue;
         }
-        ph__uses *uses = ph__block_uses(block);
+        ph__stream_uses *uses = ph__block_stream_uses(block);
         if (uses && uses->block == block)
-            ph__uses_destroy(memory, uses);
+            ph__stream_uses_destroy(memory, uses);
         (void)ph__heap_give(pool->heap, block);
         block = segment->first; /* merged: at most one free block stands before the next used one */
     }
@@ -58,7 +58,7 @@ static void close_pools(ph__memory *memory)
     }
 }
 
-static void memory_free(ph__memory *memory)
+static void free_memory(ph__memory *memory)
 {
     ph__heap_destroy(memory->default_pool.heap);
     ph__pools_forget(memory, 0);
@@ -66,17 +66,17 @@ static void memory_free(ph__memory *memory)
     for (size_t i = 0; i < memory->events.count; i++)
         memory->driver->event_destroy(memory->events.at[i]);
     ph__vec_free(&memory->events);
-    ph__uses_destroy(memory, memory->spare);
+    ph__stream_uses_destroy(memory, memory->spare);
     ph__range_map_free(&memory->segments);
     ph__range_map_free(&memory->pinned);
     ph__watchers_free(memory);
     ph__range_map_free(&memory->released);
     ph__free(memory->history);
-    pthread_mutex_destroy(&memory->settling);
+    pthread_mutex_destroy(&memory->reclaim_lock);
     ph__free(memory);
 }
 
-static void destroy(ph__attachment *attachment)
+static void destroy_memory(ph__attachment *attachment)
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph__memories_remove(memory);
@@ -86,7 +86,7 @@ static void destroy(ph__attachment *attachment)
     ph__pinned_close(memory);
     close_pools(memory);
     ph__streams_close(memory);
-    memory_free(memory);
+    free_memory(memory);
 }
 
 static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
@@ -96,23 +96,23 @@ static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
     ph__stream_segments_due(memory, stream);
     ph__spin_unlock(&memory->lock);
     if (stream->wrapped)
-        ph__replays_settle(memory, stream);
+        ph__replays_wait_idle(memory, stream);
 }
 
 static void capture_ended(ph__attachment *attachment, uint64_t capture_id)
 {
     ph__memory *memory = (ph__memory *)attachment;
-    ph__capture_walks_end(memory, capture_id);
-    if (ph__sees(memory, PH__SEE_DEFERRED))
+    ph__dependency_walks_end_capture(memory, capture_id);
+    if (ph__slow_path_has(memory, PH__SLOW_DEFERRED))
         ph__deferred_process(memory, capture_id);
 }
 
-static bool find(ph__attachment *attachment, ph_allocation *out, const void *address)
+static bool find_allocation(ph__attachment *attachment, ph_allocation *out, const void *address)
 {
     return ph__memory_find(out, ((ph__memory *)attachment)->device, address);
 }
 
-static ph__attachment *create(ph_device *device)
+static ph__attachment *create_memory(ph_device *device)
 {
     ph__memory *memory = ph__calloc(1, sizeof *memory);
     if (!memory)
@@ -120,23 +120,23 @@ static ph__attachment *create(ph_device *device)
     memory->device = device;
     memory->driver = device->driver;
     memory->gone_last = &memory->gone;
-    memory->spare = ph__uses_create();
+    memory->spare = ph__stream_uses_create();
     if (!memory->spare || !ph__pool_init(&memory->default_pool, memory)) {
-        ph__uses_destroy(memory, memory->spare);
+        ph__stream_uses_destroy(memory, memory->spare);
         ph__free(memory);
         return NULL;
     }
-    pthread_mutex_init(&memory->settling, NULL);
-    atomic_init(&memory->attention, device->options.debug_poison ? PH__SEE_POISON : 0U);
-    memory->attachment = (ph__attachment){.destroy = destroy,
-                                          .find = find,
+    pthread_mutex_init(&memory->reclaim_lock, NULL);
+    atomic_init(&memory->slow_path_flags, device->options.debug_poison ? PH__SLOW_POISON : 0U);
+    memory->attachment = (ph__attachment){.destroy = destroy_memory,
+                                          .find = find_allocation,
                                           .before_capture = ph__replays_before_capture,
                                           .copy_captured = ph__copy_captured,
                                           .stream_destroyed = stream_destroyed,
                                           .capture_ended = capture_ended};
     (void)ph__memories_begin();
-    ph__see(memory, PH__SEE_SITES, ph__sites_wanted());
-    ph__see(memory, PH__SEE_BORN, ph__recordings != NULL);
+    ph__set_slow_path(memory, PH__SLOW_SITES, ph__sites_wanted());
+    ph__set_slow_path(memory, PH__SLOW_BORN, ph__recordings != NULL);
     ph__memories_add(memory);
     ph__memories_end();
     return &memory->attachment;
@@ -146,7 +146,7 @@ ph__memory *ph__memory_attach(ph_device *device, const char *call)
 {
     if (ph__device_check(device, call) != PH_OK)
         return NULL;
-    ph__attachment *attachment = ph__device_attach(device, PH__ATTACH_MEMORY, create);
+    ph__attachment *attachment = ph__device_attach(device, PH__ATTACH_MEMORY, create_memory);
     if (!attachment)
         (void)ph__fail_host_memory(call, "the device's memory state");
     return (ph__memory *)attachment;

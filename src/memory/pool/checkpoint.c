@@ -30,7 +30,7 @@ typedef PH__VEC(uintptr_t) address_list;
 struct ph_pool_checkpoint {
     ph_pool_id pool;
     layout blocks;
-    PH__VEC(ph__span) segments;
+    PH__VEC(ph__address_span) segments;
 };
 
 static size_t used_blocks(const ph_pool *pool)
@@ -51,7 +51,7 @@ static size_t segment_count(const ph_pool *pool)
  * not running. */
 static bool used_elsewhere(const ph__memory *memory, const ph__block *block)
 {
-    const ph__uses *uses = ph__block_uses(block);
+    const ph__stream_uses *uses = ph__block_stream_uses(block);
     bool found = (uses && uses->holders > 0) || ph__born_awaits(block);
     for (size_t i = 0; uses && i < uses->list.count && !found; i++)
         found = uses->list.at[i].capture_id == 0 || ph__capturing(memory);
@@ -99,7 +99,7 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
     *out = NULL;
     PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     ph_pool_checkpoint *checkpoint = ph__calloc(1, sizeof *checkpoint);
     if (!checkpoint)
         return ph__fail_host_memory(call, "the checkpoint");
@@ -114,7 +114,7 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
             remember_blocks(&checkpoint->blocks, pool);
             for (const ph__segment *s = ph__heap_first_segment(pool->heap); s; s = s->next)
                 checkpoint->segments.at[checkpoint->segments.count++] =
-                    (ph__span){s->address, s->size};
+                    (ph__address_span){s->address, s->size};
         }
         ph__spin_unlock(&memory->lock);
         if (waiting > 0) {
@@ -168,13 +168,13 @@ static void give_all(ph_pool *pool, const layout *now)
 
 /* Takes the layout out of an empty heap, without any counting; false: not all, and then the heap
  * is empty again. */
-static bool take_all(ph_pool *pool, const layout *wanted)
+static bool acquire_all(ph_pool *pool, const layout *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {
         const placed *one = &wanted->at[i];
         bool no_memory;
-        ph__block *block = ph__heap_take_at(pool->heap, one->address, one->size, one->requested,
-                                            one->stream, &no_memory);
+        ph__block *block = ph__heap_acquire_at(pool->heap, one->address, one->size, one->requested,
+                                               one->stream, &no_memory);
         if (block)
             continue;
         while (i-- > 0)
@@ -185,14 +185,14 @@ static bool take_all(ph_pool *pool, const layout *wanted)
 }
 
 /* Back to what was: the records that it needs are there, as it had them before. */
-static void revert(ph_pool *pool, const layout *before)
+static void revert_blocks(ph_pool *pool, const layout *before)
 {
-    (void)take_all(pool, before);
+    (void)acquire_all(pool, before);
     for (size_t i = 0; i < before->count; i++) {
         ph__block *block = ph__heap_find(pool->heap, before->at[i].address);
         block->generation = before->at[i].generation;
         block->user = before->at[i].user;
-        ph__uses *uses = ph__block_uses(block);
+        ph__stream_uses *uses = ph__block_stream_uses(block);
         if (uses) /* it may be another record than before */
             uses->block = block;
     }
@@ -200,19 +200,20 @@ static void revert(ph_pool *pool, const layout *before)
 
 /* Does the uncounted exchange of layouts; then both are counted as the frees and allocations
  * that they are. *uses: the records of uses that the old blocks had, a list. */
-static bool exchange(ph_pool *pool, const layout *before, const layout *wanted, ph__uses **uses)
+static bool exchange_blocks(ph_pool *pool, const layout *before, const layout *wanted,
+                            ph__stream_uses **uses)
 {
     ph__memory *memory = pool->memory;
     give_all(pool, before);
-    bool ok = take_all(pool, wanted);
+    bool ok = acquire_all(pool, wanted);
     if (ok)
         give_all(pool, wanted);
-    revert(pool, before);
+    revert_blocks(pool, before);
     if (!ok)
         return false;
     for (size_t i = 0; i < before->count; i++) {
         ph__block *block = ph__heap_find(pool->heap, before->at[i].address);
-        ph__uses *record = ph__block_uses(block);
+        ph__stream_uses *record = ph__block_stream_uses(block);
         ph__memory_retire(memory, block, ph__mseg_of(block)->stream);
         if (record) {
             record->next = *uses;
@@ -224,19 +225,19 @@ static bool exchange(ph_pool *pool, const layout *before, const layout *wanted, 
     for (size_t i = 0; i < wanted->count; i++) {
         const placed *one = &wanted->at[i];
         bool no_memory;
-        ph__block *block = ph__heap_take_at(pool->heap, one->address, one->size, one->requested,
-                                            one->stream, &no_memory);
+        ph__block *block = ph__heap_acquire_at(pool->heap, one->address, one->size, one->requested,
+                                               one->stream, &no_memory);
         if (block)
             ph__memory_hand_out(memory, pool, block);
     }
     return true;
 }
 
-static ph_status restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint, layout *before,
-                         const char *call)
+static ph_status restore_blocks(ph_pool *pool, const ph_pool_checkpoint *checkpoint, layout *before,
+                                const char *call)
 {
     ph__memory *memory = pool->memory;
-    ph__uses *uses = NULL;
+    ph__stream_uses *uses = NULL;
     for (;;) {
         ph__spin_lock(&memory->lock);
         size_t waiting = waiting_blocks(pool, true), blocks = used_blocks(pool);
@@ -244,12 +245,12 @@ static ph_status restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint, la
              done = false;
         if (fits && whole && waiting == 0) {
             remember_blocks(before, pool);
-            done = exchange(pool, before, &checkpoint->blocks, &uses);
+            done = exchange_blocks(pool, before, &checkpoint->blocks, &uses);
         }
         ph__spin_unlock(&memory->lock);
         while (uses) {
-            ph__uses *next = uses->next;
-            ph__uses_destroy(memory, uses);
+            ph__stream_uses *next = uses->next;
+            ph__stream_uses_destroy(memory, uses);
             uses = next;
         }
         if (waiting > 0)
@@ -279,8 +280,8 @@ ph_status ph_pool_checkpoint_restore(ph_pool *pool, const ph_pool_checkpoint *ch
                                (unsigned long long)checkpoint->pool.first,
                                (unsigned long long)checkpoint->pool.second);
     layout before = {0};
-    ph__memory_process(pool->memory);
-    ph_status status = restore(pool, checkpoint, &before, call);
+    ph__memory_reclaim(pool->memory);
+    ph_status status = restore_blocks(pool, checkpoint, &before, call);
     ph__vec_free(&before);
     return status;
 }

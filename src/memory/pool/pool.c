@@ -23,8 +23,8 @@ static uint64_t next_number(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options *options,
-                        bool by_user, const char *call)
+static ph_status create_pool(ph_pool **out, ph_device *device, const ph_pool_options *options,
+                             bool by_user, const char *call)
 {
     ph__memory *memory = ph__memory_attach(device, call);
     if (!memory)
@@ -77,13 +77,13 @@ ph_status ph_pool_create(ph_pool **out, ph_device *device, const ph_pool_options
             "%s: only one of alloc and free is set; a source of segments needs both", call);
     if (options)
         PH_TRY(ph__option_no_zero(options->limit, "limit", call));
-    return create(out, device, options, true, call);
+    return create_pool(out, device, options, true, call);
 }
 
 ph_status ph__pool_create_private(ph_pool **out, ph_device *device)
 {
     *out = NULL;
-    return create(out, device, NULL, false, "ph_graph_capture_begin");
+    return create_pool(out, device, NULL, false, "ph_graph_capture_begin");
 }
 
 ph_device *ph__pool_device(const ph_pool *pool)
@@ -132,7 +132,7 @@ ph_status ph__pool_check(const ph_pool *pool, const char *call)
 
 /* The last holder has gone. What is free goes back now when nothing uses it any more, else at
  * the next chance. */
-static void end(ph__memory *memory, ph_pool *pool)
+static void end_pool(ph__memory *memory, ph_pool *pool)
 {
     ph_device *device = pool->device;
     ph_pool *dead = NULL;
@@ -165,9 +165,9 @@ void ph__pool_drop(ph_pool *pool, bool graph)
         ph__pool_due(pool);
     ph__spin_unlock(&memory->lock);
     if (last)
-        end(memory, pool);
+        end_pool(memory, pool);
     else if (due)
-        ph__memory_process(memory);
+        ph__memory_reclaim(memory);
 }
 
 void ph_pool_release(ph_pool *pool)

@@ -48,13 +48,13 @@ void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
     pool->capture_id = capture_id;
     pool->next_route = memory->routes;
     memory->routes = pool;
-    ph__see(memory, PH__SEE_ROUTES, true);
+    ph__set_slow_path(memory, PH__SLOW_ROUTES, true);
     ph__spin_unlock(&memory->lock);
 }
 
 void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
 {
-    ph__memory *memory = pool->memory, *unsettled = ph__born_end(pool);
+    ph__memory *memory = pool->memory, *to_reclaim = ph__born_end(pool);
     ph__spin_lock(&memory->lock);
     if (capture_id != 0 && pool->capture_id == capture_id)
         for (ph_pool **at = &memory->routes; *at; at = &(*at)->next_route)
@@ -62,26 +62,26 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
                 *at = pool->next_route;
                 break;
             }
-    ph__see(memory, PH__SEE_ROUTES, memory->routes != NULL);
-    ph__walk *walks = ph__walks_end(memory, pool);
-    ph__layout layout = pool->layout;
-    pool->layout = (ph__layout){0};
+    ph__set_slow_path(memory, PH__SLOW_ROUTES, memory->routes != NULL);
+    ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
+    ph__layout log = pool->allocation_log;
+    pool->allocation_log = (ph__layout){0};
     pool->capture_id = 0;
     pool->recording = PH__IDLE;
-    pool->given.count = pool->given_merged = 0;
+    pool->capture_ranges.count = pool->capture_ranges_merged = 0;
     bool spent = memory->spare == NULL;
     ph__spin_unlock(&memory->lock);
-    ph__walks_free(walks);
-    ph__layout_free(&layout);
-    ph__born_settle(unsettled);
+    ph__dependency_walks_free(walks);
+    ph__layout_free(&log);
+    ph__born_reclaim(to_reclaim);
     if (!spent)
         return;
-    ph__uses *spare = ph__uses_create();
+    ph__stream_uses *spare = ph__stream_uses_create();
     ph__spin_lock(&memory->lock);
     if (!memory->spare) {
         memory->spare = spare;
         spare = NULL;
     }
     ph__spin_unlock(&memory->lock);
-    ph__uses_destroy(memory, spare);
+    ph__stream_uses_destroy(memory, spare);
 }

@@ -38,7 +38,7 @@ static ph_status mark_last(ph_pool *pool, const char *call)
             "capture was not touched; do it after its end, or replay on the same stream",
             call);
     int result = PH__R_OK;
-    if (!pool->replayed && !(pool->replayed = ph__mark_take(memory, &result)))
+    if (!pool->replayed && !(pool->replayed = ph__mark_acquire(memory, &result)))
         return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
                                "%s: behind the last replay from the same pool", call);
     result = memory->driver->event_record(pool->replayed, pool->last_replay->handle,
@@ -97,7 +97,7 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
         while (pool->before.count > 0) /* later replays are ordered behind this one */
             ph__mark_recycle(pool->memory, pool->before.at[--pool->before.count].event);
         if (pool->last_replay != stream || pool->replay_marked) {
-            /* Others look at the stream under the hot lock alone. */
+            /* Others read the stream under the hot lock alone. */
             ph__spin_lock(&pool->memory->lock);
             references = ph__pool_replayed_on(pool, stream, &before);
             ph__spin_unlock(&pool->memory->lock);
@@ -126,7 +126,7 @@ static void unkeep(ph__memory *memory, ph_pool *pool)
     ph__pool_bury(dead);
 }
 
-void ph__replays_settle(ph__memory *memory, ph_stream *stream)
+void ph__replays_wait_idle(ph__memory *memory, ph_stream *stream)
 {
     ph__spin_lock(&memory->lock);
     size_t count = stream->replays.pool_count;
@@ -184,7 +184,7 @@ static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
         }
     if (!ph__vec_reserve(&pool->before, 1))
         return ph__fail_host_memory("ph_graph_capture_begin", "the order of replays");
-    ph__drv_event *event = ph__mark_take(memory, &result);
+    ph__drv_event *event = ph__mark_acquire(memory, &result);
     if (event)
         result = memory->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
     if (result == PH__R_OK) {

@@ -19,7 +19,7 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
 /* Whoever used the handle of a stream under a pool's replay lock is done with it. */
-void ph__replays_settle(ph__memory *memory, ph_stream *stream);
+void ph__replays_wait_idle(ph__memory *memory, ph_stream *stream);
 /* Orders the stream behind the replays from the pool so far: eager work is given memory that
  * they write. */
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);

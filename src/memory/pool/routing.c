@@ -48,8 +48,8 @@ ph_stream *ph_memory_stream(ph_device *device)
     return own ? own : &device->default_stream;
 }
 
-/* Its graph could be replayed long after the memory has gone to somebody else, and nothing here
- * would know. */
+/* The graph of such a capture could be replayed long after the memory has gone to somebody else,
+ * and nothing here would know. */
 static ph_status fail_foreign(const ph__request *request, uint64_t capture_id)
 {
     return ph__fail_native(
@@ -65,7 +65,7 @@ ph_status ph__route(ph__memory *memory, ph__request *request)
     uint64_t capture_id;
     request->pool = &memory->default_pool;
     request->capture_id = 0;
-    if (!ph__sees(memory, PH__SEE_SCOPES | PH__SEE_ROUTES) &&
+    if (!ph__slow_path_has(memory, PH__SLOW_SCOPES | PH__SLOW_ROUTES) &&
         !atomic_load(&memory->device->foreign))
         return PH_OK;
     PH_TRY(ph__stream_find_capture(&capture_id, request->stream, request->call));

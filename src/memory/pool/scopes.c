@@ -40,13 +40,13 @@ static ph__recording start_scope(ph_pool *pool)
         pool->recording = PH__IN_SCOPE;
         ph__pool_hold(pool);
         if (memory->scopes++ == 0)
-            ph__see(memory, PH__SEE_SCOPES, true);
+            ph__set_slow_path(memory, PH__SLOW_SCOPES, true);
     }
     ph__spin_unlock(&memory->lock);
     return before;
 }
 
-static void stop(ph_pool *pool);
+static void stop_scope(ph_pool *pool);
 
 /* ---- threads that end inside of scopes ---- */
 static pthread_key_t leftovers;
@@ -58,7 +58,7 @@ static void on_thread_end(void *unused)
     while (scope_top) {
         ph_pool *pool = scope_top;
         scope_top = pool->outer_scope;
-        stop(pool);
+        stop_scope(pool);
     }
 }
 
@@ -89,14 +89,14 @@ ph_status ph_pool_begin(ph_pool *pool)
     return PH_OK;
 }
 
-static void stop(ph_pool *pool)
+static void stop_scope(ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
     ph__spin_lock(&memory->lock);
     pool->outer_scope = NULL;
     pool->recording = PH__IDLE;
     if (--memory->scopes == 0)
-        ph__see(memory, PH__SEE_SCOPES, false);
+        ph__set_slow_path(memory, PH__SLOW_SCOPES, false);
     ph__spin_unlock(&memory->lock);
     ph__pool_drop(pool, false);
 }
@@ -115,7 +115,7 @@ ph_status ph_pool_end(ph_pool *pool)
             "order of their begins, on the same thread",
             call);
     scope_top = pool->outer_scope;
-    stop(pool);
+    stop_scope(pool);
     return PH_OK;
 }
 
@@ -127,5 +127,5 @@ void ph__pool_leave(ph_pool *pool)
     if (!*link)
         return;
     *link = pool->outer_scope;
-    stop(pool);
+    stop_scope(pool);
 }

@@ -15,9 +15,9 @@
 #include "memory/streams/events.h"
 #include "memory/streams/waits.h"
 
-/* ---- waiting ---- settling held */
+/* ---- waiting ---- reclaim_lock held */
 /* Once in a round. */
-static bool add_stream(ph__batch *batch, ph_stream *stream, uint64_t round)
+static bool add_stream(ph__leaving_batch *batch, ph_stream *stream, uint64_t round)
 {
     const ph__use use = {.stream = stream};
     if (stream->replays.round == round)
@@ -31,7 +31,7 @@ static bool add_stream(ph__batch *batch, ph_stream *stream, uint64_t round)
 
 /* The streams whose work may use the batch: those of its segments, and those that replays may be
  * running on, which may read blocks of any pool. */
-static bool list_streams(ph__memory *memory, ph__batch *batch)
+static bool list_streams(ph__memory *memory, ph__leaving_batch *batch)
 {
     uint64_t round = ++memory->round;
     bool ok = true;
@@ -44,7 +44,7 @@ static bool list_streams(ph__memory *memory, ph__batch *batch)
     return ok;
 }
 
-static void drop_streams(ph__memory *memory, ph__batch *batch)
+static void drop_streams(ph__memory *memory, ph__leaving_batch *batch)
 {
     for (size_t i = 0; i < batch->streams.count; i++) {
         ph__mark_recycle(memory, batch->streams.at[i].event);
@@ -53,7 +53,7 @@ static void drop_streams(ph__memory *memory, ph__batch *batch)
     ph__vec_free(&batch->streams);
 }
 
-static void link_batch(ph__memory *memory, ph__batch *batch)
+static void link_batch(ph__memory *memory, ph__leaving_batch *batch)
 {
     batch->previous = NULL;
     batch->next = memory->batches;
@@ -62,7 +62,7 @@ static void link_batch(ph__memory *memory, ph__batch *batch)
     memory->batches = batch;
 }
 
-static void unlink_batch(ph__memory *memory, ph__batch *batch)
+static void unlink_batch(ph__memory *memory, ph__leaving_batch *batch)
 {
     if (batch->previous)
         batch->previous->next = batch->next;
@@ -72,31 +72,30 @@ static void unlink_batch(ph__memory *memory, ph__batch *batch)
         batch->next->previous = batch->previous;
 }
 
-static void wait_for(ph__memory *memory, ph__batch *batch, int *failure)
+static void begin_wait(ph__memory *memory, ph__leaving_batch *batch, int *failure)
 {
     batch->waiter.finish = ph__batch_done;
     link_batch(memory, batch);
     ph__waits_begin(memory, &batch->waiter, batch->streams.at, batch->streams.count, failure);
 }
 
-/* What is held elsewhere knows its streams; of the others it is found out. */
-void ph__batches_wait(ph__memory *memory, int *failure, ph__batch **done)
+void ph__batches_wait(ph__memory *memory, int *failure, ph__leaving_batch **done)
 {
     ph__spin_lock(&memory->lock);
-    ph__batch *let_go = memory->let_go;
+    ph__leaving_batch *let_go = memory->let_go;
     memory->let_go = NULL;
     ph__spin_unlock(&memory->lock);
     while (let_go) {
-        ph__batch *next = let_go->next;
-        wait_for(memory, let_go, failure);
+        ph__leaving_batch *next = let_go->next;
+        begin_wait(memory, let_go, failure);
         let_go = next;
     }
     while (memory->unlisted) {
-        ph__batch *batch = memory->unlisted;
+        ph__leaving_batch *batch = memory->unlisted;
         if (!list_streams(memory, batch)) {
             drop_streams(memory, batch);
             ph__spin_lock(&memory->lock);
-            ph__see(memory, PH__SEE_RETIRE, true);
+            ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
             ph__spin_unlock(&memory->lock);
             *failure = PH__R_OUT_OF_MEMORY;
             return;
@@ -107,13 +106,13 @@ void ph__batches_wait(ph__memory *memory, int *failure, ph__batch **done)
             *done = batch;
             continue;
         }
-        wait_for(memory, batch, failure);
+        begin_wait(memory, batch, failure);
     }
 }
 
-void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
+void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__leaving_batch **done)
 {
-    ph__batch *batch = (ph__batch *)waiter;
+    ph__leaving_batch *batch = (ph__leaving_batch *)waiter;
     unlink_batch(memory, batch);
     drop_streams(memory, batch);
     batch->next = *done;
@@ -133,10 +132,10 @@ void ph__held_release(ph_device *device, ph__map *held)
     ph__map_free(held);
 }
 
-void ph__give_back(ph__memory *memory, ph__batch *batch)
+void ph__give_back(ph__memory *memory, ph__leaving_batch *batch)
 {
     while (batch) {
-        ph__batch *next = batch->next;
+        ph__leaving_batch *next = batch->next;
         for (ph__mseg *mseg = batch->segments, *rest; mseg; mseg = rest) {
             rest = mseg->next;
             ph__mseg_destroy(memory, mseg);
@@ -155,16 +154,16 @@ void ph__give_back(ph__memory *memory, ph__batch *batch)
 
 void ph__batches_destroy(ph__memory *memory)
 {
-    ph__batch *done = NULL;
+    ph__leaving_batch *done = NULL;
     while (memory->batches)
         ph__batch_done(memory, &memory->batches->waiter, &done);
     while (memory->unlisted) {
-        ph__batch *batch = memory->unlisted;
+        ph__leaving_batch *batch = memory->unlisted;
         memory->unlisted = batch->next;
         batch->next = done;
         done = batch;
     }
-    for (ph__batch *batch; (batch = memory->let_go) != NULL; done = batch) {
+    for (ph__leaving_batch *batch; (batch = memory->let_go) != NULL; done = batch) {
         memory->let_go = batch->next;
         drop_streams(memory, batch);
         batch->next = done;

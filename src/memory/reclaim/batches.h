@@ -7,10 +7,10 @@
 #include "memory/state/memory_state.h"
 
 /* Memory that has left its heap and waits; or allocations of another device, which are held until
- * the work that is waited for is done. One thread at a time, under `settling`. */
-struct ph__batch {
+ * the work that is waited for is done. One thread at a time, under `reclaim_lock`. */
+struct ph__leaving_batch {
     ph__waiter waiter; /* first */
-    ph__batch *previous, *next;
+    ph__leaving_batch *previous, *next;
     ph__mseg *segments;
     ph__pinned *pinned;
     ph_device *elsewhere;     /* retained; NULL: none */
@@ -18,13 +18,13 @@ struct ph__batch {
     PH__VEC(ph__use) streams; /* that it waits for */
 };
 
-/* settling held, as for the next one: what is held elsewhere knows its streams; of the others it is
- * found out. Batches that wait for nothing are put into *done. */
-void ph__batches_wait(ph__memory *memory, int *failure, ph__batch **done);
+/* reclaim_lock held, as for the next one: what is held elsewhere knows its streams; of the others
+ * it is found out. Batches that wait for nothing are put into *done. */
+void ph__batches_wait(ph__memory *memory, int *failure, ph__leaving_batch **done);
 /* The ph__waiter.finish of a batch. */
-void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__batch **done);
-void ph__give_back(ph__memory *memory, ph__batch *done); /* takes NULL. No lock held */
-void ph__batches_destroy(ph__memory *memory);            /* at the end: nothing runs any more */
+void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__leaving_batch **done);
+void ph__give_back(ph__memory *memory, ph__leaving_batch *done); /* takes NULL. No lock held */
+void ph__batches_destroy(ph__memory *memory); /* at the end: nothing runs any more */
 /* Lets go at once of all that is held of the device, and empties the map. No lock held. */
 void ph__held_release(ph_device *device, ph__map *held);
 #endif

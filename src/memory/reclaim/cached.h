@@ -7,5 +7,6 @@
 
 /* Takes a cached block, counts it and gives it a generation. NULL: none, or *no_memory. Lock
  * held. */
-ph__block *ph__memory_take(ph__memory *memory, const ph__request *request, bool *no_memory);
+ph__block *ph__cached_block_acquire(ph__memory *memory, const ph__request *request,
+                                    bool *no_memory);
 #endif

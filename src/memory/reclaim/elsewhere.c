@@ -10,10 +10,10 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/stream_uses.h"
 
-static ph__batch *create_let_go(ph_device *device, const ph__map *held, ph_stream *const *streams,
-                                size_t count)
+static ph__leaving_batch *create_let_go(ph_device *device, const ph__map *held,
+                                        ph_stream *const *streams, size_t count)
 {
-    ph__batch *batch = ph__calloc(1, sizeof *batch);
+    ph__leaving_batch *batch = ph__calloc(1, sizeof *batch);
     if (!batch || !ph__vec_reserve(&batch->streams, count)) {
         ph__free(batch);
         return NULL;
@@ -41,15 +41,15 @@ void ph__memory_let_go_elsewhere(ph_device *own, ph_device *device, ph__map *hel
                                  ph_stream *const *streams, size_t count)
 {
     ph__memory *memory = ph__memory_of(own);
-    ph__batch *batch = count > 0 ? create_let_go(device, held, streams, count) : NULL;
+    ph__leaving_batch *batch = count > 0 ? create_let_go(device, held, streams, count) : NULL;
     if (batch) {
         *held = (ph__map){0};
         ph__spin_lock(&memory->lock);
         batch->next = memory->let_go;
         memory->let_go = batch;
-        ph__see(memory, PH__SEE_RETIRE, true);
+        ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
         ph__spin_unlock(&memory->lock);
-        ph__memory_process(memory);
+        ph__memory_reclaim(memory);
         return;
     }
     if (count == 0 || wait_at_once(memory, streams, count)) {

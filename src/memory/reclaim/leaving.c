@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/reclaim/leaving.c: which segments and pinned blocks may leave. What is to be looked at is
- * noted where it becomes so: nobody looks through all that there is. */
+/* memory/reclaim/leaving.c: which segments and pinned blocks may leave. A segment that
+ * may leave is noted where it becomes so: nobody searches all of them. */
 #include "memory/reclaim/leaving.h"
 #include "base/alloc.h"
 #include "base/range_map.h"
@@ -28,7 +28,7 @@ static bool may_leave(const ph_pool *pool, const ph__mseg *mseg, ph__trim what,
            pool->trim_wanted || (what == PH__TRIM_CACHED && ph__pool_is_default(pool));
 }
 
-static void take_segment(ph__batch *batch, ph__memory *memory, ph__mseg *mseg)
+static void collect_segment(ph__leaving_batch *batch, ph__memory *memory, ph__mseg *mseg)
 {
     ph__mseg_unlink(memory, mseg);
     (void)ph__range_map_remove(&memory->segments, mseg->address);
@@ -38,7 +38,7 @@ static void take_segment(ph__batch *batch, ph__memory *memory, ph__mseg *mseg)
     batch->segments = mseg;
 }
 
-static void take_pinned(ph__batch *batch, ph_pool *pool)
+static void collect_pinned(ph__leaving_batch *batch, ph_pool *pool)
 {
     ph__pinned *list = ph__pinned_collect(pool), **last = &list;
     while (*last)
@@ -47,8 +47,8 @@ static void take_pinned(ph__batch *batch, ph_pool *pool)
     batch->pinned = list;
 }
 
-static void look_at_pool(ph__batch *batch, ph__memory *memory, ph_pool *pool, ph__trim what,
-                         ph_pool *extra)
+static void collect_from_pool(ph__leaving_batch *batch, ph__memory *memory, ph_pool *pool,
+                              ph__trim what, ph_pool *extra)
 {
     ph__pool_not_due(pool);
     if (pool->graphs > 0 || pool->recording != PH__IDLE)
@@ -59,41 +59,42 @@ static void look_at_pool(ph__batch *batch, ph__memory *memory, ph_pool *pool, ph
         next = segment->next;
         ph__step(memory);
         if (may_leave(pool, mseg, what, extra))
-            take_segment(batch, memory, mseg);
+            collect_segment(batch, memory, mseg);
     }
     if (pool->use_count == 0 || pool == extra || pool->trim_wanted ||
         (what == PH__TRIM_CACHED && ph__pool_is_default(pool)))
-        take_pinned(batch, pool);
+        collect_pinned(batch, pool);
     pool->trim_wanted = false;
 }
 
-static void look(ph__batch *batch, ph__memory *memory, ph__trim what, ph_pool *extra)
+static void collect_due(ph__leaving_batch *batch, ph__memory *memory, ph__trim what, ph_pool *extra)
 {
-    ph__see(memory, PH__SEE_RETIRE, false);
+    ph__set_slow_path(memory, PH__SLOW_RECLAIM, false);
     if (what == PH__TRIM_CACHED)
-        look_at_pool(batch, memory, &memory->default_pool, what, extra);
+        collect_from_pool(batch, memory, &memory->default_pool, what, extra);
     if (extra)
-        look_at_pool(batch, memory, extra, what, extra);
+        collect_from_pool(batch, memory, extra, what, extra);
     while (memory->due_pools)
-        look_at_pool(batch, memory, memory->due_pools, what, extra);
+        collect_from_pool(batch, memory, memory->due_pools, what, extra);
     while (memory->due_segments) {
         ph__mseg *mseg = memory->due_segments;
         ph__step(memory);
         if (may_leave(mseg->pool, mseg, what, extra))
-            take_segment(batch, memory, mseg);
+            collect_segment(batch, memory, mseg);
         else
             ph__mseg_not_due(memory, mseg);
     }
 }
 
-bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure, ph__batch **done)
+bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure,
+               ph__leaving_batch **done)
 {
-    ph__batch *batch = ph__calloc(1, sizeof *batch);
+    ph__leaving_batch *batch = ph__calloc(1, sizeof *batch);
     ph__spin_lock(&memory->lock);
     if (batch)
-        look(batch, memory, what, extra);
+        collect_due(batch, memory, what, extra);
     else
-        ph__see(memory, PH__SEE_RETIRE, true);
+        ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
     ph__spin_unlock(&memory->lock);
     if (batch && (batch->segments || batch->pinned)) {
         batch->next = memory->unlisted;

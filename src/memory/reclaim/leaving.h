@@ -8,7 +8,8 @@ typedef enum ph__trim {
     PH__TRIM_ABANDONED, /* what no one can allocate from any more */
     PH__TRIM_CACHED     /* and the default pool, and one more */
 } ph__trim;
-/* Takes what may leave out of the heaps, which then waits. settling held, not the lock. false:
- * no host memory. */
-bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure, ph__batch **done);
+/* Moves segments and pinned blocks that may leave out of their heaps; they wait then. reclaim_lock
+ * held, not the lock. false: no host memory. */
+bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure,
+               ph__leaving_batch **done);
 #endif

@@ -17,16 +17,16 @@ void ph__pinned_hold(ph__memory *memory, ph__pinned *block)
     ph__spin_lock(&memory->lock);
     block->next = memory->held;
     memory->held = block;
-    ph__see(memory, PH__SEE_RETIRE, true);
+    ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
     ph__spin_unlock(&memory->lock);
 }
 
-ph__uses *ph__pinned_uses(ph__pinned *block)
+ph__stream_uses *ph__pinned_uses(ph__pinned *block)
 {
-    if (!block->uses && (block->uses = ph__uses_create()) != NULL) {
+    if (!block->uses && (block->uses = ph__stream_uses_create()) != NULL) {
         block->uses->pinned = block;
         block->uses->pool = block->pool;
-        block->uses->life = PH__FREEING;
+        block->uses->state = PH__BLOCK_FREEING;
     }
     return block->uses;
 }
@@ -35,13 +35,13 @@ ph__uses *ph__pinned_uses(ph__pinned *block)
  * order. */
 static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
 {
-    ph__uses *uses = ph__pinned_uses(block);
-    if (!uses || !ph__uses_add(uses, block->stream, 0))
+    ph__stream_uses *uses = ph__pinned_uses(block);
+    if (!uses || !ph__stream_uses_add(uses, block->stream, 0))
         return false;
     ph__stream_release(block->stream);
     block->stream = NULL;
-    uses->life = PH__FREEING;
-    ph__uses_defer(memory, uses, NULL);
+    uses->state = PH__BLOCK_FREEING;
+    ph__stream_uses_defer(memory, uses, NULL);
     return true;
 }
 
@@ -54,7 +54,7 @@ static bool drop_holder(ph__pinned *block, ph_pool **dead)
         ph_pool *holder = block->holders.at[i];
         if (holder->graphs > 0 ||
             (holder->last_replay &&
-             !(ph__pinned_uses(block) && ph__uses_add(block->uses, holder->last_replay, 0))))
+             !(ph__pinned_uses(block) && ph__stream_uses_add(block->uses, holder->last_replay, 0))))
             continue;
         block->holders.at[i] = block->holders.at[--block->holders.count];
         ph__pool_unkeep(holder, dead);
@@ -63,7 +63,7 @@ static bool drop_holder(ph__pinned *block, ph_pool **dead)
     return false;
 }
 
-/* All of them, of a freed block; false: it must still be held. */
+/* Drops all such holders of a freed block; false: it must still be held. */
 static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
 {
     bool dropped = true;
@@ -79,7 +79,7 @@ static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
 
 /* A block that must still be held is with a holder that graphs hold, until none does. Lock held.
  * false: there is no such one, and it is looked at again at the next chance. */
-static bool park(ph__pinned *block)
+static bool park_block(ph__pinned *block)
 {
     for (size_t i = 0; i < block->holders.count; i++) {
         ph_pool *holder = block->holders.at[i];
@@ -114,8 +114,8 @@ void ph__held_process(ph__memory *memory)
         ph__step(memory);
         bool over = drop_dead_holders(memory, block) && wait_for_streams(memory, block);
         ph__spin_lock(&memory->lock);
-        /* What is held for good is known by its address alone. */
-        if (!over && !block->held_for_good && !park(block)) {
+        /* A block that is held for good is known by its address alone. */
+        if (!over && !block->held_for_good && !park_block(block)) {
             block->next = memory->held;
             memory->held = block;
         }

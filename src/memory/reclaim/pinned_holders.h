@@ -7,15 +7,16 @@
 
 typedef struct ph__memory ph__memory;
 typedef struct ph__pinned ph__pinned;
-typedef struct ph__uses ph__uses;
+typedef struct ph__stream_uses ph__stream_uses;
 
 /* A block that the user has freed waits for its readers. No lock held. */
 void ph__pinned_hold(ph__memory *memory, ph__pinned *block);
 /* The record of uses, made when there is none; NULL: no host memory. For who has freed the
  * block, or has the lock. */
-ph__uses *ph__pinned_uses(ph__pinned *block);
-void ph__pinned_unpark(ph_pool *pool);     /* no graph holds it any more. Lock held */
-void ph__held_process(ph__memory *memory); /* lets go what only dead pools held. settling held */
+ph__stream_uses *ph__pinned_uses(ph__pinned *block);
+void ph__pinned_unpark(ph_pool *pool); /* no graph holds it any more. Lock held */
+void ph__held_process(
+    ph__memory *memory); /* lets go what only dead pools held. reclaim_lock held */
 void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst,
                        const void *src);
 /* Notes that a copy in a graph of the pool uses the pinned block around address, if there is

@@ -56,7 +56,7 @@ void ph__pinned_close(ph__memory *memory)
     while (memory->pinned.count > 0) {
         ph__pinned *block = ph__range_map_from(&memory->pinned, 0)->value;
         (void)ph__range_map_remove(&memory->pinned, block->address);
-        ph__uses_destroy(memory, block->uses);
+        ph__stream_uses_destroy(memory, block->uses);
         if (block->stream)
             ph__stream_release(block->stream);
         ph__pinned_driver_free(memory, block->address);

@@ -65,8 +65,8 @@ void ph__pool_bury(ph_pool *dead)
     if (!dead)
         return;
     ph__heap_destroy(dead->heap);
-    ph__walks_free(dead->walks);
-    ph__vec_free(&dead->given);
+    ph__dependency_walks_free(dead->walks);
+    ph__vec_free(&dead->capture_ranges);
     ph__vec_free(&dead->workers);
     ph__mark_recycle(dead->memory, dead->replayed);
     for (size_t i = 0; i < dead->before.count; i++)
@@ -74,7 +74,7 @@ void ph__pool_bury(ph_pool *dead)
     ph__vec_free(&dead->before);
     if (dead->last_replay)
         ph__stream_release(dead->last_replay);
-    if (dead->told)
+    if (dead->handle_reported)
         keep_address(dead);
     else
         ph__free(dead);

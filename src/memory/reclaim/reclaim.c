@@ -10,52 +10,52 @@
 #include "memory/streams/replay_streams.h"
 #include "memory/streams/waits.h"
 
-/* settling held; lets it go. */
-static void settle(ph__memory *memory)
+/* reclaim_lock held, and given back. */
+static void reclaim_and_unlock(ph__memory *memory)
 {
-    ph__batch *done = NULL;
+    ph__leaving_batch *done = NULL;
     int later = PH__R_OK; /* what fails here is tried again at the next chance */
-    if (ph__sees(memory, PH__SEE_RETIRE))
+    if (ph__slow_path_has(memory, PH__SLOW_RECLAIM))
         ph__held_process(memory);
-    if (ph__sees(memory, PH__SEE_DEFERRED))
+    if (ph__slow_path_has(memory, PH__SLOW_DEFERRED))
         ph__deferred_process(memory, 0);
-    if (ph__sees(memory, PH__SEE_PENDING))
+    if (ph__slow_path_has(memory, PH__SLOW_PENDING))
         ph__waits_process(memory, false, &later, &done);
-    if (ph__sees(memory, PH__SEE_RETIRE)) {
+    if (ph__slow_path_has(memory, PH__SLOW_RECLAIM)) {
         (void)ph__leave(memory, PH__TRIM_ABANDONED, NULL, &later, &done);
         ph__waits_process(memory, false, &later, &done);
         ph__left_process(memory, &later);
     }
-    pthread_mutex_unlock(&memory->settling);
+    pthread_mutex_unlock(&memory->reclaim_lock);
     ph__give_back(memory, done);
 }
 
-static bool may_settle(const ph__memory *memory)
+static bool may_reclaim(const ph__memory *memory)
 {
-    return ph__sees(memory, PH__SEE_PENDING | PH__SEE_DEFERRED | PH__SEE_RETIRE) &&
+    return ph__slow_path_has(memory, PH__SLOW_PENDING | PH__SLOW_DEFERRED | PH__SLOW_RECLAIM) &&
            !ph__capturing(memory);
 }
 
-void ph__memory_process(ph__memory *memory)
+void ph__memory_reclaim(ph__memory *memory)
 {
-    if (may_settle(memory) && pthread_mutex_trylock(&memory->settling) == 0)
-        settle(memory);
+    if (may_reclaim(memory) && pthread_mutex_trylock(&memory->reclaim_lock) == 0)
+        reclaim_and_unlock(memory);
 }
 
-bool ph__memory_process_all(ph__memory *memory)
+bool ph__memory_reclaim_all(ph__memory *memory)
 {
-    if (!may_settle(memory))
+    if (!may_reclaim(memory))
         return false;
-    pthread_mutex_lock(&memory->settling);
-    settle(memory);
+    pthread_mutex_lock(&memory->reclaim_lock);
+    reclaim_and_unlock(memory);
     return true;
 }
 
 int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)
 {
     int failure = PH__R_OK;
-    ph__batch *done = NULL;
-    pthread_mutex_lock(&memory->settling);
+    ph__leaving_batch *done = NULL;
+    pthread_mutex_lock(&memory->reclaim_lock);
     ph__held_process(memory);
     ph__deferred_process(memory, 0);
     ph__waits_process(memory, true, &failure, &done);
@@ -63,7 +63,7 @@ int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)
         failure = PH__R_OUT_OF_MEMORY;
     ph__waits_process(memory, true, &failure, &done);
     ph__left_process(memory, &failure);
-    pthread_mutex_unlock(&memory->settling);
+    pthread_mutex_unlock(&memory->reclaim_lock);
     ph__give_back(memory, done);
     return failure;
 }
@@ -78,7 +78,7 @@ static void sweep_now(ph__deferred *item)
     if (cached)
         (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, NULL);
     else
-        ph__memory_process(memory);
+        ph__memory_reclaim(memory);
 }
 
 int ph__memory_sweep(ph__memory *memory, bool cached)
@@ -86,7 +86,7 @@ int ph__memory_sweep(ph__memory *memory, bool cached)
     if (!ph__capturing(memory)) {
         if (cached)
             return ph__memory_trim_now(memory, PH__TRIM_CACHED, NULL);
-        ph__memory_process(memory);
+        ph__memory_reclaim(memory);
         return PH__R_OK;
     }
     ph__spin_lock(&memory->lock);

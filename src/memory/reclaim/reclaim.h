@@ -5,12 +5,12 @@
 #include "memory/reclaim/leaving.h"
 #include "memory/state/memory_state.h"
 
-/* What is due, without waiting: nothing while a capture is open, or when another thread is at
+/* Does what is due, without waiting: nothing while a capture is open, or when another thread is at
  * it. */
-void ph__memory_process(ph__memory *memory);
-/* The same, but waits for the other thread and looks once more. false: nothing is due, or a
- * capture is open. */
-bool ph__memory_process_all(ph__memory *memory);
+void ph__memory_reclaim(ph__memory *memory);
+/* The same, but waits for the other thread, and then does what is due still. false: nothing is due,
+ * or a capture is open. */
+bool ph__memory_reclaim_all(ph__memory *memory);
 /* Waits for all work that used it. No capture may be open. Gives the driver's number where one
  * failed: what that was about goes back at a later chance. */
 int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra);

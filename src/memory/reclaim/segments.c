@@ -19,7 +19,7 @@
 
 /* Promises bytes to the pool, before they are asked for, so that no two threads pass a limit
  * together. */
-static ph__growth_kind reserve(ph__memory *memory, ph_pool *pool, size_t bytes)
+static ph__growth_kind reserve_bytes(ph__memory *memory, ph_pool *pool, size_t bytes)
 {
     ph__growth_kind kind = PH__GREW;
     ph__spin_lock(&memory->lock);
@@ -37,7 +37,7 @@ static ph__growth_kind reserve(ph__memory *memory, ph_pool *pool, size_t bytes)
     return kind;
 }
 
-static void unreserve(ph__memory *memory, ph_pool *pool, size_t bytes)
+static void unreserve_bytes(ph__memory *memory, ph_pool *pool, size_t bytes)
 {
     ph_pool *dead = NULL;
     ph__spin_lock(&memory->lock);
@@ -60,7 +60,7 @@ static void release_memory(ph__memory *memory, const ph_pool *pool, uintptr_t ad
     ph__relaxed_end(memory->device, mode);
 }
 
-/* What a pool's own function leaves where it does not return. */
+/* The state that a pool's own function leaves where it does not return. */
 typedef struct growing {
     ph__memory *memory;
     ph_pool *pool;
@@ -69,12 +69,12 @@ typedef struct growing {
     ph_capture_mode mode; /* of the thread, before it */
 } growing;
 
-static void abandon(void *what)
+static void abandon_growth(void *what)
 {
     const growing *g = what;
     ph__relaxed_end(g->memory->device, g->mode);
     ph__free(g->mseg);
-    unreserve(g->memory, g->pool, g->bytes);
+    unreserve_bytes(g->memory, g->pool, g->bytes);
 }
 
 /* The pools whose alloc functions are running on the calling thread, one called by the other. */
@@ -127,7 +127,7 @@ static void *own_source(ph__growth *growth, ph__memory *memory, const ph__reques
         return NULL;
     }
     ph__relaxed_begin(memory->device, &g.mode);
-    PH__UNWIND unwind = {abandon, &g};
+    PH__UNWIND unwind = {abandon_growth, &g};
     growth->source = call_alloc(&address, request, growth->segment_bytes);
     unwind.undo = NULL;
     ph__relaxed_end(memory->device, g.mode);
@@ -143,8 +143,8 @@ static void *own_source(ph__growth *growth, ph__memory *memory, const ph__reques
     return NULL;
 }
 
-static void *obtain(ph__growth *growth, ph__memory *memory, const ph__request *request,
-                    ph__mseg *mseg)
+static void *obtain_memory(ph__growth *growth, ph__memory *memory, const ph__request *request,
+                           ph__mseg *mseg)
 {
     void *address = NULL;
     if (request->pool->options.alloc)
@@ -169,13 +169,13 @@ static void count_segment(ph__account *account, const ph__mseg *mseg, bool added
     }
 }
 
-/* Counts it and tells the history. Lock held. */
+/* Counts the segment, and reports it to the history. Lock held. */
 static void account_segment(ph__memory *memory, const ph__mseg *mseg, bool added)
 {
     count_segment(&memory->account, mseg, added);
     if (!ph__pool_is_default(mseg->pool))
         count_segment(&mseg->pool->account, mseg, added);
-    if (ph__sees(memory, PH__SEE_HISTORY))
+    if (ph__slow_path_has(memory, PH__SLOW_HISTORY))
         ph__history_note(memory, added ? PH__SEGMENT_ALLOC : PH__SEGMENT_FREE, mseg->address,
                          mseg->size, mseg->pool, mseg->stream, 0);
 }
@@ -183,7 +183,8 @@ static void account_segment(ph__memory *memory, const ph__mseg *mseg, bool added
 /* Puts the memory into the heap and takes the request's block. Lock held. NULL: no host memory, and
  * nothing changed; or, with *kept, the memory lies where an open capture may have nodes and its
  * blocks wait for that capture: the segment stays, and the request needs another one. */
-static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *request, bool *kept)
+static ph__block *adopt_segment(ph__memory *memory, ph__mseg *mseg, const ph__request *request,
+                                bool *kept)
 {
     ph_pool *pool = request->pool;
     bool no_memory = false;
@@ -200,7 +201,7 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
     ph__mseg_link(mseg);
     ph__hull_widen(&memory->device_hull, mseg->address, mseg->size);
     account_segment(memory, mseg, true);
-    ph__block *block = ph__memory_take(memory, request, &no_memory);
+    ph__block *block = ph__cached_block_acquire(memory, request, &no_memory);
     *kept = !block && segment->used_blocks > 0;
     if (block || *kept)
         return block;
@@ -221,16 +222,16 @@ static ph__block *grow_once(ph__growth *growth, ph__memory *memory, const ph__re
         !ph__round_up(bytes, memory->device->segment_granularity, &bytes))
         return NULL;
     growth->segment_bytes = bytes;
-    growth->kind = reserve(memory, pool, bytes);
+    growth->kind = reserve_bytes(memory, pool, bytes);
     if (growth->kind != PH__GREW)
         return NULL;
     ph__mseg *mseg = ph__calloc(1, sizeof *mseg);
     if (!mseg)
         growth->kind = PH__NO_HOST_MEMORY;
-    void *address = mseg ? obtain(growth, memory, request, mseg) : NULL;
+    void *address = mseg ? obtain_memory(growth, memory, request, mseg) : NULL;
     if (!address) {
         ph__free(mseg);
-        unreserve(memory, pool, bytes);
+        unreserve_bytes(memory, pool, bytes);
         return NULL;
     }
     *mseg = (ph__mseg){.pool = pool,
@@ -239,7 +240,7 @@ static ph__block *grow_once(ph__growth *growth, ph__memory *memory, const ph__re
                        .size = bytes,
                        .small = ph__block_is_small(request->rounded)};
     ph__spin_lock(&memory->lock);
-    ph__block *block = adopt(memory, mseg, request, kept);
+    ph__block *block = adopt_segment(memory, mseg, request, kept);
     ph__spin_unlock(&memory->lock);
     if (block || *kept)
         return block;
@@ -247,7 +248,7 @@ static ph__block *grow_once(ph__growth *growth, ph__memory *memory, const ph__re
     release_memory(memory, pool, mseg->address, bytes);
     ph__stream_release(mseg->stream);
     ph__free(mseg);
-    unreserve(memory, pool, bytes);
+    unreserve_bytes(memory, pool, bytes);
     return NULL;
 }
 
@@ -270,7 +271,7 @@ void ph__mseg_destroy(ph__memory *memory, ph__mseg *mseg)
     ph__spin_lock(&memory->lock);
     account_segment(memory, mseg, false);
     ph__spin_unlock(&memory->lock);
-    unreserve(memory, mseg->pool, mseg->size);
+    unreserve_bytes(memory, mseg->pool, mseg->size);
     ph__stream_release(mseg->stream);
     ph__free(mseg);
 }

@@ -27,7 +27,7 @@ ph_status ph_memory_record_history(ph_device *device, size_t max_entries)
     ph__spin_lock(&memory->lock);
     ph__history *old = memory->history;
     memory->history = fresh;
-    ph__see(memory, PH__SEE_HISTORY, fresh != NULL);
+    ph__set_slow_path(memory, PH__SLOW_HISTORY, fresh != NULL);
     ph__spin_unlock(&memory->lock);
     ph__free(old);
     return PH_OK;

@@ -28,7 +28,7 @@ static void copies_free(ph__snapshot *all)
     ph__vec_free(&all->events);
 }
 
-static counts count(const ph__memory *memory, const ph_pool *only)
+static counts count_entries(const ph__memory *memory, const ph_pool *only)
 {
     counts n = {0, 0, 0, memory->pinned.count, 0};
     for (const ph_pool *pool = &memory->default_pool; pool; pool = pool->next) {
@@ -48,7 +48,7 @@ static counts count(const ph__memory *memory, const ph_pool *only)
     return n;
 }
 
-static bool fits(const ph__snapshot *all, const counts *n)
+static bool room_fits(const ph__snapshot *all, const counts *n)
 {
     return n->pools <= all->pools.capacity && n->segments <= all->segments.capacity &&
            n->blocks <= all->blocks.capacity && n->pinned <= all->pinned.capacity &&
@@ -124,12 +124,12 @@ static void copy_all(ph__snapshot *all, const ph__memory *memory, const ph_pool 
     all->limit = only ? only->options.limit : memory->limit;
 }
 
-static bool take_copies(ph__snapshot *all, ph__memory *memory, const ph_pool *only)
+static bool copy_under_lock(ph__snapshot *all, ph__memory *memory, const ph_pool *only)
 {
     for (;;) {
         ph__spin_lock(&memory->lock);
-        counts n = count(memory, only);
-        bool enough = fits(all, &n);
+        counts n = count_entries(memory, only);
+        bool enough = room_fits(all, &n);
         if (enough)
             copy_all(all, memory, only);
         ph__spin_unlock(&memory->lock);
@@ -156,9 +156,9 @@ ph_status ph_memory_snapshot(char **out, const ph_device *device, const ph_pool 
     ph__memory *memory = ph__memory_attach((ph_device *)(uintptr_t)device, call);
     if (!memory)
         return ph_error_last()->status;
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     ph__snapshot all = {.history = false};
-    if (take_copies(&all, memory, pool))
+    if (copy_under_lock(&all, memory, pool))
         *out = ph__snapshot_write(&all, device, pool);
     copies_free(&all);
     return *out ? PH_OK : ph__fail_host_memory(call, "the snapshot");

@@ -5,7 +5,7 @@
 #include "base/vec.h"
 #include "memory/state/history.h"
 
-/* What is written out: copied under the lock. */
+/* A copy of the state, made under the lock. */
 typedef struct ph__snapshot_block {
     uintptr_t address;
     size_t size, requested;

@@ -6,7 +6,7 @@
 #include "memory/state/memory_state.h"
 #include <string.h>
 
-static void show(ph_counter out[3], const ph__tally *tally)
+static void show_counter(ph_counter out[3], const ph__tally *tally)
 {
     memset(out, 0, 3 * sizeof out[0]);
     for (unsigned half = 0; half < 2; half++) {
@@ -28,7 +28,7 @@ static void show(ph_counter out[3], const ph__tally *tally)
 static void show_active(ph_counter out[3], const ph__tally *tally, const uint64_t waiting[2],
                         const uint64_t peak[3], const uint64_t base_removed[2])
 {
-    show(out, tally);
+    show_counter(out, tally);
     out[0].removed = 0;
     for (unsigned half = 0; half < 2; half++) {
         ph_counter *one = &out[1 + half];
@@ -42,20 +42,20 @@ static void show_active(ph_counter out[3], const ph__tally *tally, const uint64_
             out[i].peak = peak[i];
 }
 
-static void report(ph_memory_stats *out, const ph__account *account)
+static void report_account(ph_memory_stats *out, const ph__account *account)
 {
     const ph__tally *tally = account->tally;
-    show(out->allocation, &tally[PH__COUNT_BLOCKS]);
-    show(out->segment, &tally[PH__COUNT_SEGMENTS]);
+    show_counter(out->allocation, &tally[PH__COUNT_BLOCKS]);
+    show_counter(out->segment, &tally[PH__COUNT_SEGMENTS]);
     show_active(out->active, &tally[PH__COUNT_BLOCKS], account->waiting_blocks,
                 account->active_peak, account->base_active_removed);
-    show(out->inactive_split, &tally[PH__COUNT_SPLIT]);
-    show(out->allocated_bytes, &tally[PH__COUNT_BYTES]);
-    show(out->reserved_bytes, &tally[PH__COUNT_RESERVED]);
+    show_counter(out->inactive_split, &tally[PH__COUNT_SPLIT]);
+    show_counter(out->allocated_bytes, &tally[PH__COUNT_BYTES]);
+    show_counter(out->reserved_bytes, &tally[PH__COUNT_RESERVED]);
     show_active(out->active_bytes, &tally[PH__COUNT_BYTES], account->waiting_bytes,
                 account->active_bytes_peak, account->base_active_bytes_removed);
-    show(out->inactive_split_bytes, &tally[PH__COUNT_SPLIT_BYTES]);
-    show(out->requested_bytes, &tally[PH__COUNT_REQUESTED]);
+    show_counter(out->inactive_split_bytes, &tally[PH__COUNT_SPLIT_BYTES]);
+    show_counter(out->requested_bytes, &tally[PH__COUNT_REQUESTED]);
     out->allocated = (size_t)out->allocated_bytes[0].current;
     out->allocated_peak = (size_t)out->allocated_bytes[0].peak;
     out->reserved = (size_t)out->reserved_bytes[0].current;
@@ -80,11 +80,11 @@ ph_status ph_memory_get_stats(ph_memory_stats *out, const ph_device *device)
     ph__memory *memory = ph__memory_of(device);
     if (!memory)
         return PH_OK;
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     ph__spin_lock(&memory->lock);
     ph__account account = memory->account;
     ph__spin_unlock(&memory->lock);
-    report(out, &account);
+    report_account(out, &account);
     return PH_OK;
 }
 
@@ -96,11 +96,11 @@ ph_status ph_pool_stats(ph_memory_stats *out, const ph_pool *pool)
     memset(out, 0, sizeof *out);
     PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
-    ph__memory_process(memory);
+    ph__memory_reclaim(memory);
     ph__spin_lock(&memory->lock);
     ph__account account = pool->account;
     ph__spin_unlock(&memory->lock);
-    report(out, &account);
+    report_account(out, &account);
     return PH_OK;
 }
 
@@ -143,7 +143,8 @@ static void reset_accumulated(ph__account *account)
     account->ooms = account->retries = 0;
 }
 
-static ph_status reset(ph_device *device, void (*one)(ph__account *account), const char *call)
+static ph_status reset_accounts(ph_device *device, void (*one)(ph__account *account),
+                                const char *call)
 {
     if (!device)
         return ph__fail_null(call, "device");
@@ -161,10 +162,10 @@ static ph_status reset(ph_device *device, void (*one)(ph__account *account), con
 
 ph_status ph_memory_reset_peaks(ph_device *device)
 {
-    return reset(device, reset_peaks, "ph_memory_reset_peaks");
+    return reset_accounts(device, reset_peaks, "ph_memory_reset_peaks");
 }
 
 ph_status ph_memory_reset_accumulated(ph_device *device)
 {
-    return reset(device, reset_accumulated, "ph_memory_reset_accumulated");
+    return reset_accounts(device, reset_accumulated, "ph_memory_reset_accumulated");
 }

@@ -2,7 +2,7 @@
 /* memory/state/account.c: the counters of what waits. */
 #include "memory/state/account.h"
 
-static void raise(uint64_t *peak, uint64_t now)
+static void raise_peak(uint64_t *peak, uint64_t now)
 {
     if (now > *peak)
         *peak = now;
@@ -16,13 +16,13 @@ void ph__account_active_peaks(ph__account *account)
     for (unsigned half = 0; half < 2; half++) {
         uint64_t active = blocks->current[half] + account->waiting_blocks[half];
         uint64_t active_bytes = bytes->current[half] + account->waiting_bytes[half];
-        raise(&account->active_peak[1 + half], active);
-        raise(&account->active_bytes_peak[1 + half], active_bytes);
+        raise_peak(&account->active_peak[1 + half], active);
+        raise_peak(&account->active_bytes_peak[1 + half], active_bytes);
         all_blocks += active;
         all_bytes += active_bytes;
     }
-    raise(&account->active_peak[0], all_blocks);
-    raise(&account->active_bytes_peak[0], all_bytes);
+    raise_peak(&account->active_peak[0], all_blocks);
+    raise_peak(&account->active_bytes_peak[0], all_bytes);
 }
 
 void ph__account_waiting(ph__account *account, unsigned half, size_t bytes, bool waits)

@@ -26,8 +26,8 @@ enum {
     PH__COUNT_KINDS
 };
 
-/* What is active is what is in the caller's hands and what waits. Its peaks are kept only while
- * something waits: without that they are those of the former. */
+/* Active blocks are those in the caller's hands and those that wait. Their peaks are kept only
+ * while something waits: without that they are those of the former. */
 typedef struct ph__account {
     ph__tally tally[PH__COUNT_KINDS];
     uint64_t waiting_blocks[2], waiting_bytes[2]; /* out of the caller's hands, not free yet */

@@ -21,7 +21,7 @@ typedef struct ph__parts {
     size_t bytes;
 } ph__parts;
 
-/* Those around a used block. */
+/* The free parts around a used block. */
 PH__SHORT ph__parts ph__short_parts_around(const ph__block *block)
 {
     const ph__block *previous = block->previous, *next = block->next;
@@ -37,7 +37,7 @@ PH__SHORT ph__parts ph__short_parts_around(const ph__block *block)
     return around;
 }
 
-/* What it and its free neighbours are, or were, as one free block. */
+/* A used block and its free neighbours, as one free block. */
 PH__SHORT ph__parts ph__short_parts_merged(const ph__block *block, ph__parts around)
 {
     size_t bytes = block->size + around.bytes;
@@ -101,8 +101,8 @@ PH__SHORT void ph__short_retire(ph__memory *memory, ph__block *block)
     unsigned half = ph__short_half_of(block);
     ph_pool *pool = ph__mseg_of(block)->pool;
     if ((uintptr_t)block->user & PH__TRACKED) {
-        block->user = ph__block_uses(block);
-        ph__track_died(memory, block->generation);
+        block->user = ph__block_stream_uses(block);
+        ph__free_counter_add(memory, block->generation);
     }
     ph__short_count_retired(&memory->account, half, block);
     if (pool != &memory->default_pool)

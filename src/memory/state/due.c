@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/state/due.c: the lists of pools and segments that reclaim looks at next. */
+/* memory/state/due.c: the lists of pools and segments that reclaim examines next. */
 #include "memory/state/due.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/segment.h"
@@ -8,7 +8,7 @@
 void ph__pool_due(ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
-    ph__see(memory, PH__SEE_RETIRE, true);
+    ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
     if (pool->due)
         return;
     pool->due = true;
@@ -34,7 +34,7 @@ void ph__pool_not_due(ph_pool *pool)
 
 void ph__mseg_due(ph__memory *memory, ph__mseg *mseg)
 {
-    ph__see(memory, PH__SEE_RETIRE, true);
+    ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
     if (mseg->due)
         return;
     mseg->due = true;

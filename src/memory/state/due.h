@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/state/due.h: the lists of what reclaim looks at next. Lock held, at every change by which
- * something may leave from then on. */
+/* memory/state/due.h: the lists of pools and segments that reclaim examines next. Lock held, at
+ * every change by which something may leave from then on. */
 #ifndef PH_MEMORY_STATE_DUE_H
 #define PH_MEMORY_STATE_DUE_H
 #include "memory/state/memory_state.h"

@@ -63,7 +63,7 @@ ph__watcher *ph__watcher_create(void)
     return ph__alloc(sizeof(ph__watcher));
 }
 
-void ph__track_died(ph__memory *memory, uint64_t generation)
+void ph__free_counter_add(ph__memory *memory, uint64_t generation)
 {
     atomic_fetch_add_explicit(&memory->deaths, 1, memory_order_release);
     if (memory->watchers.count == 0)

@@ -15,7 +15,7 @@ typedef struct ph__memory ph__memory;
 typedef struct ph__watcher ph__watcher;
 
 /* A tracked allocation has left the caller's hands. Lock held; allocates and frees nothing. */
-void ph__track_died(ph__memory *memory, uint64_t generation);
+void ph__free_counter_add(ph__memory *memory, uint64_t generation);
 /* The size of an entry, for who makes one without the lock. */
 ph__watcher *ph__watcher_create(void);
 /* Takes *fresh when a new entry is needed. Lock held. */

@@ -23,9 +23,9 @@ void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
 {
     ph__short_hand_out(memory, pool, block);
     block->thread = ph__born_thread();
-    if (ph__sees(memory, PH__SEE_BORN))
+    if (ph__slow_path_has(memory, PH__SLOW_BORN))
         ph__born_handed_out(memory);
-    if (ph__sees(memory, PH__SEE_HISTORY))
+    if (ph__slow_path_has(memory, PH__SLOW_HISTORY))
         ph__history_note(memory, PH__ALLOC, block->address, block->size, pool,
                          ph__mseg_of(block)->stream, block->generation);
 }
@@ -38,7 +38,7 @@ void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream)
     ph__account_waiting(&memory->account, half, block->size, true);
     if (pool != &memory->default_pool)
         ph__account_waiting(&pool->account, half, block->size, true);
-    if (ph__sees(memory, PH__SEE_HISTORY))
+    if (ph__slow_path_has(memory, PH__SLOW_HISTORY))
         ph__history_note(memory, PH__FREE, block->address, block->size, ph__mseg_of(block)->pool,
                          stream, block->generation);
 }

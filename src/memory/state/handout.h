@@ -6,12 +6,12 @@
 #include "base/sync.h"
 #include "memory/state/memory_state.h"
 
-/* The device has given something while captures are open, which PH__SEE_BORN says. */
+/* The device has given something while captures are open, which PH__SLOW_BORN says. */
 void ph__born_handed_out(ph__memory *memory);
 /* Counts a block just taken, from wherever. */
 void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block);
-/* The block leaves the caller's hands: counted, trackers told, history. It is active until
- * given. */
+/* The block leaves the caller's hands: counted, reported to trackers and to the history. It is
+ * active until given. */
 void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream);
 /* Gives an active block back to its heap; the record of uses is the caller's. */
 void ph__memory_give(ph__memory *memory, ph__block *block);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/state/history.h: the ring of events. Lock held; only with PH__SEE_HISTORY. */
+/* memory/state/history.h: the ring of events. Lock held; only with PH__SLOW_HISTORY. */
 #ifndef PH_MEMORY_STATE_HISTORY_H
 #define PH_MEMORY_STATE_HISTORY_H
 #include "memory/state/memory_state.h"

@@ -58,12 +58,12 @@ bool ph__pool_is_there(const ph_pool *pool)
     return there;
 }
 
-void ph__memory_see_all(unsigned flag, bool on)
+void ph__memories_set_slow_path(unsigned flag, bool on)
 {
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory; memory = memory->next_memory) {
         ph__spin_lock(&memory->lock);
-        ph__see(memory, flag, on);
+        ph__set_slow_path(memory, flag, on);
         ph__spin_unlock(&memory->lock);
     }
     pthread_mutex_unlock(&all_lock);
@@ -118,7 +118,7 @@ static void abandon_all(void)
     for (ph__memory *memory = all, *next; memory; memory = next) {
         next = memory->next_memory;
         memory->driver = &ph__driver_forked;
-        pthread_mutex_init(&memory->settling, NULL);
+        pthread_mutex_init(&memory->reclaim_lock, NULL);
         for (ph_pool *pool = &memory->default_pool; pool; pool = pool->next)
             pool->replay_lock = (ph__mutex){0};
         memory->next_memory = all_forked;

@@ -24,8 +24,9 @@ bool ph__memory_try_retain(const ph__memory *memory);
 /* In a child of fork(): whether it is memory of a device that the parent opened, which freeing
  * leaves alone. */
 bool ph__memory_is_forked(uintptr_t address);
-bool ph__pool_is_forked(const ph_pool *pool);    /* likewise */
-void ph__memory_see_all(unsigned flag, bool on); /* in all memories of the process. No lock held */
+bool ph__pool_is_forked(const ph_pool *pool); /* likewise */
+void ph__memories_set_slow_path(unsigned flag,
+                                bool on); /* in all memories of the process. No lock held */
 /* The memory enters the list, between ph__memories_begin and ph__memories_end. */
 void ph__memories_add(ph__memory *memory);
 void ph__memories_remove(ph__memory *memory); /* and leaves it. No lock held */

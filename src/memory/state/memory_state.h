@@ -13,23 +13,23 @@ typedef struct ph__history ph__history;
 
 /* Reasons for a call to leave the short path. */
 enum {
-    PH__SEE_SCOPES = 1,
-    PH__SEE_ROUTES = 2,
-    PH__SEE_PENDING = 4,
-    PH__SEE_DEFERRED = 8,
-    PH__SEE_RETIRE = 16,
-    PH__SEE_HISTORY = 32,
-    PH__SEE_POISON = 64,
-    PH__SEE_SITES = 128,
-    PH__SEE_SCRIPT = 256,
-    PH__SEE_BORN = 512
+    PH__SLOW_SCOPES = 1,
+    PH__SLOW_ROUTES = 2,
+    PH__SLOW_PENDING = 4,
+    PH__SLOW_DEFERRED = 8,
+    PH__SLOW_RECLAIM = 16,
+    PH__SLOW_HISTORY = 32,
+    PH__SLOW_POISON = 64,
+    PH__SLOW_SITES = 128,
+    PH__SLOW_REPLAY_ALLOCATOR = 256,
+    PH__SLOW_BORN = 512
 };
 
 struct ph__memory {
     ph__attachment attachment; /* first */
     ph_device *device;         /* borrowed: the state is a part of it */
     const ph__driver *driver;
-    atomic_uint attention; /* PH__SEE_*, changed under the lock */
+    atomic_uint slow_path_flags; /* PH__SLOW_*, changed under the lock */
     /* everything below that has no other lock; never held across driver or user code */
     ph__spinlock lock;
     uint64_t generation, generation_end;
@@ -45,49 +45,50 @@ struct ph__memory {
     size_t reserved, limit;
     size_t scopes;
     ph_pool *routes;
-    ph__script *scripts;
-    ph__uses *awaited;         /* see born.c */
+    ph__script *replay_allocators;
+    ph__stream_uses *awaited;  /* see capture/born.c */
     ph__block *awaited_blocks; /* those without a record of uses, by their links */
     /* memory was allocated while a capture is open: the device is retained for that */
     bool born;
-    bool unsettled; /* it is among those that a thread is about to settle, by next_unsettled */
-    ph__memory *next_unsettled;
-    /* What went back to its heap while captures are open that might address it: its generation. */
+    bool to_reclaim; /* a thread is about to reclaim what waited here, by next_to_reclaim */
+    ph__memory *next_to_reclaim;
+    /* Blocks that went back to their heap while open captures might address them; value: the last
+     * generation. */
     ph__range_map released;
-    size_t released_kept; /* of them, when it was last looked for old ones */
-    ph__uses *deferred;
+    size_t released_kept; /* of them, after old ones were last dropped */
+    ph__stream_uses *deferred;
     ph_stream *first_awaited, *last_awaited; /* streams that something waits for */
     size_t awaited_streams;
     ph_pool *due_pools;
     ph__mseg *due_segments;
     uint64_t begun;         /* captures */
-    _Atomic uint64_t steps; /* how many things were looked at one by one; for tests */
+    _Atomic uint64_t steps; /* how many things were examined one by one; for tests */
     /* streams that replays may be running on; of them, those with replays of pools that have
      * gone */
     ph_stream *replayed, *left;
-    uint64_t round;  /* of counting streams; under `settling` */
-    ph__uses *spare; /* one record kept for a free when there is no host memory */
+    uint64_t round;         /* of counting streams; under `reclaim_lock` */
+    ph__stream_uses *spare; /* one record kept for a free when there is no host memory */
     ph__range_map pinned;
     ph__pinned *held;
-    /* All that segments and pinned has ever been lies in [lowest, highest) of its own hull: most
-     * words that are looked up are no addresses at all. They grow under the lock, and are read
+    /* Everything that was ever in segments and pinned lies in [lowest, highest) of its own hull:
+     * most words that are looked up are no addresses at all. They grow under the lock, and are read
      * without it: memory is handed out after that. */
     struct ph__hull {
         atomic_uintptr_t lowest, highest;
     } device_hull, pinned_hull;
     _Atomic uint64_t deaths;
-    ph__map watchers; /* generation -> ph__watcher: see track.c */
+    ph__map watchers; /* generation -> ph__watcher: see state/free_counter.c */
     ph__history *history;
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
     size_t event_count;
 
     /* the driver's number of a poisoning that failed, until it is said */
     atomic_int poison_failure;
-    pthread_mutex_t
-        settling; /* who polls, waits and gives back: pending removals and batches; above `lock` */
+    /* of who polls, waits and gives back: pending removals and batches; above `lock` */
+    pthread_mutex_t reclaim_lock;
     /* that wait for streams; for which streams has not been found out */
-    ph__batch *batches, *unlisted;
-    ph__batch *let_go; /* that are about to; under the lock */
+    ph__leaving_batch *batches, *unlisted;
+    ph__leaving_batch *let_go; /* that are about to; under the lock */
     /* what waits for the end of all captures; these two under the lock: */
     ph__deferred sweep;
     /* it is in the device's queue; ph_memory_trim asked for it */
@@ -99,10 +100,11 @@ static inline ph__memory *ph__memory_of(const ph_device *device)
 {
     return (ph__memory *)ph__device_attached(device, PH__ATTACH_MEMORY);
 }
-static inline void ph__see(ph__memory *memory, unsigned flag, bool on)
+static inline void ph__set_slow_path(ph__memory *memory, unsigned flag, bool on)
 {
-    unsigned old = atomic_load_explicit(&memory->attention, memory_order_relaxed);
-    atomic_store_explicit(&memory->attention, on ? old | flag : old & ~flag, memory_order_release);
+    unsigned old = atomic_load_explicit(&memory->slow_path_flags, memory_order_relaxed);
+    atomic_store_explicit(&memory->slow_path_flags, on ? old | flag : old & ~flag,
+                          memory_order_release);
 }
 static inline void ph__step(ph__memory *memory)
 {
@@ -113,9 +115,9 @@ static inline bool ph__capturing(const ph__memory *memory)
     return atomic_load_explicit(&memory->device->open_captures, memory_order_acquire) != 0;
 }
 
-static inline bool ph__sees(const ph__memory *memory, unsigned flags)
+static inline bool ph__slow_path_has(const ph__memory *memory, unsigned flags)
 {
-    return (atomic_load_explicit(&memory->attention, memory_order_acquire) & flags) != 0;
+    return (atomic_load_explicit(&memory->slow_path_flags, memory_order_acquire) & flags) != 0;
 }
 static inline bool ph__pool_is_default(const ph_pool *pool)
 {

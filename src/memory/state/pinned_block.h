@@ -18,7 +18,7 @@ struct ph__pinned {
     uint64_t calls;                  /* of the device's captured_calls then */
     ph_stream *stream;               /* retained; NULL once its end is known to the uses */
     ph_pool *pool;
-    ph__uses *uses;
+    ph__stream_uses *uses;
     unsigned trackers;
     bool free, freed_by_user;   /* in a free list; freed, but waiting */
     bool held_for_good;         /* it could not be noted who holds it: until the device is closed */

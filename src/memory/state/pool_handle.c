@@ -8,6 +8,6 @@ void ph__pool_tell(ph_pool *pool)
     if (!pool)
         return;
     ph__spin_lock(&pool->memory->lock);
-    pool->told = true;
+    pool->handle_reported = true;
     ph__spin_unlock(&pool->memory->lock);
 }

@@ -9,7 +9,7 @@
 #include "memory/state/pinned_block.h"
 #include <phonograph/memory.h>
 
-typedef struct ph__walk ph__walk;
+typedef struct ph__dependency_walk ph__dependency_walk;
 typedef struct ph__script ph__script;
 
 typedef enum ph__recording {
@@ -24,15 +24,15 @@ typedef struct ph__mark {
     ph__drv_event *event;
 } ph__mark;
 
-typedef struct ph__span {
+typedef struct ph__address_span {
     uintptr_t base;
     size_t size;
-} ph__span;
+} ph__address_span;
 
 /* use_count counts handles, captures and scopes; keeps counts what the object itself must
  * outlive: segments, pinned blocks, code in progress. The object goes when both are 0. */
 struct ph_pool {
-    /* What every replay looks at stands together. */
+    /* Fields that every replay reads stand together. */
     ph__mutex replay_lock;
     bool replay_marked;
     ph_stream *last_replay; /* retained */
@@ -47,8 +47,8 @@ struct ph_pool {
     ph_device *device;        /* retained while use_count > 0; not by the default pool */
     ph_pool *previous, *next; /* next: also in the list of those that have gone */
     /* its user has it from a graph or an address, and may have it still when it has gone */
-    bool told;
-    ph_pool *previous_due, *next_due; /* all of it is to be looked at: see leaving.c */
+    bool handle_reported;
+    ph_pool *previous_due, *next_due; /* all of it is to be examined: see state/due.c */
     bool due;
     uint64_t begun; /* the number of the capture that records into it, rising */
     ph__heap *heap;
@@ -74,11 +74,11 @@ struct ph_pool {
     /* of them, the blocks of device memory that the capture itself was given */
     uint64_t noted;
     uint64_t capture_id; /* published; 0: none */
-    PH__VEC(ph__span) given;
-    size_t given_merged; /* of them, at the last merge */
-    ph__layout layout;   /* of the open capture */
-    ph__script *script;  /* NULL: none; under the lock */
-    ph__walk *walks;
+    PH__VEC(ph__address_span) capture_ranges;
+    size_t capture_ranges_merged; /* of them, at the last merge */
+    ph__layout allocation_log;    /* of the open capture */
+    ph__script *replay_allocator; /* NULL: none; under the lock */
+    ph__dependency_walk *walks;
 
     ph__pinned *pinned_free[PH__PINNED_CLASSES];
     ph__pinned *parked; /* freed ones of any pool, held because graphs hold this one */

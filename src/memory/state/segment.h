@@ -17,7 +17,7 @@ typedef struct ph__mseg {
     ph__segment *segment;
     struct ph__mseg *next;                        /* in a batch */
     struct ph__mseg *previous_there, *next_there; /* of the same stream, while it is in a heap */
-    struct ph__mseg *previous_due, *next_due;     /* to be looked at: see leaving.c */
+    struct ph__mseg *previous_due, *next_due;     /* to be examined: see state/due.c */
     bool due;
 } ph__mseg;
 

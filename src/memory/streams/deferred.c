@@ -14,31 +14,31 @@
 #include "memory/streams/uses.h"
 #include "memory/streams/waits.h"
 
-/* What was waited for is over. */
-static void drop_waited(ph__memory *memory, ph__uses *uses)
+/* The uses that were waited for are over. */
+static void drop_waited(ph__memory *memory, ph__stream_uses *uses)
 {
-    bool waited = uses->life == PH__PENDING || uses->life == PH__DEFERRED;
+    bool waited = uses->state == PH__BLOCK_PENDING || uses->state == PH__BLOCK_DEFERRED;
     while (waited && uses->list.count > 0)
-        ph__uses_drop(memory, uses, uses->list.count - 1);
+        ph__stream_uses_drop(memory, uses, uses->list.count - 1);
 }
 
 /* Uses that came while the record waited are to be waited for now. */
-static bool take_later(ph__memory *memory, ph__uses *uses)
+static bool acquire_later(ph__memory *memory, ph__stream_uses *uses)
 {
     ph__spin_lock(&memory->lock);
     if (uses->later.count > 0) {
-        const ph__use_list before = uses->list;
+        const ph__stream_use_list before = uses->list;
         uses->list = uses->later;
         uses->later = before;
     }
     bool more = uses->list.count > 0;
     if (more)
-        uses->life = PH__FREEING;
+        uses->state = PH__BLOCK_FREEING;
     ph__spin_unlock(&memory->lock);
     return more;
 }
 
-static void give(ph__memory *memory, ph__uses *uses)
+static void give_back(ph__memory *memory, ph__stream_uses *uses)
 {
     ph__block *block = uses->block;
     ph__pinned *pinned = uses->pinned;
@@ -54,51 +54,51 @@ static void give(ph__memory *memory, ph__uses *uses)
         ph__pinned_give(pinned);
     }
     ph__spin_unlock(&memory->lock);
-    ph__uses_destroy(memory, uses);
+    ph__stream_uses_destroy(memory, uses);
 }
 
-void ph__uses_finish(ph__memory *memory, ph__uses *uses)
+void ph__stream_uses_finish(ph__memory *memory, ph__stream_uses *uses)
 {
     drop_waited(memory, uses);
     if (ph__born_withhold(memory, uses))
         return;
-    if (take_later(memory, uses))
-        ph__uses_wait(memory, uses);
+    if (acquire_later(memory, uses))
+        ph__stream_uses_wait(memory, uses);
     else
-        give(memory, uses);
+        give_back(memory, uses);
 }
 
-static void push_deferred(ph__memory *memory, ph__uses *uses)
+static void push_deferred(ph__memory *memory, ph__stream_uses *uses)
 {
-    uses->life = PH__DEFERRED;
+    uses->state = PH__BLOCK_DEFERRED;
     uses->previous = NULL;
     uses->next = memory->deferred;
     memory->deferred = uses;
-    ph__see(memory, PH__SEE_DEFERRED, true);
+    ph__set_slow_path(memory, PH__SLOW_DEFERRED, true);
 }
 
-void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
+void ph__stream_uses_defer(ph__memory *memory, ph__stream_uses *uses, ph_stream *freed_on)
 {
     bool used = uses->list.count > 0;
     bool capturing = ph__capturing(memory);
-    bool marked = used && capturing && ph__reach_mark(memory, uses, freed_on);
+    bool marked = used && capturing && ph__dependency_walk_mark(memory, uses, freed_on);
     ph__spin_lock(&memory->lock);
     ph__waiting_count(memory, uses->pool, true);
     if (used && marked)
-        uses->life = PH__DEFERRED;
-    if (used && (!marked || !ph__reach_wait(memory, uses)))
+        uses->state = PH__BLOCK_DEFERRED;
+    if (used && (!marked || !ph__dependency_walk_wait(memory, uses)))
         push_deferred(memory, uses);
     ph__spin_unlock(&memory->lock);
     if (!used)
-        ph__uses_finish(memory, uses);
+        ph__stream_uses_finish(memory, uses);
     else if (!capturing)
         ph__deferred_process(memory, 0);
 }
 
-void ph__uses_wait(ph__memory *memory, ph__uses *uses)
+void ph__stream_uses_wait(ph__memory *memory, ph__stream_uses *uses)
 {
-    if (uses->list.count == 0 && !take_later(memory, uses)) {
-        ph__uses_finish(memory, uses);
+    if (uses->list.count == 0 && !acquire_later(memory, uses)) {
+        ph__stream_uses_finish(memory, uses);
         return;
     }
     ph__spin_lock(&memory->lock);
@@ -110,27 +110,27 @@ void ph__uses_wait(ph__memory *memory, ph__uses *uses)
 
 /* Captured work is not running: such uses end with their capture. all: none of this library's is
  * open; one that somebody else began may still be. */
-static void drop_captured(ph__memory *memory, ph__uses *uses, uint64_t capture_id, bool all)
+static void drop_captured(ph__memory *memory, ph__stream_uses *uses, uint64_t capture_id, bool all)
 {
     for (size_t i = uses->list.count; i-- > 0;) {
         const ph__use *use = &uses->list.at[i];
         if (use->capture_id != 0 &&
             (use->capture_id == capture_id ||
              (all && ph__stream_capture_id(use->stream) != use->capture_id)))
-            ph__uses_drop(memory, uses, i);
+            ph__stream_uses_drop(memory, uses, i);
     }
 }
 
-static void finish_waiter(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
+static void finish_waiter(ph__memory *memory, ph__waiter *waiter, ph__leaving_batch **done)
 {
     (void)done;
-    ph__uses_finish(memory, (ph__uses *)waiter);
+    ph__stream_uses_finish(memory, (ph__stream_uses *)waiter);
 }
 
-static void push_pending(ph__memory *memory, ph__uses *uses)
+static void push_pending(ph__memory *memory, ph__stream_uses *uses)
 {
     int later = PH__R_OK; /* what has no event gets one when its turn has come */
-    uses->life = PH__PENDING;
+    uses->state = PH__BLOCK_PENDING;
     uses->waiter.finish = finish_waiter;
     ph__waits_begin(memory, &uses->waiter, uses->list.at, uses->list.count, &later);
 }
@@ -138,17 +138,17 @@ static void push_pending(ph__memory *memory, ph__uses *uses)
 void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
 {
     ph__spin_lock(&memory->lock);
-    ph__uses *uses = memory->deferred;
+    ph__stream_uses *uses = memory->deferred;
     memory->deferred = NULL;
-    ph__see(memory, PH__SEE_DEFERRED, false);
+    ph__set_slow_path(memory, PH__SLOW_DEFERRED, false);
     ph__spin_unlock(&memory->lock);
     /* After the list was taken: a capture that begins from here on has no uses in it. */
     bool open = ph__capturing(memory);
     while (uses) {
-        ph__uses *next = uses->next;
+        ph__stream_uses *next = uses->next;
         drop_captured(memory, uses, capture_id, !open);
         if (uses->list.count == 0) {
-            ph__uses_finish(memory, uses);
+            ph__stream_uses_finish(memory, uses);
         } else if (!open) {
             push_pending(memory, uses);
         } else {

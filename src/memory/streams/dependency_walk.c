@@ -16,47 +16,47 @@
  * capture. And the freed blocks of the stream that wait for it to grow. Of a block one node is
  * watched that has not been seen: only when the walk comes to that one is the block looked at
  * again. */
-struct ph__walk {
-    ph__walk *next;
+struct ph__dependency_walk {
+    ph__dependency_walk *next;
     uint64_t stream_id;
     /* a thread extends it, which owns all but `blocks` and `fresh`; these and next are under the
      * lock */
     bool busy;
     bool over; /* the capture has ended meanwhile: that thread ends the walk */
     ph__map seen;
-    ph__map watched;  /* node -> ph__uses, and those beside it */
-    ph__uses *blocks; /* all */
-    ph__uses *fresh;  /* those of them that watch nothing yet */
+    ph__map watched;         /* node -> ph__stream_uses, and those beside it */
+    ph__stream_uses *blocks; /* all */
+    ph__stream_uses *fresh;  /* those of them that watch nothing yet */
 };
 
 typedef PH__VEC(ph__drv_node *) node_list;
 
-static void walk_free(ph__walk *walk)
+static void walk_free(ph__dependency_walk *walk)
 {
     ph__map_free(&walk->seen);
     ph__map_free(&walk->watched);
     ph__free(walk);
 }
 
-void ph__walks_free(ph__walk *walk)
+void ph__dependency_walks_free(ph__dependency_walk *walk)
 {
     while (walk) {
-        ph__walk *next = walk->next;
+        ph__dependency_walk *next = walk->next;
         walk_free(walk);
         walk = next;
     }
 }
 
 /* Lock held. */
-static ph__walk *walk_find(const ph_pool *pool, uint64_t stream_id)
+static ph__dependency_walk *walk_find(const ph_pool *pool, uint64_t stream_id)
 {
-    ph__walk *walk = pool->walks;
+    ph__dependency_walk *walk = pool->walks;
     while (walk && walk->stream_id != stream_id)
         walk = walk->next;
     return walk;
 }
 
-static void unlink_block(ph__walk *walk, ph__uses *uses)
+static void unlink_block(ph__dependency_walk *walk, ph__stream_uses *uses)
 {
     if (uses->previous)
         uses->previous->next = uses->next;
@@ -67,22 +67,22 @@ static void unlink_block(ph__walk *walk, ph__uses *uses)
 }
 
 /* All blocks of the walk wait as others do. Lock held. */
-static void defer_blocks(ph__memory *memory, ph__walk *walk)
+static void defer_blocks(ph__memory *memory, ph__dependency_walk *walk)
 {
     while (walk->blocks) {
-        ph__uses *uses = walk->blocks;
+        ph__stream_uses *uses = walk->blocks;
         walk->blocks = uses->next;
         uses->previous = NULL;
         uses->next = memory->deferred;
         memory->deferred = uses;
-        ph__see(memory, PH__SEE_DEFERRED, true);
+        ph__set_slow_path(memory, PH__SLOW_DEFERRED, true);
     }
 }
 
-ph__walk *ph__walks_end(ph__memory *memory, ph_pool *pool)
+ph__dependency_walk *ph__dependency_walks_end(ph__memory *memory, ph_pool *pool)
 {
-    ph__walk *ended = NULL, *next;
-    for (ph__walk *walk = pool->walks; walk; walk = next) {
+    ph__dependency_walk *ended = NULL, *next;
+    for (ph__dependency_walk *walk = pool->walks; walk; walk = next) {
         next = walk->next;
         walk->over = true;
         if (walk->busy)
@@ -95,17 +95,17 @@ ph__walk *ph__walks_end(ph__memory *memory, ph_pool *pool)
     return ended;
 }
 
-void ph__capture_walks_end(ph__memory *memory, uint64_t capture_id)
+void ph__dependency_walks_end_capture(ph__memory *memory, uint64_t capture_id)
 {
-    ph__walk *ended = NULL;
+    ph__dependency_walk *ended = NULL;
     ph__spin_lock(&memory->lock);
     ph_pool *pool = memory->routes;
     while (pool && pool->capture_id != capture_id)
         pool = pool->next_route;
     if (pool)
-        ended = ph__walks_end(memory, pool);
+        ended = ph__dependency_walks_end(memory, pool);
     ph__spin_unlock(&memory->lock);
-    ph__walks_free(ended);
+    ph__dependency_walks_free(ended);
 }
 
 /* Adds the nodes that the stream's next one would depend on; false when it is not in the
@@ -128,7 +128,7 @@ static bool add_ends(ph__drv_node ***at, size_t *count, size_t *capacity, ph__me
 /* There is a walk for the stream; false: the capture is not the pool's, or no host memory. */
 static bool walk_make(ph__memory *memory, ph_pool *pool, uint64_t capture_id, uint64_t stream_id)
 {
-    ph__walk *fresh = NULL;
+    ph__dependency_walk *fresh = NULL;
     for (;;) {
         ph__spin_lock(&memory->lock);
         bool ours = capture_id != 0 && pool->capture_id == capture_id;
@@ -152,7 +152,7 @@ static bool walk_make(ph__memory *memory, ph_pool *pool, uint64_t capture_id, ui
     }
 }
 
-bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
+bool ph__dependency_walk_mark(ph__memory *memory, ph__stream_uses *uses, ph_stream *freed_on)
 {
     if (!uses->block || memory->device->options.no_reuse_in_capture)
         return false;
@@ -171,11 +171,11 @@ bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
     return all;
 }
 
-bool ph__reach_wait(ph__memory *memory, ph__uses *uses)
+bool ph__dependency_walk_wait(ph__memory *memory, ph__stream_uses *uses)
 {
-    ph__walk *walk = uses->pool->capture_id == uses->marker_capture
-                         ? walk_find(uses->pool, uses->block->segment->stream)
-                         : NULL;
+    ph__dependency_walk *walk = uses->pool->capture_id == uses->marker_capture
+                                    ? walk_find(uses->pool, uses->block->segment->stream)
+                                    : NULL;
     (void)memory;
     if (!walk)
         return false;
@@ -191,12 +191,13 @@ bool ph__reach_wait(ph__memory *memory, ph__uses *uses)
 
 /* The walk of the request, where blocks wait for it, and what has come to it since; it is the
  * caller's then, until walk_leave. */
-static ph__walk *walk_enter(ph__memory *memory, const ph__request *request, ph__uses **fresh)
+static ph__dependency_walk *walk_enter(ph__memory *memory, const ph__request *request,
+                                       ph__stream_uses **fresh)
 {
     ph__spin_lock(&memory->lock);
-    ph__walk *walk = request->pool->capture_id == request->capture_id
-                         ? walk_find(request->pool, request->stream->id)
-                         : NULL;
+    ph__dependency_walk *walk = request->pool->capture_id == request->capture_id
+                                    ? walk_find(request->pool, request->stream->id)
+                                    : NULL;
     if (walk && (walk->busy || !walk->blocks))
         walk = NULL;
     if (walk) {
@@ -210,8 +211,8 @@ static ph__walk *walk_enter(ph__memory *memory, const ph__request *request, ph__
 
 /* Watches a node of the block's that has not been seen; *covered: there is none, and it is put
  * there. *lost: no host memory. */
-static void watch(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses **covered,
-                  ph__uses **lost)
+static void watch_block(ph__dependency_walk *walk, ph__memory *memory, ph__stream_uses *uses,
+                        ph__stream_uses **covered, ph__stream_uses **lost)
 {
     for (size_t i = 0; i < uses->markers.count; i++) {
         const uint64_t key = (uintptr_t)uses->markers.at[i];
@@ -229,20 +230,20 @@ static void watch(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses *
     *covered = uses;
 }
 
-static void watch_all(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses **covered,
-                      ph__uses **lost)
+static void watch_blocks(ph__dependency_walk *walk, ph__memory *memory, ph__stream_uses *uses,
+                         ph__stream_uses **covered, ph__stream_uses **lost)
 {
     while (uses) {
-        ph__uses *next = uses->beside;
-        watch(walk, memory, uses, covered, lost);
+        ph__stream_uses *next = uses->beside;
+        watch_block(walk, memory, uses, covered, lost);
         uses = next;
     }
 }
 
 /* Visits what is not seen yet, from the ends backwards. A node is seen before its own
  * dependencies are, so that a walk which fails half way must begin anew. */
-static bool walk_back(ph__walk *walk, ph__memory *memory, const ph__request *request,
-                      ph__uses **covered, ph__uses **lost)
+static bool walk_back(ph__dependency_walk *walk, ph__memory *memory, const ph__request *request,
+                      ph__stream_uses **covered, ph__stream_uses **lost)
 {
     node_list stack = {0};
     bool ok = add_ends(&stack.at, &stack.count, &stack.capacity, memory, request->stream,
@@ -258,26 +259,26 @@ static bool walk_back(ph__walk *walk, ph__memory *memory, const ph__request *req
              ph__vec_reserve(&stack, info.dependency_count);
         for (size_t i = 0; ok && i < info.dependency_count; i++)
             stack.at[stack.count++] = info.dependencies[i];
-        watch_all(walk, memory, ph__map_remove(&walk->watched, (uint64_t)(uintptr_t)node), covered,
-                  lost);
+        watch_blocks(walk, memory, ph__map_remove(&walk->watched, (uint64_t)(uintptr_t)node),
+                     covered, lost);
     }
     ph__vec_free(&stack);
     return ok;
 }
 
 /* Nothing is seen, and all blocks come anew. Lock held. */
-static void begin_anew(ph__walk *walk)
+static void begin_anew(ph__dependency_walk *walk)
 {
     walk->fresh = NULL;
-    for (ph__uses *uses = walk->blocks; uses; uses = uses->next) {
+    for (ph__stream_uses *uses = walk->blocks; uses; uses = uses->next) {
         uses->beside = walk->fresh;
         walk->fresh = uses;
     }
 }
 
 /* Gives the walk back, without the covered blocks. */
-static void walk_leave(ph__walk *walk, ph__memory *memory, ph__uses *covered, ph__uses *lost,
-                       bool ok)
+static void walk_leave(ph__dependency_walk *walk, ph__memory *memory, ph__stream_uses *covered,
+                       ph__stream_uses *lost, bool ok)
 {
     if (!ok) {
         ph__map_free(&walk->seen);
@@ -289,7 +290,7 @@ static void walk_leave(ph__walk *walk, ph__memory *memory, ph__uses *covered, ph
         unlink_block(walk, covered);
     }
     while (lost) {
-        ph__uses *next = lost->beside;
+        ph__stream_uses *next = lost->beside;
         lost->beside = walk->fresh;
         walk->fresh = lost;
         lost = next;
@@ -305,18 +306,18 @@ static void walk_leave(ph__walk *walk, ph__memory *memory, ph__uses *covered, ph
         walk_free(walk);
 }
 
-void ph__reach_reclaim(ph__memory *memory, const ph__request *request)
+void ph__dependency_walk_reclaim(ph__memory *memory, const ph__request *request)
 {
-    ph__uses *fresh = NULL, *covered = NULL, *lost = NULL;
-    ph__walk *walk = walk_enter(memory, request, &fresh);
+    ph__stream_uses *fresh = NULL, *covered = NULL, *lost = NULL;
+    ph__dependency_walk *walk = walk_enter(memory, request, &fresh);
     if (!walk)
         return;
-    watch_all(walk, memory, fresh, &covered, &lost);
+    watch_blocks(walk, memory, fresh, &covered, &lost);
     bool ok = walk_back(walk, memory, request, &covered, &lost);
     walk_leave(walk, memory, covered, lost, ok);
     while (covered) {
-        ph__uses *next = covered->beside;
-        ph__uses_finish(memory, covered);
+        ph__stream_uses *next = covered->beside;
+        ph__stream_uses_finish(memory, covered);
         covered = next;
     }
 }

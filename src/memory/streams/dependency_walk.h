@@ -7,16 +7,16 @@
 
 /* Notes the ends of the streams involved in a block that is being freed; false: it must wait. No
  * lock held. */
-bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
+bool ph__dependency_walk_mark(ph__memory *memory, ph__stream_uses *uses, ph_stream *freed_on);
 /* Gives back the deferred blocks of the request's stream that its next node is ordered behind. */
-void ph__reach_reclaim(ph__memory *memory, const ph__request *request);
+void ph__dependency_walk_reclaim(ph__memory *memory, const ph__request *request);
 /* The freed block waits for the captured graph instead of the capture's end; false: it cannot.
  * Lock held. */
-bool ph__reach_wait(ph__memory *memory, ph__uses *uses);
+bool ph__dependency_walk_wait(ph__memory *memory, ph__stream_uses *uses);
 /* The pool's capture is over: what waited for its graph is deferred. Lock held. Gives what is to
  * be freed without it. */
-ph__walk *ph__walks_end(ph__memory *memory, ph_pool *pool);
-void ph__walks_free(ph__walk *walk);
+ph__dependency_walk *ph__dependency_walks_end(ph__memory *memory, ph_pool *pool);
+void ph__dependency_walks_free(ph__dependency_walk *walk);
 /* the same, by the capture. No lock held */
-void ph__capture_walks_end(ph__memory *memory, uint64_t capture_id);
+void ph__dependency_walks_end_capture(ph__memory *memory, uint64_t capture_id);
 #endif

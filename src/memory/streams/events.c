@@ -5,7 +5,7 @@
 #include "base/vec.h"
 #include "memory/state/memory_state.h"
 
-ph__drv_event *ph__mark_take(ph__memory *memory, int *failure)
+ph__drv_event *ph__mark_acquire(ph__memory *memory, int *failure)
 {
     ph__drv_event *event = NULL;
     ph__spin_lock(&memory->lock);
@@ -45,7 +45,7 @@ void ph__mark_recycle(ph__memory *memory, ph__drv_event *event)
 ph__drv_event *ph__mark_stream(ph__memory *memory, ph_stream *stream, int *failure)
 {
     ph_device *device = memory->device;
-    ph__drv_event *event = ph__mark_take(memory, failure);
+    ph__drv_event *event = ph__mark_acquire(memory, failure);
     if (!event)
         return NULL;
     /* A capture registers under this lock before it begins at the driver: none can begin in

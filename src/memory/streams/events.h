@@ -10,7 +10,7 @@
  * else as it was. */
 ph__drv_event *ph__mark_stream(ph__memory *memory, ph_stream *stream, int *failure);
 /* an idle event; NULL: none to be had */
-ph__drv_event *ph__mark_take(ph__memory *memory, int *failure);
+ph__drv_event *ph__mark_acquire(ph__memory *memory, int *failure);
 /* True when the event's work is done. wait: blocks until then. */
 bool ph__mark_done(ph__memory *memory, ph__drv_event *event, bool wait, int *failure);
 void ph__mark_recycle(ph__memory *memory, ph__drv_event *event); /* takes NULL */

@@ -6,7 +6,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/streams/events.h"
 
-static void list(ph__memory *memory, ph_stream *stream)
+static void list_stream(ph__memory *memory, ph_stream *stream)
 {
     ph__stream_replays *replays = &stream->replays;
     if (replays->listed)
@@ -20,7 +20,7 @@ static void list(ph__memory *memory, ph_stream *stream)
 }
 
 /* True: the stream has left the list, and the reference of that is to be released. */
-static bool unlist(ph__memory *memory, ph_stream *stream)
+static bool unlist_stream(ph__memory *memory, ph_stream *stream)
 {
     ph__stream_replays *replays = &stream->replays;
     if (!replays->listed || replays->first_pool || replays->in_left)
@@ -74,9 +74,9 @@ unsigned ph__pool_replayed_on(ph_pool *pool, ph_stream *stream, ph_stream **befo
         if (*before)
             references = 1;
     }
-    list(pool->memory, stream);
+    list_stream(pool->memory, stream);
     link_first(pool);
-    if (references > 0 && unlist(pool->memory, *before))
+    if (references > 0 && unlist_stream(pool->memory, *before))
         references++;
     return references;
 }
@@ -110,11 +110,11 @@ void ph__pool_leave_replay(ph_pool *pool)
         stream->replays.next_left = memory->left;
         memory->left = stream;
     }
-    ph__see(memory, PH__SEE_RETIRE, true);
+    ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
 }
 
 /* Whether the replays of all pools that have gone so far are done. */
-static bool are_done(ph__memory *memory, ph_stream *stream, int *failure)
+static bool are_replays_done(ph__memory *memory, ph_stream *stream, int *failure)
 {
     ph__stream_replays *replays = &stream->replays;
     ph__spin_lock(&memory->lock);
@@ -147,15 +147,15 @@ void ph__left_process(ph__memory *memory, int *failure)
     ph__spin_unlock(&memory->lock);
     while (stream) {
         ph_stream *next = stream->replays.next_left;
-        bool done = are_done(memory, stream, failure), gone = false;
+        bool done = are_replays_done(memory, stream, failure), gone = false;
         ph__spin_lock(&memory->lock);
         if (done && !stream->replays.left) {
             stream->replays.in_left = false;
-            gone = unlist(memory, stream);
+            gone = unlist_stream(memory, stream);
         } else {
             stream->replays.next_left = memory->left;
             memory->left = stream;
-            ph__see(memory, PH__SEE_RETIRE, true);
+            ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
         }
         ph__spin_unlock(&memory->lock);
         if (gone)

@@ -7,9 +7,9 @@
 #include "memory/state/stream_uses.h"
 #include "memory/streams/events.h"
 
-ph__uses *ph__uses_create(void)
+ph__stream_uses *ph__stream_uses_create(void)
 {
-    ph__uses *uses = ph__calloc(1, sizeof *uses);
+    ph__stream_uses *uses = ph__calloc(1, sizeof *uses);
     if (!uses)
         return NULL;
     if (!ph__vec_reserve(&uses->list, 2)) {
@@ -19,7 +19,7 @@ ph__uses *ph__uses_create(void)
     return uses;
 }
 
-static void free_list(ph__memory *memory, ph__use_list *list)
+static void free_list(ph__memory *memory, ph__stream_use_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         ph__mark_recycle(memory, list->at[i].event);
@@ -28,7 +28,7 @@ static void free_list(ph__memory *memory, ph__use_list *list)
     ph__vec_free(list);
 }
 
-void ph__uses_destroy(ph__memory *memory, ph__uses *uses)
+void ph__stream_uses_destroy(ph__memory *memory, ph__stream_uses *uses)
 {
     if (!uses)
         return;
@@ -39,10 +39,10 @@ void ph__uses_destroy(ph__memory *memory, ph__uses *uses)
 }
 
 /* While the record waits its list is in use: what comes then is kept apart. */
-bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id)
+bool ph__stream_uses_add(ph__stream_uses *uses, ph_stream *stream, uint64_t capture_id)
 {
-    bool waits = uses->life == PH__PENDING || uses->life == PH__DEFERRED;
-    ph__use_list *list = waits ? &uses->later : &uses->list;
+    bool waits = uses->state == PH__BLOCK_PENDING || uses->state == PH__BLOCK_DEFERRED;
+    ph__stream_use_list *list = waits ? &uses->later : &uses->list;
     for (size_t i = 0; i < list->count; i++)
         if (list->at[i].stream == stream && list->at[i].capture_id == capture_id)
             return true;
@@ -53,7 +53,7 @@ bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id)
     return true;
 }
 
-void ph__uses_drop(ph__memory *memory, ph__uses *uses, size_t i)
+void ph__stream_uses_drop(ph__memory *memory, ph__stream_uses *uses, size_t i)
 {
     ph__use use = uses->list.at[i];
     uses->list.at[i] = uses->list.at[--uses->list.count];

@@ -4,10 +4,11 @@
 #define PH_MEMORY_STREAMS_USES_H
 #include "memory/state/memory_state.h"
 
-ph__uses *ph__uses_create(void);                           /* NULL: no memory */
-void ph__uses_destroy(ph__memory *memory, ph__uses *uses); /* no lock held; takes NULL */
+ph__stream_uses *ph__stream_uses_create(void); /* NULL: no memory */
+void ph__stream_uses_destroy(ph__memory *memory,
+                             ph__stream_uses *uses); /* no lock held; takes NULL */
 /* Adds a use, once per stream and capture; false when out of memory. The first two never fail. */
-bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id);
+bool ph__stream_uses_add(ph__stream_uses *uses, ph_stream *stream, uint64_t capture_id);
 /* Drops the use at the index. */
-void ph__uses_drop(ph__memory *memory, ph__uses *uses, size_t i);
+void ph__stream_uses_drop(ph__memory *memory, ph__stream_uses *uses, size_t i);
 #endif

@@ -8,7 +8,7 @@
 #include "memory/streams/events.h"
 
 /* Lock held, as for the next one. */
-static void append(ph__memory *memory, ph__use *use)
+static void append_use(ph__memory *memory, ph__use *use)
 {
     ph__stream_replays *line = &use->stream->replays;
     use->next = NULL;
@@ -57,12 +57,12 @@ void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size
     ph__spin_lock(&memory->lock);
     waiter->left = count;
     for (size_t i = 0; i < count; i++)
-        append(memory, &uses[i]);
-    ph__see(memory, PH__SEE_PENDING, true);
+        append_use(memory, &uses[i]);
+    ph__set_slow_path(memory, PH__SLOW_PENDING, true);
     ph__spin_unlock(&memory->lock);
 }
 
-static bool is_over(ph__memory *memory, ph__use *use, bool wait, int *failure)
+static bool is_use_over(ph__memory *memory, ph__use *use, bool wait, int *failure)
 {
     ph__step(memory);
     if (!use->event)
@@ -75,13 +75,13 @@ static bool is_over(ph__memory *memory, ph__use *use, bool wait, int *failure)
 }
 
 static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *failure,
-                         ph__batch **done)
+                         ph__leaving_batch **done)
 {
     for (;;) {
         ph__spin_lock(&memory->lock);
         ph__use *use = stream->replays.first_use;
         ph__spin_unlock(&memory->lock);
-        if (!use || !is_over(memory, use, wait, failure))
+        if (!use || !is_use_over(memory, use, wait, failure))
             return;
         ph__spin_lock(&memory->lock);
         remove_first(memory, stream);
@@ -112,7 +112,7 @@ static ph_stream *next_stream(ph__memory *memory)
     return stream;
 }
 
-void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__batch **done)
+void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__leaving_batch **done)
 {
     ph__spin_lock(&memory->lock);
     size_t count = memory->awaited_streams;
@@ -125,6 +125,6 @@ void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__batch **
         ph__stream_release(stream);
     }
     ph__spin_lock(&memory->lock);
-    ph__see(memory, PH__SEE_PENDING, memory->awaited_streams > 0);
+    ph__set_slow_path(memory, PH__SLOW_PENDING, memory->awaited_streams > 0);
     ph__spin_unlock(&memory->lock);
 }

@@ -8,6 +8,6 @@
 
 void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count,
                      int *failure);
-/* Finishes the waiters that wait no more. settling held, no capture open. */
-void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__batch **done);
+/* Finishes the waiters that wait no more. reclaim_lock held, no capture open. */
+void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__leaving_batch **done);
 #endif

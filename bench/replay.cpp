@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 extern "C" {
-#include "driver/host/exec/plan.h"
+#include "driver/host/plan/plan.h"
 }
 
 namespace

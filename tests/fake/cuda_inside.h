@@ -5,7 +5,11 @@
 #define PH_TESTS_FAKE_CUDA_INSIDE_H
 #include "driver/cuda/load/abi.h"
 #include "driver/host/capture/capture.h"
-#include "driver/host/exec/exec.h"
+#include "driver/host/capture/child.h"
+#include "driver/host/exec/event_node.h"
+#include "driver/host/resource/body.h"
+#include "driver/host/resource/watch.h"
+#include "driver/host/stream/entries.h"
 #include "fake_cuda.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/host_chaos.c: the host device under chaos: legal orders, the same for the same
  * seed. */
-#include "driver/host/device/host.h"
+#include "driver/driver.h"
 #include "support/host_trace.h"
 #include "support/test.h"
 

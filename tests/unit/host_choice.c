@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver/host/exec/choice.h"
+#include "driver/host/plan/choice.h"
 #include "support/test.h"
 #include <cmocka.h>
 

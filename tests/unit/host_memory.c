@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/host_memory.c: the host device's memory: allocations, addresses, copies, fills. */
-#include "driver/host/device/host.h"
+#include "driver/driver.h"
 #include "support/host_driver.h"
 #include "support/test.h"
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/sync.h"
-#include "driver/host/exec/plan.h"
+#include "driver/host/plan/plan.h"
 #include "support/test.h"
 #include <cmocka.h>
 #include <sched.h>

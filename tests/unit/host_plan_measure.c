@@ -3,8 +3,7 @@
  * in random orders. */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "driver/host/exec/plan.h"
-#include "driver/host/exec/plan_nodes.h"
+#include "driver/host/plan/plan_nodes.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "driver/host/exec/schedule.h"
+#include "driver/host/plan/schedule.h"
 #include "support/test.h"
 #include <cmocka.h>
 #include <stdlib.h>

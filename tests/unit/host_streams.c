@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/host_streams.c: the host device's streams and events: order, concurrency, waiting,
  * their end. */
-#include "driver/host/device/host.h"
+#include "driver/host/stream/device.h"
 #include "support/host_trace.h"
 #include "support/test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/host_workers.c: the host device's workers, and grids of kernels with and without
  * their help. */
-#include "driver/host/device/host.h"
+#include "driver/host/plan/workers.h"
 #include "support/host_driver.h"
 #include "support/test.h"
 

@@ -1,38 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/capture/capture.c: captures from begin to end, and the nodes that they record. */
 #include "driver/host/capture/capture.h"
+#include "driver/host/resource/memory.h"
+#include "driver/host/stream/entries.h"
 #include "driver/suspects.h"
 #include <string.h>
 
 static atomic_uint_least64_t last_id;
-
-ph__host_capture *ph__host_capture_find(ph__host_device *device, uint64_t id)
-{
-    for (size_t i = 0; i < device->captures.count; i++) {
-        if (device->captures.at[i]->id == id)
-            return device->captures.at[i];
-    }
-    return NULL;
-}
-
-void ph__host_capture_invalidate(ph__host_capture *capture, int number, const char *call,
-                                 const char *what)
-{
-    if (capture->killed)
-        return;
-    ph__suspect_note(capture->id, call, number, what);
-    capture->killed = number;
-    capture->killer = call;
-    capture->killer_what = what;
-}
-
-int ph__host_capture_dead(const ph__host_capture *capture)
-{
-    bool what = capture->killer_what[0] != '\0';
-    ph__driver_set_reason("the capture was invalidated by %s%s%s%s, which is %d", capture->killer,
-                          what ? " (" : "", capture->killer_what, what ? ")" : "", capture->killed);
-    return PH__R_CAPTURE_INVALIDATED;
-}
 
 bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream,
                            ph__host_node_set terminals)

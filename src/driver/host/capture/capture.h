@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/capture/capture.h: an open capture of the host device. For the capture files alone;
- * everything under capture_lock. */
+/* driver/host/capture/capture.h: captures: begin, end, and the recording of work. */
 #ifndef PH_DRIVER_HOST_CAPTURE_CAPTURE_H
 #define PH_DRIVER_HOST_CAPTURE_CAPTURE_H
 #include "driver/host/capture/graph.h"
+#include "driver/host/resource/rules.h"
 
-struct ph__host_capture {
-    ph__host_device *device;
-    uint64_t id;     /* unique in the process */
-    uint64_t thread; /* that of begin */
-    ph_capture_mode mode;
-    ph__host_stream *origin;
-    ph__host_graph *graph;
-    PH__VEC(ph__host_stream *) streams; /* the members, the origin first */
-    /* the number of the call that invalidated it; 0: it is active */
-    int killed;
-    const char *killer, *killer_what; /* that call and its row of the rules */
-};
-
-/* The open capture of that id, or NULL when it is over. */
-ph__host_capture *ph__host_capture_find(ph__host_device *device, uint64_t id);
-/* The first cause stays. */
-void ph__host_capture_invalidate(ph__host_capture *capture, int number, const char *call,
-                                 const char *what);
-/* Sets the thread's reason to what invalidated the capture and returns 901. */
-int ph__host_capture_dead(const ph__host_capture *capture);
 /* Makes a stream a member. False when out of memory. */
 bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream,
                            ph__host_node_set terminals);
@@ -32,8 +12,17 @@ bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream,
 /* As ph__host_record_kernel and its like; on success the body belongs to the node. */
 int ph__host_record_child(ph__host_stream *stream, ph__host_graph *body);
 
-/* Applies one row to one capture for the calling thread: 0, or the number, which has invalidated
- * the capture unless the row says that it goes on, or that it is over, which is the caller's to
- * do (host_rules.c). */
-int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule);
+/* Records one node on a capturing stream, depending on the stream's terminals, and makes it the
+ * only terminal. The graph keeps copies of the parameters and retains kernel or event. 901: the
+ * capture is invalidated; 2: out of memory (capture unchanged). 401: not capturing. */
+int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel,
+                           const ph__drv_launch *launch);
+int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id);
+int ph__host_record_fill(ph__host_stream *stream, const ph__drv_memset *fill);
+int ph__host_record_host(ph__host_stream *stream, const ph__drv_host *host);
+int ph__host_record_event_node(ph__host_stream *stream, ph__host_event *event, bool wait);
+
+/* A stream that is in a capture is being destroyed: the capture is invalidated and the stream
+ * leaves it. */
+void ph__host_capture_stream_gone(ph__host_stream *stream);
 #endif

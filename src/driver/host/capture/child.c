@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/capture/child.c: child graphs: copies of finished graphs as nodes of a capture. */
+#include "driver/host/capture/child.h"
 #include "driver/host/capture/capture.h"
+#include "driver/host/stream/entries.h"
 
 /* The body of a clone is its own, so that it lives as long as the clone. */
 static bool clone_node(ph__host_graph *clone, const ph__host_node *node)

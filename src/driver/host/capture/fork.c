@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/capture/fork.c: forks and joins: events that are recorded in a capture, and streams
  * that wait for them. */
+#include "driver/host/capture/fork.h"
 #include "driver/host/capture/capture.h"
 
 int ph__host_capture_event_record(ph__host_event *event, ph__host_stream *stream)
@@ -22,7 +23,8 @@ int ph__host_capture_event_record(ph__host_event *event, ph__host_stream *stream
     return result;
 }
 
-bool ph__host_event_captured(ph__host_event *event)
+/* In an open capture, or in one that is over. */
+static bool was_recorded_in_capture(ph__host_event *event)
 {
     return event->capture_id != 0;
 }
@@ -81,7 +83,7 @@ static int wait_locked(bool *handled, ph__host_stream *stream, ph__host_event *e
 /* A capture is of one device: its events cannot pull streams of others in. */
 static int wait_across_devices(bool *handled, ph__host_stream *stream, ph__host_event *event)
 {
-    if (ph__host_event_captured(event)) {
+    if (was_recorded_in_capture(event)) {
         ph__driver_set_reason("the event was recorded in a capture of another device, and a "
                               "capture is of one device alone");
         return PH__R_NOT_SUPPORTED;

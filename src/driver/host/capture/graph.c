@@ -3,6 +3,7 @@
  * streams and events keep of them. */
 #include "driver/host/capture/graph.h"
 #include "base/checked.h"
+#include "driver/host/stream/entries.h"
 #include <string.h>
 
 /* Sets grow at their end, in place where they are the block's newest, so that whoever copied a

@@ -3,7 +3,8 @@
  * capture, graph and executable files alone. */
 #ifndef PH_DRIVER_HOST_CAPTURE_GRAPH_H
 #define PH_DRIVER_HOST_CAPTURE_GRAPH_H
-#include "driver/host/device/host.h"
+#include "driver/host/resource/event.h"
+#include "driver/host/resource/kernel.h"
 
 typedef struct ph__host_graph ph__host_graph;
 typedef struct ph__host_node ph__host_node;
@@ -68,8 +69,6 @@ static inline ph__host_graph *ph__host_graph_of(ph__drv_graph *graph)
 
 /* NULL when out of memory. */
 ph__host_graph *ph__host_graph_create(ph__host_device *device);
-/* A copy of a finished graph and of the bodies in it (host_child.c). NULL when out of memory. */
-ph__host_graph *ph__host_graph_clone(const ph__host_graph *graph);
 bool ph__host_graph_is_capturing(ph__host_graph *graph); /* takes capture_lock */
 /* Appends a node; copies the parameters, retains kernel or event, takes the body over. NULL when
  * out of memory; the graph is as it was. While capturing under capture_lock. */
@@ -88,7 +87,4 @@ bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set,
  * nothing. Under capture_lock. */
 uint64_t ph__host_graph_mark_ancestors(ph__host_graph *graph, const ph__host_node_set *set);
 
-/* What an EVENT_RECORD and an EVENT_WAIT node do (host_event_node.c). */
-void ph__host_event_record_fn(const ph_block_range *range, const void *args);
-void ph__host_event_wait_fn(const ph_block_range *range, const void *args);
 #endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/device/device.c: opening, closing and describing the host device. */
-#include "driver/host/device/host.h"
+#include "driver/host/resource/kernel.h"
+#include "driver/host/resource/memory.h"
+#include "driver/host/resource/rules.h"
+#include "driver/host/stream/chaos.h"
+#include "driver/host/stream/entries.h"
+#include "driver/host/stream/queue.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

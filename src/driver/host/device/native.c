@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/device/native.c: handles from and for outside: the host device has none but its
  * own. */
-#include "driver/host/device/host.h"
+#include "driver/host/stream/entries.h"
 
 static int none(const char *what)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/device/public.c: the calls of phonograph/host.h, by which programs read a raw graph
  * of the host device. */
+#include "driver/host/capture/graph.h"
+#include "driver/host/stream/entries.h"
 #include <phonograph/host.h>
 
 #include "base/status.h"
-#include "driver/host/capture/graph.h"
 
 /* ph_host_graph and ph_host_node are the driver's graph and node under their public names. */
 static ph_status copy_nodes(ph_host_node **nodes, size_t capacity, size_t *count, const char *call,

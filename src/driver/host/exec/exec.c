@@ -2,6 +2,11 @@
 /* driver/host/exec/exec.c: executables: instantiate, launch, the end of a launch, destroy. */
 #include "driver/host/exec/exec.h"
 #include "base/checked.h"
+#include "driver/host/exec/event_node.h"
+#include "driver/host/resource/rules.h"
+#include "driver/host/stream/chaos.h"
+#include "driver/host/stream/entries.h"
+#include "driver/host/stream/legacy.h"
 #include <string.h>
 
 /* ---- launches, as objects ---- */

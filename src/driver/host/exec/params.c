@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/exec/params.c: the parameters of executables, and images: a compiled plan with the
  * parameters that it runs with. */
+#include "driver/host/exec/params.h"
 #include "base/checked.h"
-#include "driver/host/exec/exec.h"
+#include "driver/host/exec/event_node.h"
+#include "driver/host/resource/body.h"
 #include <string.h>
 
 enum {

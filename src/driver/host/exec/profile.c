@@ -2,6 +2,7 @@
 /* driver/host/exec/profile.c: launches whose nodes are measured: by the plan itself, as it runs. */
 #include "base/clock.h"
 #include "driver/host/exec/exec.h"
+#include "driver/host/stream/entries.h"
 
 enum {
     WAIT_NS = 20000

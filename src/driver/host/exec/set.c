@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/exec/set.c: changing single nodes of an executable. */
 #include "driver/host/exec/exec.h"
+#include "driver/host/resource/rules.h"
+#include "driver/host/stream/entries.h"
 #include <string.h>
 
 /* The front's slot of a node of the template, with the executable's lock held; NULL, and no

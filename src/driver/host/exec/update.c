@@ -3,6 +3,8 @@
  * shape, or saying why that is not possible. */
 #include "base/line.h"
 #include "driver/host/exec/exec.h"
+#include "driver/host/resource/rules.h"
+#include "driver/host/stream/entries.h"
 #include <stdio.h>
 #include <string.h>
 

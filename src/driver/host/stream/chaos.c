@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/chaos.c: one thread that runs all streams in a random legal order. */
+#include "driver/host/stream/chaos.h"
 #include "base/clock.h"
-#include "driver/host/device/host.h"
+#include "driver/host/stream/queue.h"
 #include <errno.h>
 #include <time.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/legacy.c: the implicit order of the legacy default stream and blocking
  * streams. */
+#include "driver/host/stream/legacy.h"
 #include "driver/host/stream/queue.h"
 
 /* Under streams_lock. Makes `later` wait for all that was submitted to `earlier` so far; *number
@@ -73,4 +74,10 @@ int ph__host_stream_order(ph__host_stream *stream)
         atomic_store_explicit(&stream->taken_from_legacy, number, memory_order_release);
     pthread_mutex_unlock(&stream->device->streams_lock);
     return result;
+}
+
+int ph__host_stream_enter(ph__host_stream *stream)
+{
+    int result = ph__host_stream_order(stream);
+    return result ? result : ph__host_queue_ensure_thread(stream);
 }

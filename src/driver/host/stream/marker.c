@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/marker.c: markers: points of a stream's work that others wait for, and their
  * recycling. */
+#include "driver/host/stream/marker.h"
 #include "base/clock.h"
-#include "driver/host/device/host.h"
+#include "driver/host/stream/chaos.h"
 #include <limits.h>
 
 enum {

@@ -2,6 +2,7 @@
 /* driver/host/stream/queue.c: a stream's queue of commands, the thread that runs it, and waiting
  * for it. */
 #include "driver/host/stream/queue.h"
+#include "driver/host/stream/chaos.h"
 #include <limits.h>
 
 enum {
@@ -174,7 +175,7 @@ int ph__host_queue_start(ph__host_stream *stream)
     return 0;
 }
 
-static int ensure_thread(ph__host_stream *stream)
+int ph__host_queue_ensure_thread(ph__host_stream *stream)
 {
     if (stream->device->chaos || atomic_load_explicit(&stream->has_thread, memory_order_acquire))
         return 0;
@@ -185,12 +186,6 @@ static int ensure_thread(ph__host_stream *stream)
 }
 
 /* ---- submitting ---- */
-
-int ph__host_stream_enter(ph__host_stream *stream)
-{
-    int result = ph__host_stream_order(stream);
-    return result ? result : ensure_thread(stream);
-}
 
 /* Under the stream's lock: true when its thread must be woken. */
 bool ph__host_queue_claim_wake(ph__host_stream *stream)
@@ -244,7 +239,7 @@ int ph__host_stream_wait_marker(ph__host_stream *stream, ph__host_marker *marker
 {
     if (ph__host_marker_done(marker))
         return 0;
-    int result = ensure_thread(stream);
+    int result = ph__host_queue_ensure_thread(stream);
     if (result)
         return result;
     ph__host_command *command = ph__host_queue_marker_command(stream, marker, NULL);
@@ -262,7 +257,7 @@ int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *mark
         ph__host_stream_leave_inline(stream);
         return 0;
     }
-    int result = ensure_thread(stream);
+    int result = ph__host_queue_ensure_thread(stream);
     if (result)
         return result;
     ph__host_command *command = ph__host_queue_marker_command(stream, NULL, marker);
@@ -426,6 +421,6 @@ void ph__host_stream_free(ph__host_stream *stream)
         pthread_join(stream->thread, NULL);
     free_list(stream->spare_commands);
     free_list(stream->finished);
-    ph__host_scratch_free(stream->scratch);
+    ph__free(stream->scratch); /* one block */
     ph__free(stream);
 }

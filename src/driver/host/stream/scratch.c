@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/scratch.c: shared memory for a stream's kernels, had before they are
  * submitted. */
+#include "driver/host/stream/scratch.h"
 #include "base/checked.h"
 #include "driver/host/stream/queue.h"
 
@@ -71,9 +72,4 @@ int ph__host_stream_reserve_scratch(ph__host_stream *stream, size_t bytes)
 ph__host_slices ph__host_stream_scratch(const ph__host_stream *stream)
 {
     return stream->scratch ? stream->scratch->slices : (ph__host_slices){0};
-}
-
-void ph__host_scratch_free(ph__host_scratch *scratch)
-{
-    ph__free(scratch);
 }

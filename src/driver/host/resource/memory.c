@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/stream/memory.c: segments, plain and pinned allocations, and what an address is. */
+/* driver/host/resource/memory.c: segments, plain and pinned allocations, and what an address is. */
+#include "driver/host/resource/memory.h"
 #include "base/checked.h"
-#include "driver/host/device/host.h"
+#include "driver/host/resource/rules.h"
+#include "driver/host/stream/entries.h"
+#include "driver/host/stream/queue.h"
 #include <errno.h>
 #include <sys/mman.h>
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/stream/work.c: launches, copies, fills, host functions: queued, recorded or run at
+/* driver/host/device/work.c: launches, copies, fills, host functions: queued, recorded or run at
  * once. */
 #include "base/checked.h"
-#include "driver/host/device/host.h"
+#include "driver/host/capture/capture.h"
+#include "driver/host/resource/body.h"
+#include "driver/host/resource/grid.h"
+#include "driver/host/resource/memory.h"
+#include "driver/host/stream/entries.h"
+#include "driver/host/stream/legacy.h"
+#include "driver/host/stream/queue.h"
 #include <string.h>
 
 /* args: what the function of the work is called with. outside: memory of the command's own,
@@ -28,41 +34,6 @@ _Static_assert(sizeof(work) <= PH__HOST_COMMAND_BYTES,
 /* Copies and fills up to this size are run by the caller when the stream is idle: a wake costs
  * more. */
 #define INLINE_BYTES ((size_t)64 << 10)
-
-/* ---- what work does ---- */
-
-void ph__host_copy_fn(const ph_block_range *range, const void *args)
-{
-    (void)range;
-    const ph__drv_memcpy *copy = args;
-    memmove(copy->dst, copy->src, copy->bytes);
-}
-
-void ph__host_fill_fn(const ph_block_range *range, const void *args)
-{
-    (void)range;
-    const ph__drv_memset *fill = args;
-    if (fill->value_size == 1) {
-        memset(fill->dst, (int)(fill->value & 0xff), fill->count);
-        return;
-    }
-    uint32_t *words = fill->dst;
-    for (size_t i = 0; i < fill->count; i++)
-        words[i] = fill->value;
-}
-
-void ph__host_host_fn(const ph_block_range *range, const void *args)
-{
-    (void)range;
-    const ph__drv_host *host = args;
-    host->fn(host->user);
-}
-
-void ph__host_empty_fn(const ph_block_range *range, const void *args)
-{
-    (void)range;
-    (void)args;
-}
 
 /* ---- commands ---- */
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/stream/stream.c: the stream entries of the driver's table. */
-#include "driver/host/device/host.h"
+/* driver/host/device/stream.c: the stream entries of the driver's table. */
+#include "driver/host/capture/capture.h"
+#include "driver/host/capture/fork.h"
+#include "driver/host/stream/chaos.h"
+#include "driver/host/stream/entries.h"
+#include "driver/host/stream/legacy.h"
+#include "driver/host/stream/queue.h"
 #include <string.h>
 
 static ph__host_stream *stream_of(ph__drv_stream *handle)

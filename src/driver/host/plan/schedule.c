@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/schedule.c: list scheduling by several rules; the one with the best
+/* driver/host/plan/schedule.c: list scheduling by several rules; the one with the best
  * prediction is kept. */
-#include "driver/host/exec/schedule.h"
+#include "driver/host/plan/schedule.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include <string.h>

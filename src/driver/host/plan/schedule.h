@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/schedule.h: which lane runs which node of a DAG, in what order, and what it
+/* driver/host/plan/schedule.h: which lane runs which node of a DAG, in what order, and what it
  * waits for; data only, nothing runs. */
-#ifndef PH_DRIVER_HOST_EXEC_SCHEDULE_H
-#define PH_DRIVER_HOST_EXEC_SCHEDULE_H
+#ifndef PH_DRIVER_HOST_PLAN_SCHEDULE_H
+#define PH_DRIVER_HOST_PLAN_SCHEDULE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/device/watch.c: the kernels that watch replays, as the core's kernels on a GPU do
+/* driver/host/resource/watch.c: the kernels that watch replays, as the core's kernels on a GPU do
  * it. */
-#include "driver/host/device/host.h"
+#include "driver/host/resource/watch.h"
+#include "driver/host/stream/entries.h"
 #include <phonograph/locate.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/plan.c: compiling a DAG into a plan, and changing its nodes. */
+/* driver/host/plan/plan.c: compiling a DAG into a plan, and changing its nodes. */
+#include "driver/host/plan/plan.h"
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "driver/host/exec/plan_nodes.h"
+#include "driver/host/plan/plan_nodes.h"
 #include <string.h>
 
 #define UNMEASURED_BLOCK_NS                                                                        \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/choice.h: when a plan runs in lanes: what was measured, and what follows from
+/* driver/host/plan/choice.h: when a plan runs in lanes: what was measured, and what follows from
  * it. Data only, nothing runs. */
-#ifndef PH_DRIVER_HOST_EXEC_CHOICE_H
-#define PH_DRIVER_HOST_EXEC_CHOICE_H
+#ifndef PH_DRIVER_HOST_PLAN_CHOICE_H
+#define PH_DRIVER_HOST_PLAN_CHOICE_H
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/plan.h: what instantiate compiles a DAG into, and how it is run. Knows workers,
+/* driver/host/plan/plan.h: what instantiate compiles a DAG into, and how it is run. Knows workers,
  * nothing else of the device.
  *
  * A plan starts as one list in topological order, run by the calling thread. Its first runs are
@@ -7,10 +7,10 @@
  * worker, serial runs inside a lane without atomics, one flag per edge between lanes, large
  * kernels split by blocks. Tiny nodes stay on the caller, in order: handing over costs more than
  * running them. */
-#ifndef PH_DRIVER_HOST_EXEC_PLAN_H
-#define PH_DRIVER_HOST_EXEC_PLAN_H
+#ifndef PH_DRIVER_HOST_PLAN_PLAN_H
+#define PH_DRIVER_HOST_PLAN_PLAN_H
 #include "base/rng.h"
-#include "driver/host/exec/workers.h"
+#include "driver/host/plan/workers.h"
 #include <phonograph/kernel.h>
 
 typedef struct ph__plan ph__plan;

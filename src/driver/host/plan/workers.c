@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/workers.c: starting workers lazily, handing them a job, waiting for them. */
-#include "driver/host/exec/workers.h"
+/* driver/host/plan/workers.c: starting workers lazily, handing them a job, waiting for them. */
+#include "driver/host/plan/workers.h"
 #include "base/alloc.h"
 #include "base/sync.h"
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/choice.c: lanes or not, decided from measured times and checked against them
+/* driver/host/plan/choice.c: lanes or not, decided from measured times and checked against them
  * ever after. */
-#include "driver/host/exec/choice.h"
+#include "driver/host/plan/choice.h"
 #include <string.h>
 
 #define START_AWAKE_NS  500.0   /* a job handed to spinning workers and back */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/capture/rules.c: the capture rules applied to the open captures of a device, and the
+/* driver/host/resource/rules.c: the capture rules applied to the open captures of a device, and the
  * thread's capture mode. */
-#include "driver/host/capture/capture.h"
+#include "driver/host/resource/rules.h"
+#include "driver/host/stream/entries.h"
+#include "driver/suspects.h"
 
 /* One mode for all devices of the process, as CUDA has it. */
 static _Thread_local ph_capture_mode thread_mode = PH_CAPTURE_GLOBAL;
@@ -20,6 +22,34 @@ int ph__host_thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode)
     thread_mode = *mode;
     *mode = previous;
     return PH__R_OK;
+}
+
+ph__host_capture *ph__host_capture_find(ph__host_device *device, uint64_t id)
+{
+    for (size_t i = 0; i < device->captures.count; i++) {
+        if (device->captures.at[i]->id == id)
+            return device->captures.at[i];
+    }
+    return NULL;
+}
+
+void ph__host_capture_invalidate(ph__host_capture *capture, int number, const char *call,
+                                 const char *what)
+{
+    if (capture->killed)
+        return;
+    ph__suspect_note(capture->id, call, number, what);
+    capture->killed = number;
+    capture->killer = call;
+    capture->killer_what = what;
+}
+
+int ph__host_capture_dead(const ph__host_capture *capture)
+{
+    bool what = capture->killer_what[0] != '\0';
+    ph__driver_set_reason("the capture was invalidated by %s%s%s%s, which is %d", capture->killer,
+                          what ? " (" : "", capture->killer_what, what ? ")" : "", capture->killed);
+    return PH__R_CAPTURE_INVALIDATED;
 }
 
 int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/plan_nodes.h: what a plan is made of, for host_plan.c (making and changing) and
- * host_plan_run.c (running). */
-#ifndef PH_DRIVER_HOST_EXEC_PLAN_NODES_H
-#define PH_DRIVER_HOST_EXEC_PLAN_NODES_H
+/* driver/host/plan/plan_nodes.h: what a plan is made of, for plan.c (making and changing) and
+ * plan_run.c (running). */
+#ifndef PH_DRIVER_HOST_PLAN_PLAN_NODES_H
+#define PH_DRIVER_HOST_PLAN_PLAN_NODES_H
 #include "base/sync.h"
-#include "driver/host/exec/choice.h"
-#include "driver/host/exec/plan.h"
-#include "driver/host/exec/schedule.h"
+#include "driver/host/plan/choice.h"
+#include "driver/host/plan/plan.h"
+#include "driver/host/plan/schedule.h"
 #include <stdalign.h>
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/plan_run.c: running a plan: in order, timed, in lanes, or in an order that a
+/* driver/host/plan/plan_run.c: running a plan: in order, timed, in lanes, or in an order that a
  * seed picks. */
 #include "base/clock.h"
-#include "driver/host/exec/plan_nodes.h"
+#include "driver/host/plan/plan_nodes.h"
 #include <string.h>
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/workers.h: the threads that help to run kernels and plans. They spin briefly
+/* driver/host/plan/workers.h: the threads that help to run kernels and plans. They spin briefly
  * between jobs, then sleep. */
-#ifndef PH_DRIVER_HOST_EXEC_WORKERS_H
-#define PH_DRIVER_HOST_EXEC_WORKERS_H
+#ifndef PH_DRIVER_HOST_PLAN_WORKERS_H
+#define PH_DRIVER_HOST_PLAN_WORKERS_H
 #include <stdbool.h>
 
 typedef struct ph__workers ph__workers;

@@ -2,7 +2,6 @@
 /* driver/fault.c: tables in front of the drivers' that count calls and let one fail, for tests. */
 #include "driver/fault.h"
 #include "base/fork.h"
-#include "driver/entries.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -79,33 +78,14 @@ static int enter(const char *entry)
     return 0;
 }
 
-#define WRAPPER(s, name, parameters, arguments)                                                    \
-    static int ph__fault_##name##_##s parameters                                                   \
-    {                                                                                              \
-        int result = enter(#name);                                                                 \
-        return result ? result : targets[s]->name arguments;                                       \
-    }
-#define FREE_WRAPPER(s, name, parameters, arguments)                                               \
-    static int ph__fault_##name##_##s parameters                                                   \
-    {                                                                                              \
-        int failure_of_this = enter(#name), result = targets[s]->name arguments;                   \
-        return failure_of_this ? failure_of_this : result;                                         \
-    }
-#define PUT(s, name, parameters, arguments) tables[s].name = ph__fault_##name##_##s;
-#define SLOT(s)                                                                                    \
-    PH__DRIVER_ENTRIES(WRAPPER, s)                                                                 \
-    PH__DRIVER_FREES(FREE_WRAPPER, s)                                                              \
-    static void fill_slot_##s(const ph__driver *driver)                                            \
-    {                                                                                              \
-        targets[s] = driver;                                                                       \
-        tables[s] = *driver;                                                                       \
-        PH__DRIVER_ENTRIES(PUT, s)                                                                 \
-        PH__DRIVER_FREES(PUT, s)                                                                   \
-    }
-SLOT(0)
-SLOT(1)
-SLOT(2)
-SLOT(3)
+#define PH__FAULT_SLOT 0
+#include "driver/fault_slot.def"
+#define PH__FAULT_SLOT 1
+#include "driver/fault_slot.def"
+#define PH__FAULT_SLOT 2
+#include "driver/fault_slot.def"
+#define PH__FAULT_SLOT 3
+#include "driver/fault_slot.def"
 
 static const ph__driver *wrap(const ph__driver *driver)
 {

@@ -2,7 +2,7 @@
 /* driver/forked.c: what stands in a driver's place for devices of the process that this one was
  * forked from: their threads, and a GPU's context, are not here. Every call fails at once, and what
  * destroys does nothing: the child's copy of the memory goes with the child. */
-#include "driver/entries.h"
+#include "driver/driver.h"
 
 /* The parameters are those of the list. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -19,14 +19,13 @@ static int refuse(void)
     return PH__R_ILLEGAL_STATE;
 }
 
-#define REFUSE(s, name, parameters, arguments)                                                     \
+#define PH__FALLIBLE(name, parameters, arguments)                                                  \
     static int name parameters                                                                     \
     {                                                                                              \
         return refuse();                                                                           \
     }
-#define PUT(s, name, parameters, arguments) .name = name,
-PH__DRIVER_ENTRIES(REFUSE, )
-PH__DRIVER_FREES(REFUSE, )
+#define PH__ENTRY(type, name, parameters)
+#include "driver/driver.def"
 
 static void describe(char version[48], uint32_t *device_count, char reason[256])
 {
@@ -39,28 +38,40 @@ static int thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode)
     return PH__R_OK;
 }
 
-static void leave_device(ph__drv_device *device)
+static void device_close(ph__drv_device *device)
 {
 }
-static void leave_stream(ph__drv_stream *stream)
+static void context_pop(ph__drv_device *device)
 {
 }
-static void leave_event(ph__drv_event *event)
+static void stream_destroy(ph__drv_stream *stream)
 {
 }
-static void leave_segment(ph__drv_device *device, void *address, size_t bytes)
+static void event_destroy(ph__drv_event *event)
 {
 }
-static void leave_kernel(ph__drv_kernel *kernel)
+static void segment_destroy(ph__drv_device *device, void *address, size_t bytes)
 {
 }
-static void leave_graph(ph__drv_graph *graph)
+static void kernel_destroy(ph__drv_kernel *kernel)
 {
 }
-static void leave_exec(ph__drv_exec *exec)
+static void kernel_keep(ph__drv_kernel *kernel)
 {
 }
-static void leave_profile(ph__drv_profile *profile)
+static void capture_drop(ph__drv_stream *stream)
+{
+}
+static void graph_destroy(ph__drv_graph *graph)
+{
+}
+static void graph_disown(ph__drv_graph *graph)
+{
+}
+static void exec_destroy(ph__drv_exec *exec)
+{
+}
+static void profile_close(ph__drv_profile *profile)
 {
 }
 
@@ -109,28 +120,11 @@ static void exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
 }
 
 const ph__driver ph__driver_forked = {
-    PH__DRIVER_ENTRIES(PUT, ) PH__DRIVER_FREES(PUT, ).name = "forked",
-    .describe = describe,
-    .device_close = leave_device,
-    .thread_exchange_mode = thread_exchange_mode,
-    .context_pop = leave_device,
-    .stream_default = stream_default,
-    .stream_destroy = leave_stream,
-    .event_destroy = leave_event,
-    .segment_destroy = leave_segment,
-    .kernel_destroy = leave_kernel,
-    .kernel_keep = leave_kernel,
-    .capture_drop = leave_stream,
-    .graph_destroy = leave_graph,
-    .graph_disown = leave_graph,
-    .graph_native = graph_native,
+    .name = "forked",
+    .graph_disown = graph_disown,
     .graph_hand_over = graph_hand_over,
     .node_native = node_native,
-    .graph_host_bytes = graph_host_bytes,
-    .graph_position = graph_position,
-    .exec_destroy = leave_exec,
-    .exec_native = exec_native,
-    .exec_memory = exec_memory,
-    .exec_tools_id = exec_tools_id,
-    .profile_close = leave_profile,
+#define PH__ENTRY(type, name, parameters)    .name = name,
+#define PH__OPTIONAL(type, name, parameters) /* above; stream_native is NULL */
+#include "driver/driver.def"
 };

@@ -72,7 +72,7 @@ int fake_submitted(const fake_target *target, int result)
     (void)pthread_once(&asked_once, ask);
     ph__host_stream *stream = (ph__host_stream *)target->stream;
     if (result == 0 && atomic_load(&waits) && !atomic_load(&stream->capturing))
-        ph__host_stream_wait(stream, atomic_load(&stream->submitted));
+        ph__host_queue_wait(stream, atomic_load(&stream->submitted));
     return result;
 }
 

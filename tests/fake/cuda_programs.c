@@ -189,7 +189,7 @@ FAKE(MemFreeAsync, (ph__cu_pointer address, ph__cu_stream handle), (address, han
     if (is_of_graph(memory))
         return 0;
     ph__host_stream *stream = (ph__host_stream *)target.stream;
-    ph__host_stream_wait(stream, atomic_load(&stream->submitted));
+    ph__host_queue_wait(stream, atomic_load(&stream->submitted));
     give_memory(target.context, memory);
     return 0;
 }

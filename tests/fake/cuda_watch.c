@@ -58,7 +58,7 @@ int fake_launch_watched(ph__cu_exec exec, const fake_target *target)
         return result;
     result = host->exec_launch(exec->exec, target->stream);
     if (!result) {
-        ph__host_stream_wait(stream, atomic_load(&stream->submitted));
+        ph__host_queue_wait(stream, atomic_load(&stream->submitted));
         fake_wait_for_launches(exec);
         result = host->profile_read(&spans, &count, profile);
     }

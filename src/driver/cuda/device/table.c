@@ -2,5 +2,8 @@
 /* driver/cuda/device/table.c: the CUDA driver's table. */
 #include "driver/cuda/load/cuda_driver.h"
 
-#define PUT(entry) .entry = ph__cuda_##entry,
-const ph__driver ph__driver_cuda = {.name = "cuda", PH__CUDA_ENTRIES(PUT)};
+const ph__driver ph__driver_cuda = {
+    .name = "cuda",
+#define PH__ENTRY(type, name, parameters) .name = ph__cuda_##name,
+#include "driver/driver.def"
+};

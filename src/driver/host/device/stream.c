@@ -111,16 +111,16 @@ int ph__host_stream_synchronize(ph__drv_stream *handle)
         result = ph__host_stream_order(stream);
     if (result)
         return result;
-    ph__host_stream_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
+    ph__host_queue_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
     return 0;
 }
 
-int ph__host_stream_wait_idle(ph__drv_stream *handle)
+int ph__host_stream_wait(ph__drv_stream *handle)
 {
     ph__host_stream *stream = stream_of(handle);
     if (atomic_load_explicit(&stream->capturing, memory_order_acquire))
         return PH__R_CAPTURE_UNSUPPORTED;
-    ph__host_stream_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
+    ph__host_queue_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
     return 0;
 }
 

@@ -256,7 +256,7 @@ static int submit_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, bool
     unsigned number;
     result = queue_copy(stream, copy, pageable_source && !wait, &number);
     if (!result && wait)
-        ph__host_stream_wait(stream, number);
+        ph__host_queue_wait(stream, number);
     return result;
 }
 

@@ -313,7 +313,7 @@ static bool wait_is_over(void *context)
     return ph__host_stream_done(wait->stream, wait->last);
 }
 
-void ph__host_stream_wait(ph__host_stream *stream, unsigned last)
+void ph__host_queue_wait(ph__host_stream *stream, unsigned last)
 {
     wait_for wait = {stream, last};
     if (ph__host_stream_done(stream, last))
@@ -355,8 +355,7 @@ void ph__host_streams_wait(ph__host_device *device)
         id = stream->id;
         stream->users++;
         pthread_mutex_unlock(&device->streams_lock);
-        ph__host_stream_wait(stream,
-                             atomic_load_explicit(&stream->submitted, memory_order_acquire));
+        ph__host_queue_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
         pthread_mutex_lock(&device->streams_lock);
         stream->users--;
     }

@@ -14,7 +14,7 @@ struct ph__host_command {
 };
 
 /* Appends. Never fails, allocates nothing; the stream was entered before. Returns the command's
- * number, for ph__host_stream_wait. */
+ * number, for ph__host_queue_wait. */
 unsigned ph__host_stream_submit(ph__host_stream *stream, ph__host_command *command);
 /* Makes the stream wait for / signal a marker (which it retains). 2 when out of memory. */
 int ph__host_stream_wait_marker(ph__host_stream *stream, ph__host_marker *marker);
@@ -27,7 +27,7 @@ void ph__host_stream_leave_inline(ph__host_stream *stream);
 
 /* Command number `last` and all before it are done; wait blocks until then. */
 bool ph__host_stream_done(ph__host_stream *stream, unsigned last);
-void ph__host_stream_wait(ph__host_stream *stream, unsigned last);
+void ph__host_queue_wait(ph__host_stream *stream, unsigned last);
 void ph__host_streams_wait(ph__host_device *device); /* all work submitted before to any stream */
 
 /* Recycled memory for a stream's commands, PH__HOST_COMMAND_BYTES each, contents undefined. NULL

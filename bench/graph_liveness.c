@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 {
     static bench b;
     ph_kernel_source source = {
-        .name = "empty", .host = empty, .args_size = sizeof(args), .host_brief = true};
+        .name = "empty", .host = empty, .args_size = sizeof(args), .host_inline = true};
     const ph_capture_options options = {.check_input_liveness = true};
     rounds = timing_rounds("graph_liveness", rounds, MOST_ROUNDS, argc, argv);
     OK(ph_device_open(&b.device, "host", NULL));

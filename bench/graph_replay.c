@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/graph_replay.c: what a replay costs through the public calls: ph_graph_replay and
- * ph_stream_synchronize of captured graphs, of kernels that are declared brief and of others,
+ * ph_stream_synchronize of captured graphs, of kernels that are declared inline and of others,
  * beside the latter launched eagerly and beside a bare list of function calls; and how often a
  * replay allocates. */
 #include "base/alloc.h"
@@ -24,7 +24,7 @@ typedef struct bench {
     ph_device *device;
     ph_stream *main, *side[LANES];
     ph_kernel *kernel; /* that `work` launches: one of these */
-    ph_kernel *brief, *handed;
+    ph_kernel *inlined, *handed;
     int nodes, lanes;
 } bench;
 
@@ -97,14 +97,14 @@ static double capture_of(bench *b, ph_graph **graph, ph_kernel *kernel)
 
 static void measure(bench *b, const char *shape, int nodes, int lanes)
 {
-    double list[MOST_ROUNDS], eager[MOST_ROUNDS], replay[MOST_ROUNDS], brief[MOST_ROUNDS];
-    ph_graph *graph, *brief_graph;
+    double list[MOST_ROUNDS], eager[MOST_ROUNDS], replay[MOST_ROUNDS], inlined[MOST_ROUNDS];
+    ph_graph *graph, *inlined_graph;
     b->nodes = nodes;
     b->lanes = lanes;
-    (void)capture_of(b, &brief_graph, b->brief);
+    (void)capture_of(b, &inlined_graph, b->inlined);
     double capture = capture_of(b, &graph, b->handed);
     int repeats = 20000 / nodes + 1, eager_repeats = 2000 / nodes + 1;
-    (void)time_replay(b, brief_graph, 100);
+    (void)time_replay(b, inlined_graph, 100);
     (void)time_replay(b, graph, 100);
     int64_t allocations = ph__alloc_count();
     (void)time_replay(b, graph, 100);
@@ -113,13 +113,13 @@ static void measure(bench *b, const char *shape, int nodes, int lanes)
         list[round] = time_list(nodes, repeats);
         eager[round] = time_eager(b, eager_repeats);
         replay[round] = time_replay(b, graph, repeats);
-        brief[round] = time_replay(b, brief_graph, repeats);
+        inlined[round] = time_replay(b, inlined_graph, repeats);
     }
     double l = timing_median(list, rounds), e = timing_median(eager, rounds),
-           r = timing_median(replay, rounds), f = timing_median(brief, rounds);
+           r = timing_median(replay, rounds), f = timing_median(inlined, rounds);
     printf("%-10s %6d %10.0f %10.1f %12.0f %10.1f %10.1f %10.1f %9.1fx %10lld\n", shape, nodes, l,
            capture / 1e3, e, r, f, f / nodes, e / r, (long long)allocations);
-    ph_graph_destroy(brief_graph);
+    ph_graph_destroy(inlined_graph);
     ph_graph_destroy(graph);
 }
 
@@ -134,20 +134,20 @@ int main(int argc, char **argv)
     for (int i = 0; i < LANES; i++)
         OK(ph_stream_create(&b.side[i], b.device, NULL));
     OK(ph_kernel_create(&b.handed, b.device, &source));
-    source.host_brief = true;
-    OK(ph_kernel_create(&b.brief, b.device, &source));
+    source.host_inline = true;
+    OK(ph_kernel_create(&b.inlined, b.device, &source));
     timing_print_machine(b.device);
     printf("medians of %d rounds, all sides in turn; ns but for capture; empty kernels; eager and "
            "replay "
            "each with one synchronize\n",
            rounds);
     printf("%-10s %6s %10s %10s %12s %10s %10s %10s %10s %10s\n", "shape", "nodes", "list",
-           "capture us", "eager", "replay", "brief", "a node", "eager/", "allocated");
+           "capture us", "eager", "replay", "inline", "a node", "eager/", "allocated");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         measure(&b, "chain", sizes[i], 1);
     for (size_t i = 1; i < sizeof sizes / sizeof sizes[0]; i++)
         measure(&b, "4 lanes", sizes[i], LANES);
-    ph_kernel_release(b.brief);
+    ph_kernel_release(b.inlined);
     ph_kernel_release(b.handed);
     for (int i = 0; i < LANES; i++)
         ph_stream_destroy(b.side[i]);

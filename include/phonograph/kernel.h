@@ -12,7 +12,7 @@ typedef struct ph_kernel ph_kernel;
 /* What a kernel's host form is called with: run blocks [begin, end) of a grid, in the linear order
  * x fastest. Blocks of one launch may run in several calls, on several threads, in any order: a
  * block must not depend on another block of its launch. Threads are the library's; for kernels that
- * are declared brief (host_brief) also the one that calls ph_launch or ph_graph_replay: rely on no
+ * are declared inline (host_inline) also the one that calls ph_launch or ph_graph_replay: rely on no
  * thread-local state, and do not call the library. A block's threads are the kernel's own affair:
  * the usual one-dimensional kernel loops over items begin * block[0] to end * block[0], clipped to
  * its n (examples/saxpy). shared: config.shared_bytes of scratch, 64-byte aligned, contents
@@ -66,11 +66,11 @@ typedef struct ph_kernel_source {
     /* The host form is short and never waits for anything, neither for another thread nor for a
      * lock that the caller may hold. On a stream that has nothing left to do it may then run on the
      * calling thread, before the call returns: in ph_launch of at most 4 blocks (not on the default
-     * stream), and in a replay that takes a few microseconds, whose kernels are all brief or the
+     * stream), and in a replay that takes a few microseconds, whose kernels are all inline or the
      * library's own, with no host function and no wait for an external event among its nodes.
      * Without it the host form runs on the library's threads alone, and may wait for what the
      * caller does after the call. */
-    bool host_brief;
+    bool host_inline;
     uint64_t reserved[3];
 } ph_kernel_source;
 

@@ -345,7 +345,7 @@ static void nothing(const ph_block_range *range, const void *args)
  * answer is no for certain. */
 TEST(test_tiny_is_never_guessed)
 {
-    ph__plan_node node = {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .brief = true};
+    ph__plan_node node = {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .is_inline = true};
     ph__plan *plan = ph__plan_create(&node, 1, NULL);
     assert_false(ph__plan_is_tiny(plan));
     for (int i = 0; i < 10000 && !ph__plan_is_tiny(plan); i++)
@@ -366,22 +366,23 @@ TEST(test_tiny_is_never_guessed)
     ph__plan_destroy(plan);
 }
 
-/* However quick it was: a node that is not brief may wait for the thread that launches. */
-TEST(test_tiny_is_brief)
+/* However quick it was: a node that is not inline may wait for the thread that launches. */
+TEST(test_tiny_is_inline)
 {
-    ph__plan_node nodes[2] = {{.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .brief = true},
-                              {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}}};
+    ph__plan_node nodes[2] = {
+        {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .is_inline = true},
+        {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}}};
     ph__plan *plan = ph__plan_create(nodes, 2, NULL);
     for (int i = 0; i < 1000; i++) {
         ph__plan_run(plan, NULL);
         assert_false(ph__plan_is_tiny(plan));
     }
-    nodes[1].brief = true;
+    nodes[1].is_inline = true;
     assert_true(ph__plan_set(plan, 1, &nodes[1]));
     for (int i = 0; i < 10000 && !ph__plan_is_tiny(plan); i++)
         ph__plan_run(plan, NULL);
     assert_true(ph__plan_is_tiny(plan));
-    nodes[0].brief = false;
+    nodes[0].is_inline = false;
     assert_true(ph__plan_set(plan, 0, &nodes[0]));
     assert_false(ph__plan_is_tiny(plan));
     ph__plan_run(plan, NULL);
@@ -471,7 +472,7 @@ int main(void)
         cmocka_unit_test(test_chaos_differs_by_seed),
         cmocka_unit_test(test_workers_taken),
         cmocka_unit_test(test_tiny_is_never_guessed),
-        cmocka_unit_test(test_tiny_is_brief),
+        cmocka_unit_test(test_tiny_is_inline),
         cmocka_unit_test(test_empty_plan),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_workers_run_every_lane),

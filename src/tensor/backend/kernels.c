@@ -46,7 +46,7 @@ static ph_kernel *create_kernel(ph__backend *backend, const ph__kernel_def *def)
                                .params = def->params,
                                .param_count = def->param_count,
                                .cuda_options = def->cuda_options,
-                               .host_brief = true};
+                               .host_inline = true};
     if (backend->cuda && ph__kernel_stand_in)
         source.cuda = ph__kernel_stand_in(def);
     if (backend->cuda && !source.cuda) {

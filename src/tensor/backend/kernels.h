@@ -10,7 +10,7 @@
  * members as parameters in order, and begins with PH_WAIT(), since it is launched
  * programmatically. The host form gets the same grid: a block does the same part of the work on
  * both devices, so that results do not depend on the device's number of threads. It never waits
- * for anything (host_brief). Every address in the arguments is named in params. */
+ * for anything (host_inline). Every address in the arguments is named in params. */
 typedef struct ph__kernel_def {
     const char *name;
     const char *const *cuda; /* NULL-terminated pieces */

@@ -113,20 +113,20 @@ static int apply_rule(ph__host_stream *stream, ph__rule other, ph__rule legacy_b
                              : ph__host_rule(stream->device, other);
 }
 
-/* ---- brief kernels ---- run by the caller when the stream is idle: nothing that they must come
+/* ---- inline kernels ---- run by the caller when the stream is idle: nothing that they must come
  * behind is left then, as waits for other streams are commands of the queue. Never on the legacy
  * stream, where a lock of the layer above is held. */
 enum {
-    BRIEF_BLOCKS = 4,
+    INLINE_BLOCKS = 4,
     MOST_ARGS = 4096,
     ARGS_ALIGNMENT = 16
 };
 
-static bool is_brief(const ph__host_stream *stream, const ph__host_kernel *kernel,
-                     const ph__drv_launch *launch)
+static bool may_run_inline(const ph__host_stream *stream, const ph__host_kernel *kernel,
+                           const ph__drv_launch *launch)
 {
-    return kernel->brief && !stream->is_legacy && kernel->args_size <= MOST_ARGS &&
-           (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] <= BRIEF_BLOCKS;
+    return kernel->is_inline && !stream->is_legacy && kernel->args_size <= MOST_ARGS &&
+           (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] <= INLINE_BLOCKS;
 }
 
 /* The owner of the stream's turn: whether there is so much shared memory. */
@@ -135,8 +135,8 @@ static bool has_scratch(const ph__host_stream *stream, size_t bytes)
     return bytes == 0 || ph__host_stream_scratch(stream).stride >= bytes;
 }
 
-static bool run_brief(ph__host_stream *stream, const ph__host_kernel *kernel,
-                      const ph__drv_launch *launch)
+static bool run_inline(ph__host_stream *stream, const ph__host_kernel *kernel,
+                       const ph__drv_launch *launch)
 {
     _Alignas(ARGS_ALIGNMENT) unsigned char aligned[MOST_ARGS];
     const void *args = launch->args;
@@ -201,9 +201,9 @@ int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle,
     result = apply_rule(stream, PH__RULE_LAUNCH_OTHER, PH__RULE_LAUNCH_LEGACY_BLOCKING);
     if (result)
         return result;
-    if (is_brief(stream, kernel, launch)) {
+    if (may_run_inline(stream, kernel, launch)) {
         result = ph__host_stream_order(stream);
-        if (result || run_brief(stream, kernel, launch))
+        if (result || run_inline(stream, kernel, launch))
             return result;
     }
     return queue_launch(stream, kernel, launch);

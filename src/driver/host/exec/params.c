@@ -42,11 +42,11 @@ static ph__host_event_args *event_args(const ph__exec_slot *slot)
 }
 
 /* A caller's kernel is what its source declares; copies, fills and event records never wait. */
-static bool is_brief(const ph__host_work *work)
+static bool is_inline(const ph__host_work *work)
 {
     switch (work->kind) {
     case PH_NODE_KERNEL:
-        return work->kernel->brief;
+        return work->kernel->is_inline;
     case PH_NODE_HOST:
     case PH_NODE_EVENT_WAIT:
         return false;
@@ -63,7 +63,7 @@ void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node, size_t sl
     *out = (ph__exec_slot){.index = (uint32_t)slot,
                            .kind = work->kind,
                            .enabled = true,
-                           .brief = is_brief(work),
+                           .is_inline = is_inline(work),
                            .fn = function_of(work),
                            .grid = {1, 1, 1},
                            .block = {1, 1, 1},
@@ -187,7 +187,7 @@ bool ph__exec_slot_takes(const ph__exec_slot *to, const ph__exec_slot *from)
 void ph__exec_slot_assign(ph__exec_slot *to, const ph__exec_slot *from)
 {
     to->enabled = from->enabled;
-    to->brief = from->brief;
+    to->is_inline = from->is_inline;
     to->fn = from->fn;
     memcpy(to->grid, from->grid, sizeof to->grid);
     memcpy(to->block, from->block, sizeof to->block);
@@ -209,7 +209,7 @@ static ph__plan_node plan_node(const ph__exec_slot *slot, const void *args)
                           .block = {1, 1, 1},
                           .shared_bytes = slot->shared_bytes};
     node.may_block = slot->kind == PH_NODE_HOST || slot->kind == PH_NODE_EVENT_WAIT;
-    node.brief = slot->brief || !slot->enabled;
+    node.is_inline = slot->is_inline || !slot->enabled;
     if (!slot->enabled)
         return node;
     node.fn = slot->fn;
@@ -320,7 +320,7 @@ void ph__exec_image_free(ph__exec_image *image)
 
 static bool same_to_the_plan(const ph__plan_node *a, const ph__plan_node *b)
 {
-    return a->fn == b->fn && a->brief == b->brief && a->shared_bytes == b->shared_bytes &&
+    return a->fn == b->fn && a->is_inline == b->is_inline && a->shared_bytes == b->shared_bytes &&
            memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
            memcmp(a->block, b->block, sizeof a->block) == 0;
 }

@@ -11,8 +11,8 @@ typedef struct ph__exec_slot {
     uint32_t index;
     ph_node_kind kind;
     bool enabled;
-    bool brief; /* ph__plan_node.brief */
-    bool dirty; /* front: noted in exec->dirty */
+    bool is_inline; /* ph__plan_node.is_inline */
+    bool dirty;     /* front: noted in exec->dirty */
     ph_host_kernel_fn fn;
     uint32_t grid[3], block[3];
     size_t shared_bytes;

@@ -197,7 +197,7 @@ static bool front_takes(void *context, const ph__host_node *node, size_t slot)
  * has written. */
 static bool slots_equal(const ph__exec_slot *a, const ph__exec_slot *b)
 {
-    return a->fn == b->fn && a->brief == b->brief &&
+    return a->fn == b->fn && a->is_inline == b->is_inline &&
            memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
            memcmp(a->block, b->block, sizeof a->block) == 0 && a->shared_bytes == b->shared_bytes &&
            a->args_size == 0 && b->args_size == 0;

@@ -30,9 +30,9 @@ void ph__choice_init(ph__choice *choice, bool lanes_possible)
     choice->retry_after = FIRST_RETRY;
 }
 
-void ph__choice_forget(ph__choice *choice, bool brief)
+void ph__choice_forget(ph__choice *choice, bool once)
 {
-    uint32_t profiles = brief && choice->profiles > 1 ? 1 : choice->profiles;
+    uint32_t profiles = once && choice->profiles > 1 ? 1 : choice->profiles;
     if (choice->profiles_left < profiles)
         choice->profiles_left = profiles;
     choice->serial_known = choice->have_lanes = false;

@@ -34,9 +34,9 @@ typedef struct ph__choice {
 } ph__choice;
 
 void ph__choice_init(ph__choice *choice, bool lanes_possible);
-/* What was measured no longer holds: measure again. brief: one run is enough, since only a few
+/* The measurements no longer hold: measure again. once: one run is enough, since only a few
  * nodes have changed. */
-void ph__choice_forget(ph__choice *choice, bool brief);
+void ph__choice_forget(ph__choice *choice, bool once);
 ph__choice_run ph__choice_next(ph__choice *choice, bool awake);
 
 /* What a run took. One profile is enough, and stands for a timed run too, when it took

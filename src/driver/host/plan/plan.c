@@ -89,8 +89,8 @@ static void write_node(ph__plan *plan, uint32_t n, const ph__plan_node *value)
     ph_block_range range = whole_range(value);
     plan->blocking += (uint32_t)value->may_block - (uint32_t)plan->may_block[n];
     plan->may_block[n] = value->may_block;
-    plan->handed += (uint32_t)plan->brief[n] - (uint32_t)value->brief;
-    plan->brief[n] = value->brief;
+    plan->handed += (uint32_t)plan->is_inline[n] - (uint32_t)value->is_inline;
+    plan->is_inline[n] = value->is_inline;
     plan->shared_bytes[n] = value->shared_bytes;
     plan->blocks[n] = range.end;
     range.shared = shared_of(plan, n, 0);
@@ -115,7 +115,7 @@ static bool allocate(ph__plan *plan, size_t count, size_t edges)
     plan->blocks = array(plan, count, sizeof *plan->blocks, &ok);
     plan->shared_bytes = array(plan, count, sizeof *plan->shared_bytes, &ok);
     plan->may_block = array(plan, count, sizeof *plan->may_block, &ok);
-    plan->brief = array(plan, count, sizeof *plan->brief, &ok);
+    plan->is_inline = array(plan, count, sizeof *plan->is_inline, &ok);
     plan->dependency_begin = array(plan, count + 1, sizeof *plan->dependency_begin, &ok);
     plan->dependencies = array(plan, edges, sizeof *plan->dependencies, &ok);
     plan->successor_begin = array(plan, count + 1, sizeof *plan->successor_begin, &ok);
@@ -174,7 +174,7 @@ ph__plan *ph__plan_create(const ph__plan_node *nodes, size_t count, ph__workers 
         ph__plan_destroy(plan);
         return NULL;
     }
-    plan->handed = plan->count; /* no node is brief before it was written */
+    plan->handed = plan->count; /* no node is inline before it was written */
     for (uint32_t n = 0; n < plan->count; n++) {
         write_node(plan, n, &nodes[n]);
         plan->cost_ns[n] = -1;

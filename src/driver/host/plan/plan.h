@@ -24,7 +24,7 @@ typedef struct ph__plan_node {
     size_t shared_bytes;
     /* waits for the outside (host functions, external events): the whole plan stays serial */
     bool may_block;
-    bool brief; /* short, and waits for nothing: may run on the thread that launches the plan */
+    bool is_inline; /* short, and waits for nothing: may run on the thread that launches the plan */
     const uint32_t *dependencies; /* indices below this node's own */
     uint32_t dependency_count;
 } ph__plan_node;
@@ -39,7 +39,7 @@ void ph__plan_destroy(ph__plan *plan); /* takes NULL; not while it runs */
  * than before); nothing changed. */
 bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value);
 
-/* True when the plan may run on the thread that launches it: every node is brief, and the last
+/* True when the plan may run on the thread that launches it: every node is inline, and the last
  * measured run took only a few microseconds. */
 bool ph__plan_is_tiny(const ph__plan *plan);
 

@@ -36,7 +36,7 @@ typedef struct ph__plan_chaos_node {
 struct ph__plan {
     uint32_t count;
     uint32_t blocking; /* nodes that may block */
-    uint32_t handed;   /* nodes that are not brief: with one of them the plan is never tiny */
+    uint32_t handed;   /* nodes that are not inline: with one of them the plan is never tiny */
     unsigned max_lanes, forced;
     ph__workers *workers;
     ph__plan_task *serial;       /* whole nodes, in topological order */
@@ -46,7 +46,7 @@ struct ph__plan {
 
     uint64_t *blocks;
     size_t *shared_bytes;
-    bool *may_block, *brief;
+    bool *may_block, *is_inline;
     char *shared; /* scratch, shared_stride bytes for each lane */
     size_t shared_stride;
     uint32_t *dependency_begin, *dependencies;

@@ -7,23 +7,23 @@
 #include <string.h>
 
 /* One task in the order of planning. */
-typedef struct placement {
+typedef struct planned_task {
     uint32_t node, lane, position; /* position: among its lane's tasks */
     uint64_t begin, end;
     float finish;
-} placement;
+} planned_task;
 
 struct ph__schedule_scratch {
     uint32_t extra_tasks, extra_waits; /* what splitting may use */
     uint64_t *keys, *spare_keys;       /* nodes by rank, the node's number in the low half */
     uint32_t *successors;              /* how many each node has */
-    uint32_t *first_part;              /* of each node, into placements */
+    uint32_t *first_part;              /* of each node, into planned */
     uint32_t *part_count;
-    uint32_t *chain;   /* of each node */
-    float *chain_cost; /* of each chain, then the chain's lane */
-    uint32_t *heir;    /* of each node: the successor that may go on with its chain */
-    placement *placements;
-    uint32_t *index;      /* of each placement, into tasks */
+    uint32_t *chain;           /* of each node */
+    float *chain_cost;         /* of each chain, then the chain's lane */
+    uint32_t *chain_successor; /* of each node: the successor that may go on with its chain */
+    planned_task *planned;
+    uint32_t *index;      /* of each planned task, into tasks */
     uint32_t *wait_first; /* of each task, into waits */
     bool *awaited;        /* of each task: somebody waits for it */
 };
@@ -112,8 +112,8 @@ bool ph__schedule_init(ph__schedule *schedule, uint32_t nodes, size_t edges, uns
     scratch->part_count = array(schedule, nodes, sizeof *scratch->part_count, &ok);
     scratch->chain = array(schedule, nodes, sizeof *scratch->chain, &ok);
     scratch->chain_cost = array(schedule, nodes, sizeof *scratch->chain_cost, &ok);
-    scratch->heir = array(schedule, nodes, sizeof *scratch->heir, &ok);
-    scratch->placements = array(schedule, tasks, sizeof *scratch->placements, &ok);
+    scratch->chain_successor = array(schedule, nodes, sizeof *scratch->chain_successor, &ok);
+    scratch->planned = array(schedule, tasks, sizeof *scratch->planned, &ok);
     scratch->index = array(schedule, tasks, sizeof *scratch->index, &ok);
     scratch->wait_first = array(schedule, tasks + 1, sizeof *scratch->wait_first, &ok);
     scratch->awaited = array(schedule, tasks, sizeof *scratch->awaited, &ok);
@@ -133,8 +133,8 @@ void ph__schedule_free(ph__schedule *schedule)
         ph__free(scratch->part_count);
         ph__free(scratch->chain);
         ph__free(scratch->chain_cost);
-        ph__free(scratch->heir);
-        ph__free(scratch->placements);
+        ph__free(scratch->chain_successor);
+        ph__free(scratch->planned);
         ph__free(scratch->index);
         ph__free(scratch->wait_first);
         ph__free(scratch->awaited);
@@ -218,7 +218,7 @@ static unsigned gather(attempt *a, uint32_t node)
     const ph__schedule_graph *graph = a->graph;
     for (uint32_t i = graph->dependency_begin[node]; i < graph->dependency_begin[node + 1]; i++) {
         uint32_t dependency = graph->dependencies[i];
-        const placement *part = &a->scratch->placements[a->scratch->first_part[dependency]];
+        const planned_task *part = &a->scratch->planned[a->scratch->first_part[dependency]];
         for (uint32_t k = a->scratch->part_count[dependency]; k > 0; k--, part++) {
             if (part->finish > a->ready[part->lane])
                 a->ready[part->lane] = part->finish;
@@ -259,7 +259,7 @@ static void place(attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint
             a->waits++;
         }
     a->free_at[lane] = start + cost;
-    a->scratch->placements[a->count++] = (placement){.node = node,
+    a->scratch->planned[a->count++] = (planned_task){.node = node,
                                                      .lane = lane,
                                                      .position = a->tasks[lane]++,
                                                      .begin = begin,
@@ -267,10 +267,10 @@ static void place(attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint
                                                      .finish = start + cost};
 }
 
-/* Of the lanes, which may take a part, so that all finish together: pours the cost over the
- * times at which they are free. Returns the common finish; lanes that start too late for a
+/* Of the lanes, which may take a part, so that all finish together: fills up the times at
+ * which they are free with the cost. Returns the common finish; lanes that start too late for a
  * worthwhile part are out. */
-static float pour(const attempt *a, float cost, bool in[], float start[])
+static float fill_lanes(const attempt *a, float cost, bool in[], float start[])
 {
     float sum = cost;
     unsigned count = a->lanes;
@@ -304,7 +304,7 @@ static bool place_split(attempt *a, uint32_t node)
         return false;
     bool in[PH__SCHEDULE_LANES];
     float start[PH__SCHEDULE_LANES];
-    float level = pour(a, cost, in, start);
+    float level = fill_lanes(a, cost, in, start);
     double share = 0;
     uint64_t begin = 0;
     uint32_t parts = 0;
@@ -358,18 +358,18 @@ static uint32_t string_chains(attempt *a)
     const ph__schedule_graph *graph = a->graph;
     bool far = a->how.rule == FAR_CHAINS;
     uint32_t chains = 0;
-    memset(scratch->heir, 0, graph->count * sizeof *scratch->heir);
+    memset(scratch->chain_successor, 0, graph->count * sizeof *scratch->chain_successor);
     for (uint32_t n = 0; n < graph->count; n++)
         for (uint32_t i = graph->dependency_begin[n]; i < graph->dependency_begin[n + 1]; i++)
-            if (far || scratch->heir[graph->dependencies[i]] == 0)
-                scratch->heir[graph->dependencies[i]] = n;
+            if (far || scratch->chain_successor[graph->dependencies[i]] == 0)
+                scratch->chain_successor[graph->dependencies[i]] = n;
     for (uint32_t n = 0; n < graph->count; n++) {
         uint32_t begin = graph->dependency_begin[n], end = graph->dependency_begin[n + 1];
         uint32_t from = begin < end ? graph->dependencies[begin] : n;
         for (uint32_t i = begin; i < end; i++)
             if (far ? graph->dependencies[i] < from : graph->dependencies[i] > from)
                 from = graph->dependencies[i];
-        if (from != n && scratch->heir[from] == n) {
+        if (from != n && scratch->chain_successor[from] == n) {
             scratch->chain[n] = scratch->chain[from];
         } else {
             scratch->chain_cost[chains] = 0;
@@ -475,7 +475,7 @@ static void list_tasks(ph__schedule *schedule, const attempt *a)
         schedule->lane[lane].end_task = first;
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        const placement *p = &a->scratch->placements[i];
+        const planned_task *p = &a->scratch->planned[i];
         uint32_t at = schedule->lane[p->lane].first_task + p->position;
         schedule->tasks[at] =
             (ph__schedule_task){.node = p->node, .begin = p->begin, .end = p->end};

@@ -18,7 +18,7 @@ int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned
                                                                    : "ph_core_cells_60",
                                      .host = write_cells,
                                      .args_size = ph__cells_args_size(room),
-                                     .host_brief = true};
+                                     .host_inline = true};
     return ph__host_kernel_create(out, device, &source);
 }
 
@@ -46,7 +46,7 @@ int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle,
     kernel->name = name;
     kernel->fn = source->host;
     kernel->args_size = source->args_size;
-    kernel->brief = source->host_brief;
+    kernel->is_inline = source->host_inline;
     atomic_fetch_add(&device->live_handles, 1);
     *out = (ph__drv_kernel *)kernel;
     return 0;

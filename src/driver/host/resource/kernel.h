@@ -12,7 +12,7 @@ struct ph__host_kernel {
     char *name;
     ph_host_kernel_fn fn;
     size_t args_size;
-    bool brief; /* ph_kernel_source.host_brief */
+    bool is_inline; /* ph_kernel_source.host_inline */
 };
 void ph__host_kernel_retain(ph__host_kernel *kernel);
 void ph__host_kernel_release(

@@ -94,10 +94,10 @@ int ph__host_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watc
         [PH__WATCH_CRUMB] = {.name = "phonograph_crumb",
                              .host = ph__host_crumb_fn,
                              .args_size = sizeof(ph__drv_crumb),
-                             .host_brief = true},
+                             .host_inline = true},
         [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
                               .host = ph__host_finite_fn,
                               .args_size = sizeof(ph__drv_finite),
-                              .host_brief = true}};
+                              .host_inline = true}};
     return ph__host_kernel_create(out, device, &sources[which]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/brief.c: what small eager work costs on an idle stream of the host device, brief kernels
+/* bench/inline.c: what small eager work costs on an idle stream of the host device, inline kernels
  * beside others; and what the cells of a graph add to its replay. */
 #include "clock.h"
 #include "host/timing.h"
@@ -32,7 +32,7 @@ static const ph_block_range one_block = {{1, 1, 1}, {1, 1, 1}, 0, 1, NULL};
 typedef struct bench {
     ph_device *device;
     ph_stream *stream;
-    ph_kernel *brief, *queued;
+    ph_kernel *inlined, *queued;
     ph_graph *plain, *handed, *with_cells, *constant;
     args args;
     uint64_t step;
@@ -44,9 +44,9 @@ static void call(bench *b)
     fn(&one_block, &b->args);
 }
 
-static void launch_brief(bench *b)
+static void launch_inline(bench *b)
 {
-    OK(ph_launch(b->stream, b->brief, NULL, &b->args, sizeof b->args));
+    OK(ph_launch(b->stream, b->inlined, NULL, &b->args, sizeof b->args));
 }
 
 static void launch_queued(bench *b)
@@ -60,9 +60,9 @@ static void launch_queued_and_wait(bench *b)
     OK(ph_stream_synchronize(b->stream));
 }
 
-static void launch_brief_and_wait(bench *b)
+static void launch_inline_and_wait(bench *b)
 {
-    OK(ph_launch(b->stream, b->brief, NULL, &b->args, sizeof b->args));
+    OK(ph_launch(b->stream, b->inlined, NULL, &b->args, sizeof b->args));
     OK(ph_stream_synchronize(b->stream));
 }
 
@@ -125,7 +125,7 @@ static ph_status body_plain(ph_stream *stream, void *user)
 {
     const bench *b = user;
     for (int i = 0; i < 10; i++)
-        PH_TRY(ph_launch(stream, b->brief, NULL, &b->args, sizeof b->args));
+        PH_TRY(ph_launch(stream, b->inlined, NULL, &b->args, sizeof b->args));
     return PH_OK;
 }
 
@@ -175,11 +175,11 @@ static void time_row(bench *b, row *r, int round)
 static void set_up(bench *b)
 {
     ph_kernel_source source = {
-        .name = "add", .host = add, .args_size = sizeof(args), .host_brief = true};
+        .name = "add", .host = add, .args_size = sizeof(args), .host_inline = true};
     OK(ph_device_open(&b->device, "host", NULL));
     OK(ph_stream_create(&b->stream, b->device, NULL));
-    OK(ph_kernel_create(&b->brief, b->device, &source));
-    source.host_brief = false;
+    OK(ph_kernel_create(&b->inlined, b->device, &source));
+    source.host_inline = false;
     OK(ph_kernel_create(&b->queued, b->device, &source));
     void *x, *y;
     OK(ph_malloc(&x, FLOATS, sizeof(float), b->stream));
@@ -203,7 +203,7 @@ static void tear_down(bench *b)
     ph_graph_destroy(b->constant);
     ph_free((void *)(uintptr_t)b->args.x, b->stream);
     ph_free(b->args.y, b->stream);
-    ph_kernel_release(b->brief);
+    ph_kernel_release(b->inlined);
     ph_kernel_release(b->queued);
     ph_stream_destroy(b->stream);
     ph_device_release(b->device);
@@ -214,23 +214,23 @@ int main(int argc, char **argv)
     static bench b;
     static row rows[] = {
         {.what = "the kernel, called", .fn = call},
-        {.what = "ph_launch, host_brief", .fn = launch_brief},
+        {.what = "ph_launch, host_inline", .fn = launch_inline},
         {.what = "ph_launch, queued", .fn = launch_queued},
-        {.what = "ph_launch, host_brief, and synchronize", .fn = launch_brief_and_wait},
+        {.what = "ph_launch, host_inline, and synchronize", .fn = launch_inline_and_wait},
         {.what = "ph_launch, queued, and synchronize", .fn = launch_queued_and_wait},
         {.what = "ph_memset, 256 bytes", .fn = fill},
         {.what = "ph_memcpy, 256 bytes", .fn = copy},
         {.what = "ph_graph_replay, 10 queued nodes", .fn = replay_handed},
         {.what = "the same, and synchronize", .fn = replay_handed_and_wait},
-        {.what = "ph_graph_replay, 10 brief nodes, synchronize", .fn = replay_plain_and_wait},
-        {.what = "ph_graph_replay, 10 brief nodes", .fn = replay_plain},
+        {.what = "ph_graph_replay, 10 inline nodes, synchronize", .fn = replay_plain_and_wait},
+        {.what = "ph_graph_replay, 10 inline nodes", .fn = replay_plain},
         {.what = "the same with 2 cells, one changing", .fn = replay_with_cells},
         {.what = "the same with 2 cells that stay", .fn = replay_constant},
     };
     enum {
         ROWS = sizeof rows / sizeof rows[0]
     };
-    rounds = timing_rounds("brief", rounds, MOST_ROUNDS, argc, argv);
+    rounds = timing_rounds("inline", rounds, MOST_ROUNDS, argc, argv);
     set_up(&b);
     timing_print_machine(b.device);
     for (int round = 0; round < rounds; round++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_brief.c: brief kernels of the host device: when the caller runs them, and that
+/* tests/unit/host_inline.c: inline kernels of the host device: when the caller runs them, and that
  * nothing they must come behind is left then. */
 #include "support/support.h"
 
@@ -37,14 +37,16 @@ static void use_shared(const ph_block_range *range, const void *args)
 }
 
 static t_world world;
-static ph_kernel *brief, *sharing, *queued;
+static ph_kernel *inline_kernel, *sharing, *queued;
 static ran seen;
 
-static ph_kernel *make(ph_device *device, ph_host_kernel_fn fn, bool is_brief)
+static ph_kernel *make(ph_device *device, ph_host_kernel_fn fn, bool is_inline)
 {
     ph_kernel *kernel;
-    const ph_kernel_source source = {
-        .name = "note", .host = fn, .args_size = sizeof(struct note_args), .host_brief = is_brief};
+    const ph_kernel_source source = {.name = "note",
+                                     .host = fn,
+                                     .args_size = sizeof(struct note_args),
+                                     .host_inline = is_inline};
     assert_ok(ph_kernel_create(&kernel, device, &source));
     return kernel;
 }
@@ -52,7 +54,7 @@ static ph_kernel *make(ph_device *device, ph_host_kernel_fn fn, bool is_brief)
 static void open_named(const char *name)
 {
     t_open(&world, name);
-    brief = make(world.device, note, true);
+    inline_kernel = make(world.device, note, true);
     sharing = make(world.device, use_shared, true);
     queued = make(world.device, note, false);
     memset(&seen, 0, sizeof seen);
@@ -66,7 +68,7 @@ FIXTURE(open_world)
 
 FIXTURE(close_world)
 {
-    ph_kernel_release(brief);
+    ph_kernel_release(inline_kernel);
     ph_kernel_release(sharing);
     ph_kernel_release(queued);
     t_close(&world);
@@ -89,11 +91,11 @@ static bool by_me(void)
 TEST(test_on_an_idle_stream)
 {
     for (int i = 1; i <= 10; i++) {
-        launch(world.stream, brief, 1);
+        launch(world.stream, inline_kernel, 1);
         assert_int_equal(seen.blocks, i);
         assert_true(by_me());
     }
-    launch(world.stream, brief, 4);
+    launch(world.stream, inline_kernel, 4);
     assert_int_equal(seen.blocks, 14);
     assert_true(by_me());
     bool done;
@@ -103,7 +105,7 @@ TEST(test_on_an_idle_stream)
 
 TEST(test_large_grids_and_other_kernels)
 {
-    launch(world.stream, brief, 5);
+    launch(world.stream, inline_kernel, 5);
     assert_ok(ph_stream_synchronize(world.stream));
     assert_int_equal(seen.blocks, 5);
     assert_false(by_me());
@@ -119,7 +121,7 @@ TEST(test_arguments_that_are_not_aligned)
     const struct note_args args = {&seen, 1};
     for (size_t offset = 0; offset < 16; offset++) {
         memcpy(bytes + offset, &args, sizeof args);
-        assert_ok(ph_launch(world.stream, brief, NULL, bytes + offset, sizeof args));
+        assert_ok(ph_launch(world.stream, inline_kernel, NULL, bytes + offset, sizeof args));
         assert_int_equal(seen.blocks, offset + 1);
     }
 }
@@ -140,8 +142,8 @@ TEST(test_behind_work_of_the_stream)
 {
     t_gate gate = {0};
     assert_ok(t_gate_wait(&gate, world.stream));
-    launch(world.stream, brief, 1);
-    launch(world.stream, brief, 1);
+    launch(world.stream, inline_kernel, 1);
+    launch(world.stream, inline_kernel, 1);
     assert_int_equal(seen.blocks, 0);
     t_gate_open(&gate);
     assert_ok(ph_stream_synchronize(world.stream));
@@ -158,23 +160,23 @@ TEST(test_behind_other_streams)
     assert_ok(ph_stream_create(&other, world.device, &blocking));
     assert_ok(t_gate_wait(&gates[0], other));
     assert_ok(ph_stream_wait_stream(world.stream, other));
-    launch(world.stream, brief, 1);
+    launch(world.stream, inline_kernel, 1);
     assert_int_equal(seen.blocks, 0);
-    launch(first, brief, 1); /* behind the blocking stream */
+    launch(first, inline_kernel, 1); /* behind the blocking stream */
     assert_int_equal(seen.blocks, 0);
     t_gate_open(&gates[0]);
     assert_ok(ph_device_synchronize(world.device));
     assert_int_equal(seen.blocks, 2);
     assert_ok(t_gate_wait(&gates[1], first));
-    launch(other, brief, 1);
+    launch(other, inline_kernel, 1);
     assert_int_equal(seen.blocks, 2);
-    launch(world.stream, brief, 1); /* is not ordered against it */
+    launch(world.stream, inline_kernel, 1); /* is not ordered against it */
     assert_int_equal(seen.blocks, 3);
     assert_true(by_me());
     t_gate_open(&gates[1]);
     assert_ok(ph_device_synchronize(world.device));
     assert_int_equal(seen.blocks, 4);
-    launch(other, brief, 1); /* the default stream is idle again */
+    launch(other, inline_kernel, 1); /* the default stream is idle again */
     assert_int_equal(seen.blocks, 5);
     assert_true(by_me());
     ph_stream_destroy(other);
@@ -183,7 +185,7 @@ TEST(test_behind_other_streams)
 TEST(test_never_on_the_default_stream)
 {
     ph_stream *first = ph_device_default_stream(world.device);
-    launch(first, brief, 1);
+    launch(first, inline_kernel, 1);
     assert_ok(ph_stream_synchronize(first));
     assert_int_equal(seen.blocks, 1);
     assert_false(by_me());
@@ -215,7 +217,7 @@ TEST(test_beside_another_thread)
     ph_kernel *holding = make(world.device, hold, true);
     assert_true(ph__thread_start(&thread, "test", launch_held, holding));
     t_gate_body(&inside);
-    launch(world.stream, brief, 1);
+    launch(world.stream, inline_kernel, 1);
     assert_int_equal(seen.blocks, 0);
     t_gate_open(&go_on);
     assert_ok(ph_stream_synchronize(world.stream));
@@ -229,7 +231,7 @@ TEST(test_in_a_capture)
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
-    launch(world.stream, brief, 1);
+    launch(world.stream, inline_kernel, 1);
     assert_int_equal(seen.blocks, 0);
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     assert_ok(ph_graph_replay(graph, world.stream));
@@ -243,7 +245,7 @@ TEST(test_under_chaos)
 {
     open_named("host:chaos=7");
     for (int i = 0; i < 20; i++)
-        launch(world.stream, brief, 1);
+        launch(world.stream, inline_kernel, 1);
     assert_ok(ph_stream_synchronize(world.stream));
     assert_int_equal(seen.blocks, 20);
     assert_false(by_me());
@@ -265,5 +267,5 @@ int main(void)
         WITH_WORLD(test_in_a_capture),
         cmocka_unit_test(test_under_chaos),
     };
-    return cmocka_run_group_tests_name("host_brief", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("host_inline", tests, NULL, NULL);
 }

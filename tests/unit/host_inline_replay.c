@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_brief_replay.c: which replays of the host device run on the calling thread: those
- * whose kernels are all declared brief, and no others, however quick they were before. */
+/* tests/unit/host_inline_replay.c: which replays of the host device run on the calling thread: those
+ * whose kernels are all declared inline, and no others, however quick they were before. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ enum {
 };
 
 static t_world world;
-static ph_kernel *brief, *waiting; /* one function, two declarations */
+static ph_kernel *inline_kernel, *waiting; /* one function, two declarations */
 static t_gate closed;
 static atomic_bool waits;
 static _Atomic uint64_t ran_on;
@@ -34,10 +34,10 @@ static void note_host(void *user)
     note(NULL, user);
 }
 
-static ph_kernel *make(bool is_brief)
+static ph_kernel *make(bool is_inline)
 {
     ph_kernel *kernel;
-    const ph_kernel_source source = {.name = "note", .host = note, .host_brief = is_brief};
+    const ph_kernel_source source = {.name = "note", .host = note, .host_inline = is_inline};
     assert_ok(ph_kernel_create(&kernel, world.device, &source));
     return kernel;
 }
@@ -45,7 +45,7 @@ static ph_kernel *make(bool is_brief)
 FIXTURE(open_world)
 {
     t_open(&world, "host:threads=2");
-    brief = make(true);
+    inline_kernel = make(true);
     waiting = make(false);
     closed = (t_gate){0};
     atomic_store(&waits, false);
@@ -54,7 +54,7 @@ FIXTURE(open_world)
 
 FIXTURE(close_world)
 {
-    ph_kernel_release(brief);
+    ph_kernel_release(inline_kernel);
     ph_kernel_release(waiting);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
@@ -78,7 +78,7 @@ static ph_status launch_both(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(launch_one(stream, waiting));
-    return launch_one(stream, brief);
+    return launch_one(stream, inline_kernel);
 }
 
 static ph_status call_host(ph_stream *stream, void *user)
@@ -121,9 +121,9 @@ static void expect_never_here(ph_graph *graph)
     closed = (t_gate){0};
 }
 
-TEST(test_brief_kernels)
+TEST(test_inline_kernels)
 {
-    ph_graph *graph = capture(launch_one, brief);
+    ph_graph *graph = capture(launch_one, inline_kernel);
     expect_here_at_last(graph);
     ph_graph_destroy(graph);
 }
@@ -151,7 +151,7 @@ TEST(test_host_functions)
 
 TEST(test_inside_a_child_graph)
 {
-    ph_graph *kernels[2] = {capture(launch_one, brief), capture(launch_one, waiting)};
+    ph_graph *kernels[2] = {capture(launch_one, inline_kernel), capture(launch_one, waiting)};
     ph_graph *outer = capture(replay_inner, kernels[0]);
     expect_here_at_last(outer);
     ph_graph_destroy(outer);
@@ -177,8 +177,8 @@ TEST(test_switched_off)
 /* Both kernels are one function over equal grids: the declaration is all that an update changes. */
 TEST(test_updated)
 {
-    ph_graph *graph = capture(launch_one, brief), *other = capture(launch_one, waiting),
-             *third = capture(launch_one, brief);
+    ph_graph *graph = capture(launch_one, inline_kernel), *other = capture(launch_one, waiting),
+             *third = capture(launch_one, inline_kernel);
     expect_here_at_last(graph);
     assert_ok(ph_graph_update(graph, other, NULL));
     expect_never_here(graph);
@@ -193,7 +193,7 @@ TEST(test_updated)
 TEST(test_updated_in_flight)
 {
     t_gate gate = {0};
-    ph_graph *graph = capture(launch_one, brief), *other = capture(launch_one, waiting);
+    ph_graph *graph = capture(launch_one, inline_kernel), *other = capture(launch_one, waiting);
     expect_here_at_last(graph);
     assert_ok(t_gate_wait(&gate, world.stream));
     assert_ok(ph_graph_replay(graph, world.stream));
@@ -225,7 +225,7 @@ TEST(test_single_launches)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_brief_kernels),
+        WITH_WORLD(test_inline_kernels),
         WITH_WORLD(test_kernels_that_may_wait),
         WITH_WORLD(test_one_of_two_may_wait),
         WITH_WORLD(test_host_functions),
@@ -235,5 +235,5 @@ int main(void)
         WITH_WORLD(test_updated_in_flight),
         WITH_WORLD(test_single_launches),
     };
-    return cmocka_run_group_tests_name("host_brief_replay", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("host_inline_replay", tests, NULL, NULL);
 }

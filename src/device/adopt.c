@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* device/adopt.c: handles of CUDA's that programs bring or ask for: streams, kernels, numbers. */
+#include "device/adopt.h"
 #include "base/alloc.h"
-#include "device/drivers.h"
-#include "device/stream.h"
+#include "device/capture/culprit.h"
+#include "device/capture/refuse.h"
+#include "device/handles/captures.h"
+#include "device/handles/device.h"
+#include "device/handles/drivers.h"
+#include "device/handles/hold.h"
+#include "device/handles/kernel.h"
 #include "driver/fault.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
@@ -93,7 +99,7 @@ enum {
     PER_THREAD = 2 /* CU_STREAM_PER_THREAD; NULL and 1: the legacy default stream */
 };
 
-static ph_status fail_default(const void *stream, const char *call)
+static ph_status fail_default_stream(const void *stream, const char *call)
 {
     if ((uintptr_t)stream == PER_THREAD)
         return ph__fail_native(
@@ -122,7 +128,7 @@ ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
         return ph__fail_null(call, "out");
     *out = NULL;
     if ((uintptr_t)stream <= PER_THREAD)
-        return fail_default(stream, call);
+        return fail_default_stream(stream, call);
     const ph__driver *driver = find_cuda();
     if (driver)
         driver->describe(version, &count, reason);
@@ -158,7 +164,7 @@ ph_status ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream)
 }
 
 /* Puts what comes from now on behind all that was submitted to the user's stream. */
-static int follow(const ph_device *device, ph__drv_stream *own, ph__drv_stream *theirs)
+static int order_behind(const ph_device *device, ph__drv_stream *own, ph__drv_stream *theirs)
 {
     ph__drv_event *event = NULL;
     int result = device->driver->event_create(&event, device->handle, PH__EVENT_DISABLE_TIMING);
@@ -182,7 +188,7 @@ ph__drv_stream *ph__stream_replace(ph_stream *stream)
     int result =
         driver->stream_create(&own, device->handle, PH__STREAM_NON_BLOCKING, stream->priority);
     if (result == PH__R_OK && !capturing)
-        result = follow(device, own, theirs);
+        result = order_behind(device, own, theirs);
     if (result != PH__R_OK) {
         driver->stream_destroy(own);
         own = device->default_stream.handle;

@@ -1,71 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* device/event.c: events: marks in streams, waits between streams, forks and joins of captures. */
-#include "base/alloc.h"
-#include "device/stream.h"
-
-ph_status ph__event_check(const ph_event *event, const ph_device *device, const char *call)
-{
-    if (!event)
-        return ph__fail_null(call, "event");
-    if (device && event->device != device)
-        return ph__fail_devices(call, "the event", event->device, "the stream", device);
-    return ph__device_check(event->device, call);
-}
-
-ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_options *options)
-{
-    static const char call[] = "ph_event_create";
-    if (!out)
-        return ph__fail_null(call, "out");
-    *out = NULL;
-    if (!device)
-        return ph__fail_null(call, "device");
-    if (options && !PH__RESERVED_OK(options))
-        return ph__fail_reserved(call, "ph_event_options");
-    ph_event *event = ph__calloc(1, sizeof *event);
-    if (!event)
-        return ph__fail_host_memory(call, "the event");
-    atomic_init(&event->references, 1);
-    event->timing = options && options->timing;
-    event->external = options && options->external;
-    int result =
-        device->driver->event_create(&event->handle, device->handle,
-                                     event->timing ? PH__EVENT_TIMING : PH__EVENT_DISABLE_TIMING);
-    if (result != PH__R_OK) {
-        ph__free(event);
-        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s", call);
-    }
-    event->device = ph_device_retain(device);
-    *out = event;
-    return PH_OK;
-}
-
-void ph_event_destroy(ph_event *event)
-{
-    if (!event)
-        return;
-    ph_device *device = event->device;
-    if (device->forked || atomic_fetch_sub(&event->references, 1) != 1)
-        return;
-    device->driver->event_destroy(event->handle);
-    ph__free(event);
-    ph_device_release(device);
-}
-
-void ph__event_retain(ph_event *event)
-{
-    atomic_fetch_add(&event->references, 1);
-}
-
-void ph__events_release(ph__map *events)
-{
-    size_t cursor = 0;
-    uint64_t key;
-    void *event;
-    while (ph__map_next(events, &cursor, &key, &event))
-        ph_event_destroy(event);
-    ph__map_free(events);
-}
+#include "device/handles/event.h"
+#include "device/capture/culprit.h"
+#include "device/capture/forks.h"
+#include "device/capture/refuse.h"
+#include "device/capture/submit.h"
+#include "device/handles/captures.h"
+#include "device/handles/device.h"
 
 /* What the capture keeps goes with its graph, whatever becomes of the submission. */
 static ph_status keep_node(ph_event *event, uint64_t capture_id, const char *call)

@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* device/stream.c: streams: lifetimes, waiting, and the capture that they are in. */
-#include "device/stream.h"
+/* device/stream.c: streams: creating, destroying, waiting and asking. */
 #include "base/alloc.h"
-#include <stddef.h>
+#include "device/adopt.h"
+#include "device/capture/refuse.h"
+#include "device/handles/captures.h"
+#include "device/handles/device.h"
 #include <string.h>
-
-uint64_t ph__stream_next_id(void)
-{
-    static _Atomic uint64_t last;
-    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-}
-
-void ph__stream_init_default(ph_device *device)
-{
-    ph_stream *stream = &device->default_stream;
-    stream->device = device;
-    stream->handle = device->driver->stream_default(device->handle);
-    stream->id = ph__stream_next_id();
-    stream->is_default = true;
-    stream->blocking = true;
-    atomic_init(&stream->references, 1);
-}
-
-ph_status ph__stream_check(const ph_stream *stream, const char *call)
-{
-    if (!stream)
-        return ph__fail_null(call, "stream");
-    if (atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE,
-                               PH__NAME_STREAM_GET_CAPTURE_INFO, "%s: the stream was destroyed",
-                               call);
-    return ph__device_check(stream->device, call);
-}
 
 static int priority_of(const ph_stream_options *options)
 {
@@ -79,32 +53,6 @@ ph_status ph_stream_create(ph_stream **out, ph_device *device, const ph_stream_o
     return PH_OK;
 }
 
-ph_stream *ph__stream_retain(ph_stream *stream)
-{
-    atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
-    return stream;
-}
-
-static void release_now(ph__deferred *item)
-{
-    ph_stream *stream = (ph_stream *)((char *)item - offsetof(ph_stream, release));
-    /* What stands for a wrapped one may be the device's own default stream. */
-    if (stream->handle != stream->device->default_stream.handle)
-        stream->device->driver->stream_destroy(stream->handle);
-    ph__free(stream);
-}
-
-void ph__stream_release(ph_stream *stream)
-{
-    if (atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
-        return;
-    stream->release.fn = release_now;
-    if (ph__stream_capture_id(stream) != 0)
-        ph__device_defer(stream->device, &stream->release);
-    else
-        release_now(&stream->release);
-}
-
 /* The capture that began on the stream, if one is open. */
 static ph__capture *capture_of_origin(ph_stream *stream)
 {
@@ -144,58 +92,8 @@ void ph_stream_destroy(ph_stream *stream)
     ph_device_release(device);
 }
 
-ph_device *ph_stream_device(const ph_stream *stream)
-{
-    return stream ? stream->device : NULL;
-}
-
-int ph_stream_priority(const ph_stream *stream)
-{
-    return stream ? stream->priority : 0;
-}
-
-static int find_capture(uint64_t *out, const ph_stream *stream)
-{
-    const ph_device *device = stream->device;
-    *out = 0;
-    if (stream->is_default ||
-        (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0 &&
-         !atomic_load_explicit(&device->foreign, memory_order_relaxed)))
-        return PH__R_OK;
-    return device->driver->capture_id(out, stream->handle);
-}
-
-uint64_t ph__stream_capture_id_locked(const ph_stream *stream)
-{
-    uint64_t id;
-    (void)find_capture(&id, stream); /* 0 then: who must know asks ph__stream_find_capture */
-    return id;
-}
-
-bool ph__stream_is_free(const ph_stream *stream)
-{
-    uint64_t id;
-    return find_capture(&id, stream) == PH__R_OK && id == 0;
-}
-
-uint64_t ph__stream_capture_id(const ph_stream *stream)
-{
-    ph__stream_hold(stream);
-    uint64_t id = ph__stream_capture_id_locked(stream);
-    ph__stream_unhold(stream);
-    return id;
-}
-
-ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const char *call)
-{
-    int result = find_capture(out, stream);
-    return result == PH__R_OK ? PH_OK
-                              : ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO,
-                                                "%s: asking whether the stream is capturing", call);
-}
-
 /* One that begins on the stream meanwhile neither waits nor is harmed. */
-static ph_status synchronize(ph_stream *stream, const char *call)
+static ph_status synchronize_explicit(ph_stream *stream, const char *call)
 {
     uint64_t capturing;
     int result = PH__R_OK;
@@ -227,13 +125,13 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     PH_TRY(ph__stream_check(stream, call));
     ph__relaxed_begin(stream->device, &mode);
     ph_status status =
-        stream->is_default ? synchronize_default(stream, call) : synchronize(stream, call);
+        stream->is_default ? synchronize_default(stream, call) : synchronize_explicit(stream, call);
     ph__relaxed_end(stream->device, mode);
     return status;
 }
 
 /* While stream->asks is shared. */
-static ph_status query_asked(bool *done, ph_stream *stream, const char *call)
+static ph_status query_explicit(bool *done, ph_stream *stream, const char *call)
 {
     uint64_t capturing;
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
@@ -258,7 +156,7 @@ ph_status ph_stream_query(bool *done, ph_stream *stream)
     *done = false;
     PH_TRY(ph__stream_check(stream, call));
     ph__shared_lock(&stream->asks);
-    ph_status status = query_asked(done, stream, call);
+    ph_status status = query_explicit(done, stream, call);
     ph__shared_unlock(&stream->asks);
     return status;
 }
@@ -280,9 +178,4 @@ ph_status ph_stream_get_capture_info(ph_capture_info *out, const ph_stream *stre
     out->id = capture.status == PH_CAPTURE_NONE ? 0 : capture.id;
     (void)ph__capture_is_foreign(stream, out->id); /* which is remembered */
     return PH_OK;
-}
-
-bool ph_stream_is_capturing(const ph_stream *stream)
-{
-    return stream && ph__stream_capture_id(stream) != 0;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* device/work.c: copies, fills and host functions on streams, checked as the driver does not. */
-#include "device/stream.h"
+#include "device/work.h"
+#include "device/capture/culprit.h"
+#include "device/capture/submit.h"
+#include "device/handles/captures.h"
+#include "device/handles/device.h"
 
 /* One side of a copy or fill: what kind of memory it is in, and how far that reaches. */
 typedef struct place {
@@ -9,7 +13,8 @@ typedef struct place {
     size_t room;
 } place;
 
-static ph_status look_up(place *out, ph_device *device, const void *address, const char *call)
+static ph_status look_up_memory(place *out, ph_device *device, const void *address,
+                                const char *call)
 {
     ph__drv_pointer where;
     int result = device->driver->pointer_info(&where, device->handle, address);
@@ -76,8 +81,8 @@ ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy
         return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
                                "%s: %zu bytes run beyond the end of the address space", call,
                                copy->bytes);
-    PH_TRY(look_up(&dst, device, copy->dst, call));
-    PH_TRY(look_up(&src, device, copy->src, call));
+    PH_TRY(look_up_memory(&dst, device, copy->dst, call));
+    PH_TRY(look_up_memory(&src, device, copy->src, call));
     PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", PH__NAME_MEMCPY_ASYNC, call));
     PH_TRY(check_range(&src, copy->src, copy->bytes, "src", PH__NAME_MEMCPY_ASYNC, call));
     if (d < s + copy->bytes && s < d + copy->bytes)
@@ -93,7 +98,7 @@ ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy
 }
 
 /* A capture that is just beginning has its pool when is_open returns. */
-static void tell_copy(ph_device *device, uint64_t capture_id, const ph__drv_memcpy *copy)
+static void report_copy(ph_device *device, uint64_t capture_id, const ph__drv_memcpy *copy)
 {
     (void)ph__capture_is_open(device, capture_id);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
@@ -122,7 +127,7 @@ static ph_status submit_copy(ph_stream *stream, const ph__drv_memcpy *copy, cons
     int result = stream->device->driver->copy(stream->handle, copy, &capture_id);
     ph__submit_leave(held, stream);
     if (capture_id != 0)
-        tell_copy(stream->device, capture_id, copy);
+        report_copy(stream->device, capture_id, copy);
     return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
 }
 
@@ -132,7 +137,7 @@ static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy 
                                         const char *call)
 {
     place dst;
-    PH_TRY(look_up(&dst, stream->device, copy->dst, call));
+    PH_TRY(look_up_memory(&dst, stream->device, copy->dst, call));
     if (dst.kind != PH__MEMORY_PAGEABLE)
         return submit_copy(stream, copy, call);
     PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
@@ -147,7 +152,7 @@ static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *
 {
     uint64_t capture_id, recorded = 0;
     place dst;
-    PH_TRY(look_up(&dst, stream->device, copy->dst, call));
+    PH_TRY(look_up_memory(&dst, stream->device, copy->dst, call));
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     if (capture_id != 0)
         return fail_pageable(stream->device, copy, dst.kind == PH__MEMORY_PAGEABLE, call);
@@ -214,13 +219,13 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
                                "%s: dst %p is not aligned to its %u-byte elements", call, fill->dst,
                                (unsigned)fill->value_size);
-    PH_TRY(look_up(&where, device, fill->dst, call));
+    PH_TRY(look_up_memory(&where, device, fill->dst, call));
     if (where.kind == PH__MEMORY_PAGEABLE)
         return fail_fill_pageable(device, fill->dst, call);
     return check_range(&where, fill->dst, bytes, "dst", PH__NAME_MEMSET_ASYNC, call);
 }
 
-static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char *call)
+static ph_status submit_fill(ph_stream *stream, const ph__drv_memset *fill, const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));
     if (fill->count == 0)
@@ -239,13 +244,13 @@ static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char 
 ph_status ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream)
 {
     ph__drv_memset what = {dst, value, 1, bytes};
-    return fill(stream, &what, "ph_memset");
+    return submit_fill(stream, &what, "ph_memset");
 }
 
 ph_status ph_memset_u32(void *dst, uint32_t value, size_t count, ph_stream *stream)
 {
     ph__drv_memset what = {dst, value, 4, count};
-    return fill(stream, &what, "ph_memset_u32");
+    return submit_fill(stream, &what, "ph_memset_u32");
 }
 
 ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)

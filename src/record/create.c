@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
-#include "device/annotate/scopes.h"
+#include "device/annotate/annotation.h"
+#include "device/annotate/pairs.h"
+#include "record/diff/diff.h"
 #include "record/record.h"
 #include <phonograph/diff.h>
 #include <string.h>

@@ -6,7 +6,9 @@
 #include "base/demangle.h"
 #include "base/map.h"
 #include "base/text.h"
-#include "device/annotate/annotate.h"
+#include "device/annotate/marks.h"
+#include "device/annotate/pairs.h"
+#include "device/handles/kernel.h"
 #include "memory/memory.h"
 
 typedef struct ph__record_node {

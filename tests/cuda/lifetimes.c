@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/cuda/lifetimes.c: what must outlive what: names of released kernels in captures, code
  * behind nodes of other programs' graphs. */
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/kernel.h"
 #include "fake.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>

@@ -2,7 +2,7 @@
 /* tests/cuda/small_fills.c: small memsets that other code submits to a capture run as kernels where
  * the template is the library's alone, and are memsets to everybody who asks. */
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "fake.h"
 #include "graph/object/graph.h"
 #include "support/sweep.h"

@@ -6,7 +6,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/adopt.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fault/device_memory.c: the device has no memory: the n-th segment and all after it are
  * refused in every scenario; small devices; limits. */
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "support/scenes.h"
 #include "support/test.h"
 #include <string.h>

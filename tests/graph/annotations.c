@@ -3,7 +3,9 @@
 #include "support/annotations.h"
 
 #include "base/alloc.h"
-#include "device/annotate/annotate.h"
+#include "device/annotate/annotation.h"
+#include "device/handles/device.h"
+#include "device/handles/event.h"
 #include "support/test.h"
 #include <sched.h>
 #include <stdio.h>

@@ -5,7 +5,8 @@
 #include "support/sweep.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/annotate/annotation.h"
+#include "device/handles/device.h"
 #include "support/test.h"
 #include <stdio.h>
 #include <string.h>

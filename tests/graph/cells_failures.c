@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at
  * every point. */
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "driver/fault.h"
 #include "support/cells.h"
 #include "support/sweep.h"

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>

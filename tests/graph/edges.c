@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "support/test.h"
 #include <string.h>
 

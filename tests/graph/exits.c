@@ -3,7 +3,7 @@
  * the call that had killed the capture is said, once. The program runs itself for that. */
 #include "support/support.h"
 
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "support/command.h"
 #include "support/test.h"
 #include <stdio.h>

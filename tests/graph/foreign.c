@@ -4,7 +4,8 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/event.h"
 #include "support/test.h"
 #include <string.h>
 

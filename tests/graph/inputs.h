@@ -6,7 +6,8 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/kernel.h"
 
 enum {
     N = 256,

@@ -5,7 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/kernel.h"
 #include "support/test.h"
 
 enum {

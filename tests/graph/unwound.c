@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "support/test.h"
 #include <phonograph/profile.h>
 #include <stdlib.h>

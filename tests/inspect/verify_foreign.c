@@ -5,7 +5,8 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/kernel.h"
 #include "support/test.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/streams.c: blocks and streams: record_stream, reuse inside a capture, routing by
  * stream, destroyed streams. */
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/event.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <string.h>

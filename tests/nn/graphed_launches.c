@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/graphed_launches.c: what a call of a graphed callable, and a backward through it, has
  * the driver do: one launch of an executable, and beside it only what had to be cloned first. */
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
 #include "support/test.h"

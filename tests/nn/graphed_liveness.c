@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/graphed_liveness.c: graphed callables that check the memory which their graphs
  * address: what is gone refuses calls, and nothing of the callables' own does. */
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
 #include "support/test.h"

@@ -2,7 +2,7 @@
 /* tests/nn/graphed_modes.c: how graphed callables are captured: the capture's mode and what
  * another thread may do meanwhile, the stream, and how many calls come before. */
 #include "base/sync.h"
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "support/graphed_nets.h"
 #include "support/test.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "device/drivers.h"
+#include "device/handles/drivers.h"
 #include "driver/driver.h"
 #include "fake/fake_cuda.h"
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/products_capture.c: what products need beside their operands is there before a
  * capture begins, in no graph's own pool, and is made once. */
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
 #include "support/test.h"

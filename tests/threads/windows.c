@@ -3,7 +3,9 @@
  * look at it and its submission. Each call either came before it, and did its work, or is in it,
  * with all that its replays need. */
 #include "base/sync.h"
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/event.h"
+#include "device/handles/kernel.h"
 #include "driver/fault.h"
 #include "support/support.h"
 #include "support/test.h"

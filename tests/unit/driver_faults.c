@@ -2,7 +2,7 @@
 /* tests/unit/driver_faults.c: numbers as words and statuses, and making the n-th driver call
  * fail. */
 #include "base/status.h"
-#include "device/drivers.h"
+#include "device/handles/drivers.h"
 #include "driver/driver.h"
 #include "driver/fault.h"
 #include "support/host_driver.h"

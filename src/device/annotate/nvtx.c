@@ -5,8 +5,8 @@
 #include "device/annotate/nvtx.h"
 #include "base/environment.h"
 #include "base/log.h"
-#include "device/annotate/nvtx_heard.h"
 #include <dlfcn.h>
+#include <phonograph/annotation.h>
 #include <pthread.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
  * functions, once for each binary that uses NVTX. The next tool fills the table first, so that
  * it gets everything as ever; then the few functions that begin and end ranges get ours in front
  * of theirs. */
-#include "device/annotate/nvtx_heard.h"
 #include "base/alloc.h"
 #include "base/environment.h"
 #include "base/fork.h"
@@ -14,6 +13,7 @@
 #include "base/map.h"
 #include "device/annotate/nvtx.h"
 #include "device/annotate/nvtx_abi.h"
+#include "device/annotate/ranges.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

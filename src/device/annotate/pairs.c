@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* device/annotate/pairs.c: single pairs of annotations: whether two are the same, and how they are
  * written. */
+#include "device/annotate/pairs.h"
 #include "base/text.h"
-#include "device/annotate/annotate.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* device/capture/capture.c: the captures that are open on a device: beginning, ending, and
- * finding them. */
-#include "base/alloc.h"
+/* device/capture/capture.c: beginning and ending captures. */
+#include "device/capture/capture.h"
 #include "base/line.h"
 #include "base/sync.h"
-#include "device/annotate/annotate.h"
-#include "device/stream.h"
+#include "device/annotate/marks.h"
+#include "device/capture/culprit.h"
+#include "device/capture/forks.h"
+#include "device/capture/legacy.h"
+#include "device/capture/refuse.h"
+#include "device/handles/device.h"
+#include "device/handles/event.h"
 #include "driver/suspects.h"
 #include <string.h>
 #include <unistd.h>
 
-static ph_status before_capture(ph_device *device, ph_stream *stream)
+static ph_status prepare_attachments(ph_device *device, ph_stream *stream)
 {
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
         ph__attachment *attachment = ph__device_attached(device, slot);
@@ -18,43 +22,6 @@ static ph_status before_capture(ph_device *device, ph_stream *stream)
             PH_TRY(attachment->before_capture(attachment, stream));
     }
     return PH_OK;
-}
-
-static bool register_capture(ph_device *device, ph__capture *capture)
-{
-    pthread_mutex_lock(&device->capture_lock);
-    bool pushed = ph__vec_push(&device->captures, capture);
-    if (pushed) {
-        atomic_fetch_add(&device->open_captures, 1);
-        atomic_fetch_add(&device->open_checks, capture->checks);
-    }
-    pthread_mutex_unlock(&device->capture_lock);
-    return pushed;
-}
-
-/* Takes the capture off the list; runs what waited for the last one to end. Launches that it
- * recorded may still be about to have their kernels kept: it is found for them until its kernels
- * are released. */
-static void unregister_capture(ph_device *device, ph__capture *capture)
-{
-    ph__deferred *due = NULL;
-    pthread_mutex_lock(&device->capture_lock);
-    for (size_t i = 0; i < device->captures.count; i++)
-        if (device->captures.at[i] == capture)
-            device->captures.at[i] = device->captures.at[--device->captures.count];
-    capture->next_reading = device->reading;
-    device->reading = capture;
-    atomic_fetch_sub(&device->open_checks, capture->checks);
-    if (atomic_fetch_sub(&device->open_captures, 1) == 1) {
-        due = device->deferred_first;
-        device->deferred_first = device->deferred_last = NULL;
-    }
-    pthread_mutex_unlock(&device->capture_lock);
-    while (due) {
-        ph__deferred *next = due->next;
-        due->fn(due);
-        due = next;
-    }
 }
 
 /* Under the lock: whoever meets the capture at the driver and looks for it here finds it, with
@@ -97,20 +64,6 @@ static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const 
     if (result == PH__R_ILLEGAL_STATE) /* another thread was first */
         PH_TRY(ph__capture_check_free(stream, call));
     return ph__driver_fail(result, driver_call, "%s", call);
-}
-
-bool ph_device_is_capturing(const ph_device *device)
-{
-    if (!device || atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
-        return false;
-    ph_device *known = (ph_device *)(uintptr_t)device; /* for its lock alone */
-    uint64_t me = ph__thread_id();
-    bool found = false;
-    pthread_mutex_lock(&known->capture_lock);
-    for (size_t i = 0; i < known->captures.count && !found; i++)
-        found = known->captures.at[i]->owner_thread == me;
-    pthread_mutex_unlock(&known->capture_lock);
-    return found;
 }
 
 /* "a global capture, id 7, begun by this thread". */
@@ -156,7 +109,7 @@ ph_status ph__capture_check_free(const ph_stream *stream, const char *call)
 static ph_status open_capture(ph__capture *capture, ph_stream *stream, const char *call)
 {
     ph__alone_lock(&stream->device->syncs);
-    bool registered = register_capture(stream->device, capture);
+    bool registered = ph__capture_register(stream->device, capture);
     ph__alone_unlock(&stream->device->syncs);
     if (!registered)
         return ph__fail_host_memory(call, "the capture");
@@ -170,7 +123,7 @@ static ph_status open_capture(ph__capture *capture, ph_stream *stream, const cha
         stream->device->driver->capture_drop(stream->handle);
     }
     if (status != PH_OK) {
-        unregister_capture(stream->device, capture);
+        ph__capture_unregister(stream->device, capture);
         ph__capture_release_kernels(capture); /* of launches that came in meanwhile */
         ph__events_release(&capture->events);
     }
@@ -190,7 +143,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
                                "ph_stream_create (replaying on the default stream is fine)",
                                call);
     PH_TRY(ph__capture_check_free(stream, call));
-    PH_TRY(before_capture(device, stream));
+    PH_TRY(prepare_attachments(device, stream));
     capture->id = 0;
     capture->mode = mode;
     capture->owner_thread = ph__thread_id();
@@ -289,7 +242,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     ph__suspects_close();
     uint64_t id = capture->id;
     ph_device_retain(device);
-    unregister_capture(device, capture);
+    ph__capture_unregister(device, capture);
     ph__vec_free(&capture->forks);
     ph__map_free(&capture->fork_of);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
@@ -301,144 +254,4 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     capture->stream = NULL;
     ph_device_release(device);
     return status;
-}
-
-void ph__capture_release_kernels(ph__capture *capture)
-{
-    size_t cursor = 0;
-    uint64_t key;
-    void *kernel;
-    pthread_mutex_lock(&capture->device->capture_lock);
-    for (ph__capture **at = &capture->device->reading; *at; at = &(*at)->next_reading)
-        if (*at == capture) {
-            *at = capture->next_reading;
-            break;
-        }
-    pthread_mutex_unlock(&capture->device->capture_lock);
-    while (ph__map_next(&capture->kernels, &cursor, &key, &kernel))
-        ph_kernel_release(kernel);
-    ph__map_free(&capture->kernels);
-}
-
-bool ph__capture_is_open(ph_device *device, uint64_t capture_id)
-{
-    bool open = false;
-    pthread_mutex_lock(&device->capture_lock);
-    for (size_t i = 0; i < device->captures.count; i++)
-        open = open || device->captures.at[i]->id == capture_id;
-    pthread_mutex_unlock(&device->capture_lock);
-    return open;
-}
-
-/* One that is just beginning has no id here yet. Ours are over at the driver before they leave
- * the list: what is not on it and still seen on the stream is somebody else's. */
-bool ph__capture_is_foreign(const ph_stream *stream, uint64_t capture_id)
-{
-    ph_device *device = stream->device;
-    ph__drv_capture again;
-    bool ours = false;
-    if (capture_id == 0)
-        return false;
-    pthread_mutex_lock(&device->capture_lock);
-    for (size_t i = 0; i < device->captures.count && !ours; i++)
-        ours = device->captures.at[i]->id == capture_id || device->captures.at[i]->id == 0;
-    bool foreign = !ours && device->driver->capture_get(&again, stream->handle) == PH__R_OK &&
-                   again.status != PH_CAPTURE_NONE && again.id == capture_id;
-    pthread_mutex_unlock(&device->capture_lock);
-    if (foreign)
-        atomic_store(&device->foreign, true);
-    return foreign;
-}
-
-void *ph__capture_owner_locked(const ph_device *device, uint64_t capture_id)
-{
-    for (size_t i = 0; i < device->captures.count; i++)
-        if (device->captures.at[i]->id == capture_id)
-            return device->captures.at[i]->owner;
-    return NULL;
-}
-
-/* Whoever reads the captured graph finds the kernel by its handle: until then it must not go,
- * though its user lets go of it. Under capture_lock. */
-static bool retain_kernel(ph__capture *capture, ph_kernel *kernel)
-{
-    uint64_t key = (uintptr_t)kernel;
-    if (ph__map_get(&capture->kernels, key))
-        return true;
-    if (!ph__map_put(&capture->kernels, key, kernel))
-        return false;
-    ph_kernel_retain(kernel);
-    return true;
-}
-
-/* Open, or over and being read. */
-static ph__capture *find_locked(const ph_device *device, uint64_t capture_id)
-{
-    for (size_t i = 0; i < device->captures.count; i++)
-        if (device->captures.at[i]->id == capture_id)
-            return device->captures.at[i];
-    ph__capture *capture = device->reading;
-    while (capture && capture->id != capture_id)
-        capture = capture->next_reading;
-    return capture;
-}
-
-bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id)
-{
-    ph_device *device = stream->device;
-    bool ours = false, kept = true;
-    if (atomic_load_explicit(&kernel->kept_in, memory_order_relaxed) == capture_id)
-        return true;
-    pthread_mutex_lock(&device->capture_lock);
-    ph__capture *capture = find_locked(device, capture_id);
-    ours = capture != NULL;
-    if (ours)
-        kept = retain_kernel(capture, kernel);
-    if (ours && kept)
-        atomic_store_explicit(&kernel->kept_in, capture_id, memory_order_relaxed);
-    pthread_mutex_unlock(&device->capture_lock);
-    if (!ours) {                                          /* somebody else's, or over and read */
-        (void)ph__capture_is_foreign(stream, capture_id); /* which is remembered */
-        device->driver->kernel_keep(kernel->handle);
-    }
-    return kept;
-}
-
-bool ph__capture_keep_event(ph_device *device, ph_event *event, uint64_t capture_id)
-{
-    pthread_mutex_lock(&device->capture_lock);
-    ph__capture *capture = find_locked(device, capture_id);
-    uint64_t key = (uintptr_t)event;
-    bool kept = true;
-    if (capture && !ph__map_get(&capture->events, key)) {
-        kept = ph__map_put(&capture->events, key, event);
-        if (kept)
-            ph__event_retain(event);
-    }
-    pthread_mutex_unlock(&device->capture_lock);
-    return kept;
-}
-
-ph__map ph__capture_take_events(ph__capture *capture)
-{
-    ph__map events = capture->events;
-    capture->events = (ph__map){0};
-    return events;
-}
-
-void ph__device_defer(ph_device *device, ph__deferred *item)
-{
-    pthread_mutex_lock(&device->capture_lock);
-    bool wait = atomic_load(&device->open_captures) != 0;
-    if (wait) {
-        item->next = NULL;
-        if (device->deferred_last)
-            device->deferred_last->next = item;
-        else
-            device->deferred_first = item;
-        device->deferred_last = item;
-    }
-    pthread_mutex_unlock(&device->capture_lock);
-    if (!wait)
-        item->fn(item);
 }

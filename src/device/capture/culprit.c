@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* device/capture/culprit.c: naming what killed a capture, in the error record and in the log. */
+#include "device/capture/culprit.h"
 #include "base/line.h"
 #include "base/log.h"
-#include "device/device.h"
+#include "device/handles/device.h"
 #include "driver/suspects.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum {
 };
 
 /* As many frames as fit the message. */
-static void describe(char out[CULPRIT_BYTES], const ph__suspect *suspect)
+static void describe_suspect(char out[CULPRIT_BYTES], const ph__suspect *suspect)
 {
     int frames = 4;
     while (frames > 0 && ph__suspect_describe(out, CULPRIT_BYTES, suspect, frames) >= CULPRIT_BYTES)
@@ -27,7 +28,7 @@ static void describe(char out[CULPRIT_BYTES], const ph__suspect *suspect)
 
 /* A call that failed for reasons of its own, or of the capture's being dead already, is not
  * accused. */
-static bool blame(ph__suspect *out, const ph__capture *capture)
+static bool find_culprit(ph__suspect *out, const ph__capture *capture)
 {
     if (!ph__suspects_blame(out, capture->suspects_since, capture->id, capture->owner_thread))
         return false;
@@ -41,18 +42,18 @@ ph_status ph__capture_fail_dead(ph__capture *capture, const char *call)
     static const char after[] = "the stream can capture again";
     ph__suspect suspect;
     char culprit[CULPRIT_BYTES];
-    if (!blame(&suspect, capture))
+    if (!find_culprit(&suspect, capture))
         return ph__driver_fail(PH__R_CAPTURE_INVALIDATED, PH__NAME_STREAM_END_CAPTURE,
                                "%s: a call that is illegal in a capture has invalidated it; %s",
                                call, after);
-    describe(culprit, &suspect);
+    describe_suspect(culprit, &suspect);
     ph__driver_clear_reason();
     return ph__fail_native(PH_ERROR_CAPTURE, suspect.result, suspect.call,
                            "%s: the capture was killed (901) by %s; %s", call, culprit, after);
 }
 
 /* What of an open capture a blame needs: it may end on another thread meanwhile. */
-static bool copy_open(ph__capture *out, ph_device *device, uint64_t capture_id)
+static bool copy_open_capture(ph__capture *out, ph_device *device, uint64_t capture_id)
 {
     bool found = false;
     pthread_mutex_lock(&device->capture_lock);
@@ -79,10 +80,10 @@ ph_status ph__stream_fail(int result, const ph_stream *stream, const char *drive
     va_end(args);
     memset(&capture, 0, sizeof capture);
     if (result != PH__R_CAPTURE_INVALIDATED ||
-        !copy_open(&capture, stream->device, ph__stream_capture_id(stream)) ||
-        !blame(&suspect, &capture))
+        !copy_open_capture(&capture, stream->device, ph__stream_capture_id(stream)) ||
+        !find_culprit(&suspect, &capture))
         return ph__driver_fail(result, driver_call, "%s", what);
-    describe(culprit, &suspect);
+    describe_suspect(culprit, &suspect);
     ph__driver_clear_reason();
     return ph__fail_native(PH_ERROR_CAPTURE, result, driver_call,
                            "%s: the stream's capture is dead (901), killed by %s; end or abort it",
@@ -108,7 +109,7 @@ static bool is_wanted(ph__capture *capture, const search *s)
            !(s->exiting && atomic_exchange(&capture->reported, true));
 }
 
-static bool find_dead_on(ph_device *device, search *s)
+static bool find_dead_capture_on(ph_device *device, search *s)
 {
     bool found = false;
     if (atomic_load(&device->open_captures) == 0)
@@ -124,11 +125,11 @@ static bool find_dead_on(ph_device *device, search *s)
     return found;
 }
 
-static bool find_dead(search *s)
+static bool find_dead_capture(search *s)
 {
     bool found = false;
     for (ph_device *device = ph__device_next_open(NULL); device;) {
-        found = found || find_dead_on(device, s);
+        found = found || find_dead_capture_on(device, s);
         ph_device *next = ph__device_next_open(device);
         ph_device_release(device);
         device = next;
@@ -142,7 +143,7 @@ void ph__error_add_culprit(bool any)
     ph__suspect suspect;
     static const char what[] = "; the capture is dead (901), killed by ";
     char text[sizeof what + CULPRIT_BYTES];
-    if (!find_dead(&s) || !blame(&suspect, &s.found))
+    if (!find_dead_capture(&s) || !find_culprit(&suspect, &s.found))
         return;
     size_t room = sizeof((ph_error){0}).message - strlen(ph_error_last()->message);
     memcpy(text, what, sizeof what);
@@ -178,7 +179,7 @@ void ph__capture_report(ph__capture *capture)
 {
     ph__suspect suspect;
     char trace[TRACE_BYTES];
-    if (!blame(&suspect, capture) || atomic_exchange(&capture->reported, true))
+    if (!find_culprit(&suspect, capture) || atomic_exchange(&capture->reported, true))
         return;
     (void)ph__suspect_describe(trace, sizeof trace, &suspect, PH__SUSPECT_FRAMES);
     log_trace(capture->id, "was killed by", trace);
@@ -189,14 +190,14 @@ void ph__capture_report(ph__capture *capture)
  * library is unloaded, at that moment. Captures of a parent are not a child's. */
 static _Atomic int last_process;
 
-static void at_exit(void)
+static void report_at_exit(void)
 {
     ph__suspect suspect;
     char trace[TRACE_BYTES];
     if (atomic_load(&last_process) != (int)getpid())
         return;
-    for (search s = {.any = true, .exiting = true}; find_dead(&s);)
-        if (blame(&suspect, &s.found)) {
+    for (search s = {.any = true, .exiting = true}; find_dead_capture(&s);)
+        if (find_culprit(&suspect, &s.found)) {
             (void)ph__suspect_describe(trace, sizeof trace, &suspect, PH__SUSPECT_FRAMES);
             log_trace(s.found.id, "is open as the program exits, and was killed by", trace);
         }
@@ -204,7 +205,7 @@ static void at_exit(void)
 
 static void register_exit(void)
 {
-    (void)atexit(at_exit);
+    (void)atexit(report_at_exit);
 }
 
 void ph__captures_watch_exit(void)

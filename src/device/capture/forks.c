@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* device/capture/forks.c: which streams have joined a capture, and which of them nobody has
  * waited for: what the driver does not say when a capture ends with work that is not joined. */
+#include "device/capture/forks.h"
 #include "base/line.h"
-#include "device/annotate/annotate.h"
-#include "device/annotate/scopes.h"
-#include "device/stream.h"
+#include "device/annotate/ambient.h"
+#include "device/annotate/annotation.h"
+#include "device/handles/device.h"
 
-static ph__fork *find(ph__capture *capture, const ph_stream *stream)
+static ph__fork *find_fork(ph__capture *capture, const ph_stream *stream)
 {
     size_t place = (size_t)(uintptr_t)ph__map_get(&capture->fork_of, (uintptr_t)stream);
     return place > 0 ? &capture->forks.at[place - 1] : NULL;
 }
 
-static void add(ph__capture *capture, const ph_stream *stream)
+static void add_fork(ph__capture *capture, const ph_stream *stream)
 {
     ph__fork fork = {.stream = stream};
     ph__line_format(fork.scope, sizeof fork.scope, "%s",
@@ -31,13 +32,13 @@ void ph__forks_wait(const ph_stream *stream, const ph_stream *on, uint64_t captu
         ph__capture *capture = device->captures.at[i];
         if (capture->id != capture_id)
             continue;
-        ph__fork *known = find(capture, stream), *waited = find(capture, on);
+        ph__fork *known = find_fork(capture, stream), *waited = find_fork(capture, on);
         if (waited)
             waited->waited = true;
         if (joins && known)
             known->waited = false;
         else if (joins && stream != capture->stream)
-            add(capture, stream);
+            add_fork(capture, stream);
     }
     pthread_mutex_unlock(&device->capture_lock);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* device/capture/refuse.c: the public column of the capture rules: refusing a call before it
  * reaches the driver, so that captures survive. */
+#include "device/capture/refuse.h"
 #include "base/sync.h"
-#include "device/drivers.h"
-#include "device/stream.h"
+#include "device/handles/captures.h"
+#include "device/handles/device.h"
+#include "device/handles/drivers.h"
 #include <limits.h>
 #include <string.h>
 
@@ -14,7 +16,7 @@ const char *ph__capture_mode_name(ph_capture_mode mode)
 }
 
 /* What the caller can do, by the number. */
-static const char *remedy(ph__rule rule, int number)
+static const char *find_remedy(ph__rule rule, int number)
 {
     switch (number) {
     case PH__R_CAPTURE_MERGE:
@@ -43,7 +45,7 @@ static const char *remedy(ph__rule rule, int number)
            "allows it";
 }
 
-static ph_status refuse(ph__rule rule, int number, const ph__capture *capture, bool same_thread)
+static ph_status refuse_own(ph__rule rule, int number, const ph__capture *capture, bool same_thread)
 {
     const ph__rule_row *row = &ph__rules[rule];
     return ph__fail_native(
@@ -53,7 +55,8 @@ static ph_status refuse(ph__rule rule, int number, const ph__capture *capture, b
         "%s",
         row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
         ph__capture_mode_name(capture->mode), (unsigned long long)capture->id,
-        same_thread ? "this" : "another", number, ph__result_name(number), remedy(rule, number));
+        same_thread ? "this" : "another", number, ph__result_name(number),
+        find_remedy(rule, number));
 }
 
 static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
@@ -64,7 +67,7 @@ static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
         "%s%s%s%s: not permitted in a capture that this library did not begin (id %llu): %d, "
         "%s; refused before it could harm the capture; %s",
         row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
-        (unsigned long long)capture_id, number, ph__result_name(number), remedy(rule, number));
+        (unsigned long long)capture_id, number, ph__result_name(number), find_remedy(rule, number));
 }
 
 /* The calling thread's mode as this library exchanged it. */
@@ -123,7 +126,7 @@ ph_status ph__rule_check(ph_device *device, ph__rule rule)
         }
     }
     pthread_mutex_unlock(&device->capture_lock);
-    return number == 0 ? PH_OK : refuse(rule, number, &found, same_thread);
+    return number == 0 ? PH_OK : refuse_own(rule, number, &found, same_thread);
 }
 
 ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
@@ -144,59 +147,6 @@ ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
     pthread_mutex_unlock(&device->capture_lock);
     int outcome = ph__rules[rule].public_[same_thread ? 0 : 1][found.mode];
     int number = outcome > 0 ? outcome % PH__KEEPS : PH__R_CAPTURE_UNSUPPORTED;
-    return ours ? refuse(rule, number, &found, same_thread)
+    return ours ? refuse_own(rule, number, &found, same_thread)
                 : refuse_foreign(rule, number, capture_id);
-}
-
-/* Under capture_lock: an open capture with a blocking stream in it. It may be just beginning,
- * without an id yet. */
-static bool find_blocking(ph_device *device, uint64_t *id)
-{
-    for (size_t i = 0; i < device->captures.count; i++) {
-        if (!atomic_load(&device->captures.at[i]->has_blocking))
-            continue;
-        *id = device->captures.at[i]->id;
-        return true;
-    }
-    return false;
-}
-
-ph_status ph__legacy_enter(ph_stream *stream, ph__rule rule)
-{
-    ph_device *device = stream->device;
-    uint64_t id = 0;
-    if (!stream->is_default)
-        return PH_OK;
-    pthread_mutex_lock(&device->capture_lock);
-    bool refused = find_blocking(device, &id);
-    if (!refused)
-        atomic_fetch_add(&device->legacy_calls, 1);
-    pthread_mutex_unlock(&device->capture_lock);
-    return refused ? ph__rule_refuse(device, rule, id) : PH_OK;
-}
-
-void ph__legacy_leave(ph_stream *stream)
-{
-    ph_device *device = stream->device;
-    if (stream->is_default && atomic_fetch_sub(&device->legacy_calls, 1) == 1 &&
-        atomic_load(&device->legacy_waiters) > 0)
-        ph__futex_wake(&device->legacy_calls, INT_MAX);
-}
-
-void ph__legacy_wait(ph_device *device)
-{
-    unsigned calls;
-    atomic_fetch_add(&device->legacy_waiters, 1);
-    while ((calls = atomic_load(&device->legacy_calls)) > 0)
-        ph__futex_wait(&device->legacy_calls, calls, -1);
-    atomic_fetch_sub(&device->legacy_waiters, 1);
-}
-
-ph_status ph__legacy_check(ph_stream *stream, ph__rule rule)
-{
-    if (atomic_load_explicit(&stream->device->open_captures, memory_order_acquire) == 0)
-        return PH_OK;
-    PH_TRY(ph__legacy_enter(stream, rule));
-    ph__legacy_leave(stream);
-    return PH_OK;
 }

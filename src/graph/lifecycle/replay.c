@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/replay.c: launching the executable, ordered with all that shares its pools. */
 #include "device/annotate/nvtx.h"
-#include "device/stream.h"
+#include "device/capture/legacy.h"
+#include "device/capture/refuse.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/child.h"
 #include "graph/lifecycle/graph.h"

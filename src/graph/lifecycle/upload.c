@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/upload.c: uploading an executable that was made without that. */
-#include "device/stream.h"
+#include "device/capture/refuse.h"
+#include "device/capture/submit.h"
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/instantiate.h"
 #include "graph/lifecycle/uploaded.h"

@@ -2,7 +2,7 @@
 /* graph/locate/checks.c: checks for NaN and infinity: capturing them, and what they found. */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "device/stream.h"
+#include "device/capture/submit.h"
 #include "graph/locate/crumbs.h"
 #include "graph/locate/locate.h"
 #include "graph/locate/watched.h"

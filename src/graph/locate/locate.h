@@ -4,7 +4,12 @@
  * them, where.c and checks.c read what they wrote. */
 #ifndef PH_GRAPH_LOCATE_LOCATE_H
 #define PH_GRAPH_LOCATE_LOCATE_H
-#include "device/annotate/annotate.h"
+#include "device/annotate/pairs.h"
+#include "device/capture/culprit.h"
+#include "device/capture/refuse.h"
+#include "device/capture/submit.h"
+#include "device/handles/kernel.h"
+#include "device/handles/own_kernels.h"
 #include "graph/object/graph.h"
 #include <phonograph/locate.h>
 

@@ -3,7 +3,9 @@
  * them in the record. */
 #include "graph/locate/watched.h"
 #include "base/alloc.h"
-#include "device/stream.h"
+#include "device/capture/culprit.h"
+#include "device/handles/kernel.h"
+#include "device/handles/own_kernels.h"
 #include "graph/locate/locate.h"
 #include "graph/object/graph.h"
 

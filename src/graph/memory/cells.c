@@ -3,7 +3,9 @@
  * becomes of them at its end. */
 #include "graph/memory/cells.h"
 #include "base/alloc.h"
-#include "device/stream.h"
+#include "device/capture/culprit.h"
+#include "device/handles/kernel.h"
+#include "device/handles/own_kernels.h"
 #include "graph/object/graph.h"
 #include <string.h>
 

@@ -6,7 +6,8 @@
 #include "base/line.h"
 #include "base/option.h"
 #include "base/unwind.h"
-#include "device/stream.h"
+#include "device/capture/capture.h"
+#include "device/capture/refuse.h"
 #include "graph/lifecycle/graph.h"
 #include "graph/object/graph.h"
 #include <phonograph/profile.h>

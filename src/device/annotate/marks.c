@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/annotate.c: annotations, merged and counted, and the marks that captures keep
- * of them. */
-#include "device/annotate/annotate.h"
+/* device/annotate/marks.c: the marks that annotated captures keep of the scopes of threads. */
+#include "device/annotate/marks.h"
 #include "base/alloc.h"
 #include "base/fork.h"
-#include "device/annotate/scopes.h"
-#include <string.h>
+#include "device/annotate/ambient.h"
+#include "device/annotate/annotation.h"
+#include "device/handles/device.h"
+#include "device/handles/hold.h"
 
 /* All annotated captures that are open in the process. The lock is held across short questions
  * of drivers, and comes before capture_lock. */
@@ -15,102 +16,6 @@ static struct {
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 _Atomic uint64_t ph__marks_serial;
 atomic_uint ph__marks_count, ph__marks_told;
-
-static _Atomic uint64_t era = 1;
-
-/* ---- annotations ---- */
-ph__annotation *ph__annotation_retain(ph__annotation *annotation)
-{
-    if (annotation)
-        atomic_fetch_add_explicit(&annotation->references, 1, memory_order_relaxed);
-    return annotation;
-}
-
-void ph__annotation_release(ph__annotation *annotation)
-{
-    if (annotation &&
-        atomic_fetch_sub_explicit(&annotation->references, 1, memory_order_acq_rel) == 1)
-        ph__free(annotation);
-}
-
-const char *ph__annotation_name(const ph__annotation *annotation)
-{
-    for (size_t i = 0; annotation && i < annotation->count; i++)
-        if (annotation->pairs[i].type == PH_ANNOTATION_TEXT &&
-            strcmp(annotation->pairs[i].key, "name") == 0)
-            return annotation->pairs[i].text;
-    return "";
-}
-
-static char *put_text(char **room, const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-    char *at = memcpy(*room, text, bytes);
-    *room += bytes;
-    return at;
-}
-
-static void put_pair(ph__annotation *annotation, char **room, const ph_annotation_pair *pair)
-{
-    size_t at = 0;
-    while (at < annotation->count && strcmp(annotation->pairs[at].key, pair->key) != 0)
-        at++;
-    ph_annotation_pair *to = &annotation->pairs[at];
-    const char *key = at < annotation->count ? to->key : put_text(room, pair->key);
-    *to = *pair;
-    to->key = key;
-    to->text = pair->type == PH_ANNOTATION_TEXT ? put_text(room, pair->text) : NULL;
-    annotation->count += at == annotation->count;
-}
-
-ph_status ph__annotation_make(ph__annotation **out, const ph__pairs *sources, size_t count,
-                              const char *call)
-{
-    size_t pairs = 0, text = 0;
-    for (size_t s = 0; s < count; s++)
-        for (size_t i = 0; i < sources[s].count; i++, pairs++) {
-            const ph_annotation_pair *pair = &sources[s].at[i];
-            text += strlen(pair->key) + 1;
-            text += pair->type == PH_ANNOTATION_TEXT ? strlen(pair->text) + 1 : 0;
-        }
-    *out = NULL;
-    if (pairs == 0)
-        return PH_OK;
-    ph__annotation *annotation =
-        ph__alloc(sizeof *annotation + pairs * sizeof *annotation->pairs + text);
-    if (annotation == NULL)
-        return ph__fail_host_memory(call, "the annotation");
-    char *room = (char *)(annotation->pairs + pairs);
-    atomic_init(&annotation->references, 1);
-    annotation->era = ph__annotations_era();
-    annotation->count = 0;
-    for (size_t s = 0; s < count; s++)
-        for (size_t i = 0; i < sources[s].count; i++)
-            put_pair(annotation, &room, &sources[s].at[i]);
-    *out = annotation;
-    return PH_OK;
-}
-
-ph_status ph__annotation_merge(ph__annotation **out, ph__annotation *outer, ph__annotation *inner,
-                               const char *call)
-{
-    if (outer == NULL || inner == NULL) {
-        *out = ph__annotation_retain(outer ? outer : inner);
-        return PH_OK;
-    }
-    const ph__pairs sources[] = {{outer->pairs, outer->count}, {inner->pairs, inner->count}};
-    return ph__annotation_make(out, sources, 2, call);
-}
-
-uint64_t ph__annotations_era(void)
-{
-    return atomic_load_explicit(&era, memory_order_relaxed);
-}
-
-void ph__annotations_forget(void)
-{
-    atomic_fetch_add(&era, 1);
-}
 
 /* ---- the marks of one capture ---- */
 ph__marks *ph__marks_retain(ph__marks *marks)
@@ -136,7 +41,7 @@ void ph__marks_release(ph__marks *marks)
 
 /* What is in force in all of them, so that a submission by the thread that was the last one need
  * not look further. */
-static void refresh(void)
+static void refresh_serial(void)
 {
     uint64_t serial = 0;
     for (size_t i = 0; i < all.open.count; i++) {
@@ -149,7 +54,7 @@ static void refresh(void)
     atomic_store_explicit(&ph__marks_serial, serial, memory_order_release);
 }
 
-static void count_open(void)
+static void count_open_captures(void)
 {
     unsigned told = 0;
     for (size_t i = 0; i < all.open.count; i++)
@@ -179,8 +84,8 @@ bool ph__marks_open(ph__capture *capture)
     if (opened) {
         capture->marks = marks;
         (void)ph__annotation_retain(annotation);
-        refresh();
-        count_open();
+        refresh_serial();
+        count_open_captures();
     }
     pthread_mutex_unlock(&all.lock);
     if (!opened) {
@@ -191,13 +96,13 @@ bool ph__marks_open(ph__capture *capture)
 }
 
 /* The parent's captures: none of them is open here. */
-static void forget_open(void)
+static void forget_open_captures(void)
 {
     all.open.count = 0;
-    refresh();
-    count_open();
+    refresh_serial();
+    count_open_captures();
 }
-PH__FORK_PART(.order = PH__FORK_MARKS, .lock = &all.lock, .child = forget_open)
+PH__FORK_PART(.order = PH__FORK_MARKS, .lock = &all.lock, .child = forget_open_captures)
 
 void ph__marks_close(ph__capture *capture)
 {
@@ -209,8 +114,8 @@ void ph__marks_close(ph__capture *capture)
             all.open.at[i] = all.open.at[--all.open.count];
     if (all.open.count == 0)
         ph__vec_free(&all.open);
-    refresh();
-    count_open();
+    refresh_serial();
+    count_open_captures();
     pthread_mutex_unlock(&all.lock);
 }
 
@@ -233,7 +138,7 @@ static ph_status find_position(uint64_t *position, const ph__capture *capture, c
 }
 
 /* From the next node on it is what is open on the calling thread. */
-static ph_status mark(ph__capture *capture, const char *call)
+static ph_status mark_capture(ph__capture *capture, const char *call)
 {
     ph__marks *marks = capture->marks;
     ph__annotation *annotation = ph__scope_annotation();
@@ -254,7 +159,7 @@ static ph_status mark(ph__capture *capture, const char *call)
     return PH_OK;
 }
 
-static bool is_in(const ph_stream *stream, const ph__capture *capture)
+static bool is_stream_in(const ph_stream *stream, const ph__capture *capture)
 {
     return stream && capture->device == stream->device &&
            ph__stream_capture_id(stream) == capture->id;
@@ -270,15 +175,15 @@ ph_status ph__marks_change(const ph_stream *stream, const char *call)
     for (size_t i = 0; i < all.open.count && status == PH_OK; i++) {
         ph__capture *capture = all.open.at[i];
         if (capture->marks->serial != ph__thread_ambient.serial &&
-            (capture->marks->thread == thread || is_in(stream, capture)))
-            status = mark(capture, call);
+            (capture->marks->thread == thread || is_stream_in(stream, capture)))
+            status = mark_capture(capture, call);
     }
-    refresh();
+    refresh_serial();
     pthread_mutex_unlock(&all.lock);
     return status;
 }
 
-static ph__capture *find(const ph_stream *stream, uint64_t capture_id)
+static ph__capture *find_open_capture(const ph_stream *stream, uint64_t capture_id)
 {
     for (size_t i = 0; i < all.open.count && capture_id != 0; i++)
         if (all.open.at[i]->id == capture_id && all.open.at[i]->device == stream->device)
@@ -291,7 +196,7 @@ ph_status ph__marks_find(ph__capture **out, const ph_stream *stream, const char 
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     pthread_mutex_lock(&all.lock);
-    *out = find(stream, capture_id);
+    *out = find_open_capture(stream, capture_id);
     pthread_mutex_unlock(&all.lock);
     return PH_OK;
 }
@@ -311,10 +216,10 @@ ph_status ph__marks_submit(bool *held, ph_stream *stream, const char *call)
     if (capture_id == 0)
         return PH_OK;
     pthread_mutex_lock(&all.lock);
-    ph__capture *capture = find(stream, capture_id);
+    ph__capture *capture = find_open_capture(stream, capture_id);
     if (capture && capture->marks->serial != ph__thread_ambient.serial) {
-        status = mark(capture, call);
-        refresh();
+        status = mark_capture(capture, call);
+        refresh_serial();
     }
     *held = capture && capture->marks->shared && status == PH_OK;
     if (!*held)
@@ -330,13 +235,13 @@ ph_status ph__marks_enter_graph(ph__marks_graph *out, ph_stream *stream, ph__mar
     if (capture_id == 0 || atomic_load(&ph__marks_count) == 0)
         return PH_OK;
     pthread_mutex_lock(&all.lock);
-    ph__capture *capture = find(stream, capture_id);
+    ph__capture *capture = find_open_capture(stream, capture_id);
     ph_status status = PH_OK;
     if (capture && capture->marks->serial != ph__thread_ambient.serial)
-        status = mark(capture, call);
+        status = mark_capture(capture, call);
     if (capture && nested && status == PH_OK && !ph__vec_reserve(&capture->marks->nested, 1))
         status = ph__fail_host_memory(call, "the annotations of the capture");
-    refresh();
+    refresh_serial();
     if (capture && status == PH_OK)
         out->into = capture;
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/drivers.h: the list of drivers. */
-#ifndef PH_DEVICE_DRIVERS_H
-#define PH_DEVICE_DRIVERS_H
+/* device/handles/drivers.h: the list of drivers. */
+#ifndef PH_DEVICE_HANDLES_DRIVERS_H
+#define PH_DEVICE_HANDLES_DRIVERS_H
 #include "driver/driver.h"
 
 /* All drivers of this build, in the order in which "auto" tries them; NULL-terminated. */

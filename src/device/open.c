@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* device/device.c: opening and closing devices, what is attached to them, what they are. */
-#include "device/device.h"
+/* device/open.c: opening devices by their names, what they are, and waiting for them. */
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/option.h"
 #include "device/annotate/nvtx.h"
-#include "device/drivers.h"
+#include "device/capture/refuse.h"
+#include "device/handles/device.h"
+#include "device/handles/drivers.h"
 #include "device/name.h"
-#include "device/stream.h"
 #include "driver/fault.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,110 +15,6 @@
 _Static_assert(sizeof((ph_device *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
 _Static_assert(sizeof((ph_device_info *)0)->name == PH__DEVICE_NAME_BYTES,
                "room for every setting");
-
-/* Every open device of the process, for who comes with a handle of the driver's instead of a
- * device. */
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static ph_device *open_devices;
-
-static void enter_list(ph_device *device)
-{
-    pthread_mutex_lock(&open_lock);
-    ph_device **at = &open_devices;
-    while (*at)
-        at = &(*at)->next_open;
-    *at = device;
-    pthread_mutex_unlock(&open_lock);
-}
-
-static void leave_list(ph_device *device)
-{
-    pthread_mutex_lock(&open_lock);
-    ph_device **at = &open_devices;
-    while (*at != device)
-        at = &(*at)->next_open;
-    *at = device->next_open;
-    pthread_mutex_unlock(&open_lock);
-}
-
-/* The child has none of the threads that hold locks of these devices, run their streams or capture
- * on them. */
-static void abandon(ph_device *device)
-{
-    device->forked = true;
-    device->driver = &ph__driver_forked;
-    atomic_store(&device->open_captures, 0);
-    atomic_store(&device->open_checks, 0);
-    atomic_store(&device->foreign, false);
-    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++)
-        atomic_store(&device->attached[slot], NULL);
-    pthread_mutex_init(&device->attach_lock, NULL);
-    pthread_mutex_init(&device->capture_lock, NULL);
-    device->cells_lock = (ph__mutex){0};
-    device->captures.count = 0;
-    device->deferred_first = device->deferred_last = NULL;
-    atomic_store(&device->legacy_calls, 0);
-    atomic_store(&device->legacy_waiters, 0);
-}
-
-static void abandon_all(void)
-{
-    for (ph_device *device = open_devices; device; device = device->next_open)
-        abandon(device);
-    open_devices = NULL;
-}
-PH__FORK_PART(.order = PH__FORK_DEVICES, .lock = &open_lock, .child = abandon_all)
-
-ph_status ph__fail_forked(const ph_device *device, const char *call)
-{
-    return ph_fail(PH_ERROR_STATE, "%s: %s (%s)", call, ph__driver_forked_words, device->name);
-}
-
-/* One that is on its way out is none. */
-static bool try_retain(ph_device *device)
-{
-    int count = atomic_load(&device->references);
-    while (count > 0)
-        if (atomic_compare_exchange_weak(&device->references, &count, count + 1))
-            return true;
-    return false;
-}
-
-ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal)
-{
-    pthread_mutex_lock(&open_lock);
-    ph_device *device = open_devices;
-    while (device &&
-           !(device->driver == driver && device->ordinal == ordinal && try_retain(device)))
-        device = device->next_open;
-    pthread_mutex_unlock(&open_lock);
-    return device;
-}
-
-ph_device *ph__device_next_open(const ph_device *after)
-{
-    pthread_mutex_lock(&open_lock);
-    ph_device *device = after ? after->next_open : open_devices;
-    while (device && !try_retain(device))
-        device = device->next_open;
-    pthread_mutex_unlock(&open_lock);
-    return device;
-}
-
-bool ph__device_others_have(const ph_device *device, const void *address)
-{
-    bool found = false;
-    pthread_mutex_lock(&open_lock);
-    for (ph_device *other = open_devices; other && !found; other = other->next_open)
-        for (int slot = 0; other != device && slot < PH__ATTACH_COUNT && !found; slot++) {
-            ph_allocation allocation;
-            ph__attachment *attachment = ph__device_attached(other, slot);
-            found = attachment && attachment->find &&
-                    attachment->find(attachment, &allocation, address);
-        }
-    pthread_mutex_unlock(&open_lock);
-    return found;
-}
 
 /* NULL: this build has none. */
 static const ph__driver *driver_named(const char *name)
@@ -242,70 +138,9 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     pthread_mutex_init(&device->attach_lock, NULL);
     pthread_mutex_init(&device->capture_lock, NULL);
     ph__stream_init_default(device);
-    enter_list(device);
+    ph__device_enter_list(device);
     *out = device;
     return PH_OK;
-}
-
-ph_device *ph_device_retain(ph_device *device)
-{
-    if (device)
-        atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
-    return device;
-}
-
-void ph_device_release(ph_device *device)
-{
-    if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
-        return;
-    if (device->forked)
-        return;
-    leave_list(device);
-    /* The attachments may still submit work and make calls that set the record; a release never
-     * does. */
-    ph_error saved;
-    ph__error_save(&saved);
-    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
-        ph__attachment *attachment = ph__device_attached(device, slot);
-        if (attachment)
-            attachment->destroy(attachment);
-    }
-    ph__device_drop_own_kernels(device);
-    device->driver->device_close(device->handle);
-    ph__error_restore(&saved);
-    pthread_mutex_destroy(&device->attach_lock);
-    pthread_mutex_destroy(&device->capture_lock);
-    ph__vec_free(&device->captures);
-    ph__free(device);
-}
-
-ph__attachment *ph__device_attach(ph_device *device, int slot,
-                                  ph__attachment *(*create)(ph_device *device))
-{
-    ph__attachment *attachment = ph__device_attached(device, slot);
-    if (attachment)
-        return attachment;
-    pthread_mutex_lock(&device->attach_lock);
-    attachment = ph__device_attached(device, slot);
-    if (!attachment) {
-        attachment = create(device);
-        if (attachment)
-            atomic_store_explicit(&device->attached[slot], attachment, memory_order_release);
-    }
-    pthread_mutex_unlock(&device->attach_lock);
-    return attachment;
-}
-
-ph_status ph__fail_devices(const char *call, const char *what, const ph_device *device,
-                           const char *other_what, const ph_device *other)
-{
-    PH_TRY(ph__device_check(device, call));
-    PH_TRY(ph__device_check(other, call));
-    return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
-                           "%s: %s is of one device (%s), %s of another (%s); every ph_device_open "
-                           "makes a device of its own: "
-                           "use handles of one and the same",
-                           call, what, device->name, other_what, other->name);
 }
 
 ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* device/adopt.h: streams of the user's own. */
+#ifndef PH_DEVICE_ADOPT_H
+#define PH_DEVICE_ADOPT_H
+#include "device/handles/device.h"
+
+/* A wrapped stream that others still hold is being destroyed: from now on a stream of the
+ * library's own stands for it, behind all of its work. Gives the driver's wrapper of the user's
+ * stream: to be destroyed once nobody can be using it. */
+ph__drv_stream *ph__stream_replace(ph_stream *stream);
+
+/* Waits for the retained stream's work, which may be destroyed meanwhile; not at all while it is
+ * in a capture of somebody else's, which waiting would kill. Failures are its user's to see. */
+void ph__stream_wait(ph_stream *stream);
+/* A stream of the user's own, given as the driver's handle; takes the reference to the device
+ * over on success. */
+ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call);
+#endif

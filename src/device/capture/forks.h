@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* device/capture/forks.h: the streams that have joined a capture. */
+#ifndef PH_DEVICE_CAPTURE_FORKS_H
+#define PH_DEVICE_CAPTURE_FORKS_H
+#include "device/handles/captures.h"
+
+/* A stream waits in a capture for what was recorded on another one, and joins
+ * it thereby. describe: of a capture that ended with work which is not joined, which stream's
+ * that probably is. */
+void ph__forks_wait(const ph_stream *stream, const ph_stream *on, uint64_t capture_id, bool joins);
+void ph__forks_describe(char *out, size_t size, ph__capture *capture);
+#endif

@@ -6,7 +6,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/load.h"
 #include "fake/fake_cuda.h"
 #include <stdio.h>
 #include <string.h>

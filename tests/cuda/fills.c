@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/cuda/fills.c: captured fills on both sides of the size up to which the library's own
  * kernel does them: every byte of theirs, and no other. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/core.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <phonograph/graph.h>

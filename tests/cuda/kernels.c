@@ -2,7 +2,8 @@
 /* tests/cuda/kernels.c: kernels on a GPU: the forms of their code, what their parameters take,
  * shared memory, functions of the user's, and unloading. */
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/device.h"
+#include "driver/cuda/load/unload.h"
 #include "fake/fake_cuda.h"
 #include "support/support.h"
 #include "support/test.h"

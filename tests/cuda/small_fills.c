@@ -3,6 +3,9 @@
  * the template is the library's alone, and are memsets to everybody who asks. */
 #include "base/alloc.h"
 #include "device/handles/device.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/device.h"
+#include "driver/cuda/nodes/graph.h"
 #include "fake.h"
 #include "graph/object/graph.h"
 #include "support/sweep.h"

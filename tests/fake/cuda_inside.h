@@ -3,7 +3,7 @@
  * devices; most calls are those of the host driver under CUDA's names. */
 #ifndef PH_TESTS_FAKE_CUDA_INSIDE_H
 #define PH_TESTS_FAKE_CUDA_INSIDE_H
-#include "driver/cuda/load/abi.h"
+#include "driver/cuda/load/abi_params.h"
 #include "driver/host/capture/capture.h"
 #include "driver/host/capture/child.h"
 #include "driver/host/exec/event_node.h"

@@ -5,7 +5,7 @@
  *
  *   FAKE_CUPTI_TAKEN=1   another tool has subscribed
  *   FAKE_CUPTI_SILENT=1  there are no records */
-#include "driver/cuda/load/abi.h"
+#include "driver/cuda/load/abi_cupti.h"
 #include "fake_cuda.h"
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,7 +6,8 @@
 #include <cuda.h>
 #include <stddef.h>
 
-#include "driver/cuda/load/abi.h"
+#include "driver/cuda/load/abi_cupti.h"
+#include "driver/cuda/load/abi_params.h"
 #include "driver/driver.h"
 
 #define SAME_TYPE(ours, theirs)                                                                    \

@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "driver/cuda/load/core.h"
 #include "driver/cuda/load/core_kernels.h"
-#include "driver/cuda/load/cuda_driver.h"
 #include "driver/cuda/load/nvrtc.h"
 #include "support/test.h"
 #include <cmocka.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/capture/capture.c: captures that this library begins: beginning, ending, where a
  * stream stands in one. */
+#include "driver/cuda/capture/capture.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/logs.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/graph.h"
 #include <string.h>
 
 ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uint64_t id)
@@ -25,7 +28,7 @@ typedef struct place {
     size_t count;
 } place;
 
-static int look(place *out, const ph__drv_stream *stream)
+static int look_up_place(place *out, const ph__drv_stream *stream)
 {
     *out = (place){.status = PH__CU_CAPTURE_STATUS_NONE};
     return ph__cu.StreamGetCaptureInfo(stream->handle, &out->status, &out->id, &out->graph,
@@ -34,42 +37,42 @@ static int look(place *out, const ph__drv_stream *stream)
 
 /* ---- the list of open captures ---- */
 
-static bool add(ph__cuda_capture *capture)
+static bool add_capture(ph__cuda_capture *capture)
 {
     ph__drv_device *device = capture->origin->device;
-    ph__spin_lock(&device->pictures);
+    ph__spin_lock(&device->cache_lock);
     bool added = ph__vec_push(&device->captures, capture);
     if (added)
         atomic_fetch_add(&device->open_captures, 1);
-    ph__spin_unlock(&device->pictures);
+    ph__spin_unlock(&device->cache_lock);
     if (added)
         ph__cuda_logs_begin();
     return added;
 }
 
-/* Takes a capture off the list: `wanted`, or where that is NULL the one that has begun on the
- * stream. Gives it, or NULL: there is none. No other thread adds to its picture then. */
-static ph__cuda_capture *take(ph__drv_stream *stream, const ph__cuda_capture *wanted)
+/* Removes a capture from the list: `wanted`, or where that is NULL the one that has begun on the
+ * stream. Gives it, or NULL: there is none. No other thread adds to its node cache then. */
+static ph__cuda_capture *remove_capture(ph__drv_stream *stream, const ph__cuda_capture *wanted)
 {
     ph__drv_device *device = stream->device;
-    ph__cuda_capture *taken = NULL;
-    ph__spin_lock(&device->pictures);
-    for (size_t i = 0; i < device->captures.count && !taken; i++) {
+    ph__cuda_capture *removed = NULL;
+    ph__spin_lock(&device->cache_lock);
+    for (size_t i = 0; i < device->captures.count && !removed; i++) {
         ph__cuda_capture *capture = device->captures.at[i];
         if (wanted ? capture != wanted : capture->origin != stream || capture->id == 0)
             continue;
-        taken = capture;
+        removed = capture;
         device->captures.at[i] = device->captures.at[--device->captures.count];
         atomic_fetch_sub(&device->open_captures, 1);
     }
     if (device->captures.count == 0)
         ph__vec_free(&device->captures);
-    ph__spin_unlock(&device->pictures);
-    return taken;
+    ph__spin_unlock(&device->cache_lock);
+    return removed;
 }
 
-/* For what take gave. */
-static void discard(ph__cuda_capture *capture)
+/* Frees a capture that was removed; NULL: none was. */
+static void discard_capture(ph__cuda_capture *capture)
 {
     if (!capture)
         return;
@@ -81,7 +84,7 @@ static void discard(ph__cuda_capture *capture)
 
 /* ---- begin ---- */
 
-static ph__cuda_capture *create(ph__drv_stream *stream)
+static ph__cuda_capture *create_capture(ph__drv_stream *stream)
 {
     ph__cuda_capture *capture = ph__calloc(1, sizeof *capture);
     if (!capture)
@@ -97,11 +100,11 @@ static ph__cuda_capture *create(ph__drv_stream *stream)
 }
 
 /* The capture gets its number and its graph, or ends at once. */
-static int identify(ph__cuda_capture *capture)
+static int identify_capture(ph__cuda_capture *capture)
 {
     ph__drv_stream *stream = capture->origin;
     place now;
-    int result = look(&now, stream);
+    int result = look_up_place(&now, stream);
     if (result == PH__R_OK && now.status != PH__CU_CAPTURE_STATUS_ACTIVE)
         result = PH__R_CAPTURE_INVALIDATED;
     if (result != PH__R_OK) {
@@ -111,10 +114,10 @@ static int identify(ph__cuda_capture *capture)
             (void)ph__cu.GraphDestroy(graph);
         return result;
     }
-    ph__spin_lock(&stream->device->pictures);
+    ph__spin_lock(&stream->device->cache_lock);
     capture->id = now.id;
     capture->graph->handle = now.graph;
-    ph__spin_unlock(&stream->device->pictures);
+    ph__spin_unlock(&stream->device->cache_lock);
     atomic_store_explicit(&stream->capture_id, now.id, memory_order_relaxed);
     return PH__R_OK;
 }
@@ -129,18 +132,18 @@ static void forget_lost_alone(ph__drv_stream *stream)
     ph__spin_lock(&stream->device->order);
     if (ph__cu.StreamIsCapturing(stream->handle, &status) == PH__R_OK &&
         status == PH__CU_CAPTURE_STATUS_NONE)
-        lost = take(stream, NULL);
+        lost = remove_capture(stream, NULL);
     ph__spin_unlock(&stream->device->order);
-    discard(lost);
+    discard_capture(lost);
 }
 
 static int begin_alone(ph__drv_stream *stream, ph_capture_mode mode)
 {
     forget_lost_alone(stream);
-    ph__cuda_capture *capture = create(stream);
+    ph__cuda_capture *capture = create_capture(stream);
     if (!capture)
         return PH__R_OUT_OF_MEMORY;
-    if (!add(capture)) {
+    if (!add_capture(capture)) {
         ph__cuda_graph_destroy(capture->graph);
         ph__free(capture);
         return PH__R_OUT_OF_MEMORY;
@@ -148,10 +151,10 @@ static int begin_alone(ph__drv_stream *stream, ph_capture_mode mode)
     ph__spin_lock(&stream->device->order);
     int result = ph__cu.StreamBeginCapture(stream->handle, (int)mode);
     if (result == PH__R_OK)
-        result = identify(capture);
+        result = identify_capture(capture);
     ph__spin_unlock(&stream->device->order);
     if (result != PH__R_OK)
-        discard(take(stream, capture));
+        discard_capture(remove_capture(stream, capture));
     return result;
 }
 
@@ -202,16 +205,16 @@ int ph__cuda_capture_end(ph__drv_graph **out, ph__drv_stream *stream)
     ph__cu_graph handle;
     bool over;
     int result = end_at_driver(&handle, &over, stream);
-    ph__cuda_capture *capture = over ? take(stream, NULL) : NULL;
+    ph__cuda_capture *capture = over ? remove_capture(stream, NULL) : NULL;
     if (result != PH__R_OK) {
-        discard(capture);
+        discard_capture(capture);
         return result;
     }
     ph__drv_graph *graph = NULL;
     if (capture) {
         graph = capture->graph;
         capture->graph = NULL;
-        discard(capture);
+        discard_capture(capture);
     } else {
         graph = ph__cuda_graph_create(stream->device, handle, true);
     }
@@ -248,14 +251,14 @@ static bool replace(ph__drv_stream *stream)
 
 void ph__cuda_capture_drop(ph__drv_stream *stream)
 {
-    ph__cuda_capture *capture = stream && stream->handle ? take(stream, NULL) : NULL;
+    ph__cuda_capture *capture = stream && stream->handle ? remove_capture(stream, NULL) : NULL;
     if (!capture)
         return;
     place now;
     bool entered = ph__cuda_order_enter(stream);
-    int result = look(&now, stream);
+    int result = look_up_place(&now, stream);
     ph__cuda_order_leave(stream, entered);
-    /* Its number is told of an active capture only. Another number: others ended ours and began
+    /* Its number is reported of an active capture only. Another number: others ended ours and began
      * one of their own. */
     bool ours = result != PH__R_OK || now.status == PH__CU_CAPTURE_STATUS_INVALIDATED ||
                 (now.status == PH__CU_CAPTURE_STATUS_ACTIVE && now.id == capture->id);
@@ -263,7 +266,7 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
     ph__cu_graph graph = NULL;
     if (ours && end_at_driver(&graph, &over, stream) == PH__R_OK)
         (void)ph__cu.GraphDestroy(graph);
-    discard(capture);
+    discard_capture(capture);
     if (!over && !replace(stream))
         ph__log(
             PH_LOG_WARNING,
@@ -273,7 +276,7 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
 
 /* ---- get ---- */
 
-/* One node is told by itself; several by an array of the picture's, the last one where that
+/* One node is reported by itself; several by an array of the node cache's, the last one where that
  * still holds. */
 static int lend_locked(ph__drv_capture *out, ph__drv_graph *graph, const place *now)
 {
@@ -294,16 +297,17 @@ static int lend_locked(ph__drv_capture *out, ph__drv_graph *graph, const place *
     return PH__R_OK;
 }
 
-/* The driver may not tell the number of an invalidated capture: the one that the stream was seen
+/* The driver may not report the number of an invalidated capture: the one that the stream was seen
  * in, as long as it is open, else the latest that began here. */
-static uint64_t dead_id(ph__drv_stream *stream, uint64_t told)
+static uint64_t dead_id(ph__drv_stream *stream, uint64_t reported)
 {
     ph__drv_device *device = stream->device;
-    uint64_t id = told ? told : atomic_load_explicit(&stream->capture_id, memory_order_relaxed);
-    ph__spin_lock(&device->pictures);
-    if (!told && device->captures.count > 0 && !ph__cuda_capture_find_locked(device, id))
+    uint64_t id =
+        reported ? reported : atomic_load_explicit(&stream->capture_id, memory_order_relaxed);
+    ph__spin_lock(&device->cache_lock);
+    if (!reported && device->captures.count > 0 && !ph__cuda_capture_find_locked(device, id))
         id = device->captures.at[device->captures.count - 1]->id;
-    ph__spin_unlock(&device->pictures);
+    ph__spin_unlock(&device->cache_lock);
     return id ? id : UINT64_MAX;
 }
 
@@ -313,18 +317,18 @@ static int get_active(ph__drv_capture *out, ph__drv_stream *stream, const place 
     out->status = PH_CAPTURE_ACTIVE;
     out->id = now->id;
     atomic_store_explicit(&stream->capture_id, now->id, memory_order_relaxed);
-    ph__spin_lock(&stream->device->pictures);
+    ph__spin_lock(&stream->device->cache_lock);
     const ph__cuda_capture *capture = ph__cuda_capture_find_locked(stream->device, now->id);
     if (capture)
         result = lend_locked(out, capture->graph, now);
-    ph__spin_unlock(&stream->device->pictures);
+    ph__spin_unlock(&stream->device->cache_lock);
     return result;
 }
 
 int ph__cuda_capture_id(uint64_t *id, ph__drv_stream *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
-    uint64_t told = 0;
+    uint64_t reported = 0;
     if (!stream || !id)
         return PH__R_INVALID_VALUE;
     *id = 0;
@@ -332,17 +336,17 @@ int ph__cuda_capture_id(uint64_t *id, ph__drv_stream *stream)
         return PH__R_OK;
     bool entered = ph__cuda_order_enter(stream);
     int result =
-        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &told, NULL, NULL, NULL, NULL);
+        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &reported, NULL, NULL, NULL, NULL);
     ph__cuda_order_leave(stream, entered);
     if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
         return result;
     if (status == PH__CU_CAPTURE_STATUS_INVALIDATED) {
-        *id = dead_id(stream, told);
+        *id = dead_id(stream, reported);
         return PH__R_OK;
     }
-    *id = told;
-    if (atomic_load_explicit(&stream->capture_id, memory_order_relaxed) != told)
-        atomic_store_explicit(&stream->capture_id, told, memory_order_relaxed);
+    *id = reported;
+    if (atomic_load_explicit(&stream->capture_id, memory_order_relaxed) != reported)
+        atomic_store_explicit(&stream->capture_id, reported, memory_order_relaxed);
     return PH__R_OK;
 }
 
@@ -356,7 +360,7 @@ int ph__cuda_capture_get(ph__drv_capture *out, ph__drv_stream *stream)
     int result = PH__R_OK;
     if (stream->handle) {
         bool entered = ph__cuda_order_enter(stream);
-        result = look(&now, stream);
+        result = look_up_place(&now, stream);
         if (result == PH__R_OK && now.status == PH__CU_CAPTURE_STATUS_ACTIVE)
             result = get_active(&found, stream, &now);
         ph__cuda_order_leave(stream, entered);

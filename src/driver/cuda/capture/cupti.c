@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/capture/cupti.c: hearing about failed driver calls through CUPTI, for drivers that
  * have no log callback. */
+#include "driver/cuda/capture/cupti.h"
 #include "base/line.h"
 #include "driver/cuda/capture/logs.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/abi_cupti.h"
+#include "driver/cuda/load/load.h"
 #include "driver/suspects.h"
 #include <dlfcn.h>
 #include <string.h>
 
-/* Called around every driver call of the process, on the thread that makes it. Takes no lock,
- * calls no driver. Notes are dropped by ph__suspect_note while no capture is open. */
+/* Called around every driver call of the process, on the thread that makes it. Acquires no lock,
+ * calls no driver. ph__suspect_note drops reports while no capture is open. */
 static void on_call(void *user, int domain, uint32_t function_id, const void *data)
 {
     const ph__cupti_call *call = data;

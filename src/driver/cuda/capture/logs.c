@@ -5,9 +5,11 @@
 #include "base/environment.h"
 #include "base/line.h"
 #include "base/log.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/cupti.h"
+#include "driver/cuda/load/load.h"
 #include "driver/suspects.h"
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 /* ---- reading a line ---- */
@@ -41,7 +43,7 @@ void ph__cuda_call_name(char out[64], const char *name, size_t length)
     out[length] = '\0';
 }
 
-/* What is left to read of a line. */
+/* The part of a line that is left to read. */
 typedef struct reader {
     const char *at, *end;
 } reader;
@@ -118,9 +120,9 @@ bool ph__cuda_may_kill(const char *call, int result)
 }
 
 /* ---- the callback ---- comes on the thread that made the call, from inside it: first lines
- * that explain, then the report. It takes no lock, calls no driver and allocates nothing, with
- * one exception that is glibc's: where this library was loaded by dlopen, a thread's first touch
- * of its thread-local data makes room for them. */
+ * that explain, then the report. The callback acquires no lock, calls no driver and allocates
+ * nothing, with one exception that is glibc's: where this library was loaded by dlopen, a
+ * thread's first touch of its thread-local data makes room for them. */
 
 static atomic_uint open_captures;
 static _Thread_local char explanation[192];

@@ -22,6 +22,8 @@ void ph__cuda_call_name(char out[64], const char *name, size_t length);
 /* True for failures that may have killed a capture. */
 bool ph__cuda_may_kill(const char *call, int result);
 
-/* ---- cuda_cupti.c ---- makes CUPTI report; for good. false: why not, in words. */
-bool ph__cuda_cupti_start(char why[256]);
+/* The driver's own reports of failing calls, for ph__suspect_note; counted by open captures.
+ * Nothing where the driver has no log callback and CUPTI was not asked for. */
+void ph__cuda_logs_begin(void);
+void ph__cuda_logs_end(void);
 #endif

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/capture/position.c: where a capture stands, so that nodes which were made before and
- * after can be told apart when it is over.
+/* driver/cuda/capture/position.c: where a capture stands, so that nodes which were made before
+ * and after can be distinguished when it is over.
  *
  * CUDA counts the nodes of a graph by walking them: 4.7 us at 1,000 nodes and 217 us at 20,000
  * (docs/measurements/README.md), too much to ask at each scope. What a stream's next node would
- * depend on it tells in 20 ns. The newest node of a capture is among these of the stream that made
- * it, until a newer one takes its place: so what all streams stand behind says which node was the
- * newest. */
-#include "driver/cuda/load/cuda_driver.h"
+ * depend on it answers in 20 ns. The newest node of a capture is among these of the stream that
+ * made it, until a newer one takes its place: so what all streams stand behind says which node
+ * was the newest. */
+#include "driver/cuda/capture/capture.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/graph.h"
 #include <string.h>
 
 enum {
     NEAR = 64 /* nodes between two positions, mostly */
 };
 
-static int look(ph__drv_graph *graph, const ph__drv_stream *stream, uint64_t id)
+static int add_frontier(ph__drv_graph *graph, const ph__drv_stream *stream, uint64_t id)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
     uint64_t seen = 0;
@@ -25,35 +27,35 @@ static int look(ph__drv_graph *graph, const ph__drv_stream *stream, uint64_t id)
         ph__cu.StreamGetCaptureInfo(stream->handle, &status, &seen, NULL, &nodes, &edges, &count);
     if (result != PH__R_OK || status != PH__CU_CAPTURE_STATUS_ACTIVE || seen != id)
         return PH__R_OK; /* it stands in no way */
-    if (!ph__vec_reserve(&graph->fronts, count))
+    if (!ph__vec_reserve(&graph->frontiers, count))
         return PH__R_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)
-        graph->fronts.at[graph->fronts.count++] = nodes[i];
+        graph->frontiers.at[graph->frontiers.count++] = nodes[i];
     return PH__R_OK;
 }
 
 /* The last position again, where every stream stands as it did. */
 static bool is_last(const ph__drv_graph *graph, size_t first)
 {
-    size_t positions = graph->positions.count, count = graph->fronts.count - first;
+    size_t positions = graph->positions.count, count = graph->frontiers.count - first;
     if (positions == 0)
         return false;
     size_t last = graph->positions.at[positions - 1];
     return first - last == count &&
-           (count == 0 || memcmp(&graph->fronts.at[last], &graph->fronts.at[first],
-                                 count * sizeof *graph->fronts.at) == 0);
+           (count == 0 || memcmp(&graph->frontiers.at[last], &graph->frontiers.at[first],
+                                 count * sizeof *graph->frontiers.at) == 0);
 }
 
 /* Under the order, which keeps streams from being destroyed and captures from ending. */
-static int take_position(uint64_t *position, ph__drv_graph *graph, const ph__drv_device *device,
-                         uint64_t id)
+static int record_position(uint64_t *position, ph__drv_graph *graph, const ph__drv_device *device,
+                           uint64_t id)
 {
-    size_t first = graph->fronts.count;
+    size_t first = graph->frontiers.count;
     int result = ph__vec_reserve(&graph->positions, 1) ? PH__R_OK : PH__R_OUT_OF_MEMORY;
     for (const ph__drv_stream *s = device->streams; s && result == PH__R_OK; s = s->next)
-        result = look(graph, s, id);
+        result = add_frontier(graph, s, id);
     if (result != PH__R_OK || is_last(graph, first))
-        graph->fronts.count = first;
+        graph->frontiers.count = first;
     else
         graph->positions.at[graph->positions.count++] = first;
     *position = graph->positions.count - 1;
@@ -76,10 +78,10 @@ int ph__cuda_capture_position(uint64_t *position, ph__drv_stream *stream)
     else if (result == PH__R_OK && status != PH__CU_CAPTURE_STATUS_ACTIVE)
         result = PH__R_CAPTURE_INVALIDATED;
     if (result == PH__R_OK) {
-        ph__spin_lock(&device->pictures);
+        ph__spin_lock(&device->cache_lock);
         ph__cuda_capture *capture = ph__cuda_capture_find_locked(device, id);
-        ph__spin_unlock(&device->pictures);
-        result = capture ? take_position(position, capture->graph, device, id)
+        ph__spin_unlock(&device->cache_lock);
+        result = capture ? record_position(position, capture->graph, device, id)
                          : PH__R_CAPTURE_INVALIDATED;
     }
     ph__cuda_order_leave(stream, entered);
@@ -98,17 +100,17 @@ static size_t index_of(ph__drv_graph *graph, ph__cu_node handle, size_t near)
 /* Positions become numbers of nodes, all at once. */
 static void settle_locked(ph__drv_graph *graph)
 {
-    size_t end = graph->fronts.count, known = 0;
+    size_t end = graph->frontiers.count, known = 0;
     for (size_t p = 0; p < graph->positions.count; p++) {
         size_t first = graph->positions.at[p];
         size_t after = p + 1 < graph->positions.count ? graph->positions.at[p + 1] : end;
         for (size_t i = first; i < after; i++) {
-            size_t index = index_of(graph, graph->fronts.at[i], known ? known - 1 : 0);
+            size_t index = index_of(graph, graph->frontiers.at[i], known ? known - 1 : 0);
             known = index + 1 > known ? index + 1 : known;
         }
         graph->positions.at[p] = known;
     }
-    ph__vec_free(&graph->fronts);
+    ph__vec_free(&graph->frontiers);
     graph->settled = true;
 }
 
@@ -116,11 +118,11 @@ size_t ph__cuda_graph_position(ph__drv_graph *graph, uint64_t position)
 {
     if (!graph || !graph->listed)
         return 0;
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     if (!graph->settled)
         settle_locked(graph);
     size_t nodes =
         position < graph->positions.count ? graph->positions.at[position] : graph->nodes.count;
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     return nodes;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/capture/root.c: nodes of a capture that depend on nothing, and streams that come to
  * depend on them. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/root.h"
+#include "driver/cuda/capture/capture.h"
+#include "driver/cuda/capture/submission.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/kernel.h"
+#include "driver/cuda/nodes/graph.h"
 #include <string.h>
 
 /* Where a stream stands in a capture; lent until the order is left. */
@@ -13,7 +18,7 @@ typedef struct place {
     size_t count;
 } place;
 
-static int look(place *out, const ph__drv_stream *stream)
+static int look_up_place(place *out, const ph__drv_stream *stream)
 {
     const ph__cu_edge *edges = NULL;
     *out = (place){.status = PH__CU_CAPTURE_STATUS_NONE};
@@ -23,9 +28,9 @@ static int look(place *out, const ph__drv_stream *stream)
 
 static ph__cuda_capture *capture_of(ph__drv_device *device, uint64_t id)
 {
-    ph__spin_lock(&device->pictures);
+    ph__spin_lock(&device->cache_lock);
     ph__cuda_capture *capture = ph__cuda_capture_find_locked(device, id);
-    ph__spin_unlock(&device->pictures);
+    ph__spin_unlock(&device->cache_lock);
     return capture;
 }
 
@@ -59,7 +64,7 @@ static int add_root(ph__drv_node **out, const ph__drv_stream *stream, const ph__
     ph__drv_device *device = stream->device;
     ph__cu_node handle;
     place at;
-    int result = look(&at, stream);
+    int result = look_up_place(&at, stream);
     if (result != PH__R_OK)
         return result;
     ph__cuda_capture *capture = capture_of(device, at.id);
@@ -70,9 +75,9 @@ static int add_root(ph__drv_node **out, const ph__drv_stream *stream, const ph__
     result = add_node(&handle, at.graph, kernel, launch);
     if (result != PH__R_OK)
         return result;
-    ph__spin_lock(&device->pictures);
+    ph__spin_lock(&device->cache_lock);
     ph__drv_node *node = ph__cuda_graph_node_locked(capture->graph, handle);
-    ph__spin_unlock(&device->pictures);
+    ph__spin_unlock(&device->cache_lock);
     if (!node)
         return PH__R_OUT_OF_MEMORY;
     capture->roots.at[capture->roots.count++] = handle;
@@ -80,7 +85,7 @@ static int add_root(ph__drv_node **out, const ph__drv_stream *stream, const ph__
     return PH__R_OK;
 }
 
-static int refuse(const ph__drv_stream *stream)
+static int find_refusal(const ph__drv_stream *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
     int result = stream->handle ? ph__cu.StreamIsCapturing(stream->handle, &status) : PH__R_OK;
@@ -95,25 +100,25 @@ static int refuse(const ph__drv_stream *stream)
 int ph__cuda_capture_root(ph__drv_node **out, ph__drv_stream *stream, ph__drv_kernel *kernel,
                           const ph__drv_launch *launch)
 {
-    ph__cuda_note note;
+    ph__cuda_submission submission;
     if (kernel->device != stream->device)
         return PH__R_INVALID_HANDLE;
     if (kernel->args_end > 0 && !launch->args)
         return PH__R_INVALID_VALUE;
-    ph__cuda_note_begin(&note, stream);
-    if (!note.capturing) {
-        int why = note.result == PH__R_OK ? refuse(stream) : note.result;
-        ph__cuda_note_leave(&note, stream);
+    ph__cuda_submission_begin(&submission, stream);
+    if (!submission.capturing) {
+        int why = submission.result == PH__R_OK ? find_refusal(stream) : submission.result;
+        ph__cuda_submission_leave(&submission, stream);
         return why;
     }
     int result = add_root(out, stream, kernel, launch);
-    ph__cuda_note_launch(&note, stream, kernel, launch, result);
+    ph__cuda_submission_keep_launch(&submission, stream, kernel, launch, result);
     return result;
 }
 
 /* ---- dependencies ---- */
 
-static bool has(const place *at, ph__cu_node node)
+static bool has_node(const place *at, ph__cu_node node)
 {
     for (size_t i = 0; i < at->count; i++)
         if (at->nodes[i] == node)
@@ -122,11 +127,11 @@ static bool has(const place *at, ph__cu_node node)
 }
 
 /* A node that was there twice would be an edge that is there twice. */
-static int depend(const ph__drv_stream *stream, const ph__drv_node *node)
+static int add_dependency(const ph__drv_stream *stream, const ph__drv_node *node)
 {
     place at;
     ph__cu_node handle = node->handle;
-    int result = look(&at, stream);
+    int result = look_up_place(&at, stream);
     if (result != PH__R_OK)
         return result;
     if (at.status == PH__CU_CAPTURE_STATUS_NONE)
@@ -135,7 +140,7 @@ static int depend(const ph__drv_stream *stream, const ph__drv_node *node)
         return PH__R_CAPTURE_INVALIDATED;
     if (at.graph != node->graph->handle)
         return PH__R_INVALID_VALUE;
-    return has(&at, handle)
+    return has_node(&at, handle)
                ? PH__R_OK
                : ph__cu.StreamUpdateCaptureDependencies(stream->handle, &handle, NULL, 1,
                                                         PH__CU_ADD_CAPTURE_DEPENDENCIES);
@@ -146,7 +151,7 @@ int ph__cuda_capture_depend(ph__drv_stream *stream, ph__drv_node *node)
     if (!stream->handle)
         return PH__R_ILLEGAL_STATE;
     bool entered = ph__cuda_order_enter(stream);
-    int result = depend(stream, node);
+    int result = add_dependency(stream, node);
     ph__cuda_order_leave(stream, entered);
     return result;
 }
@@ -154,11 +159,11 @@ int ph__cuda_capture_depend(ph__drv_stream *stream, ph__drv_node *node)
 bool ph__cuda_follows_root(ph__drv_stream *stream)
 {
     place at;
-    if (look(&at, stream) != PH__R_OK)
+    if (look_up_place(&at, stream) != PH__R_OK)
         return false;
     const ph__cuda_capture *capture = capture_of(stream->device, at.id);
     for (size_t i = 0; capture && i < capture->roots.count; i++)
-        if (has(&at, capture->roots.at[i]))
+        if (has_node(&at, capture->roots.at[i]))
             return true;
     return false;
 }

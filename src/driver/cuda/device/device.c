@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/device.c: what GPUs there are; opening, describing and closing one. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/device.h"
+#include "driver/cuda/device/leaving.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/unload.h"
 #include <stdio.h>
 
 void ph__cuda_describe(char version[48], uint32_t *device_count, char reason[256])

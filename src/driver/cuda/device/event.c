@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/event.c: events. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/submission.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/graph.h"
 
 int ph__cuda_event_create(ph__drv_event **out, ph__drv_device *device, int flags)
 {
@@ -24,7 +26,7 @@ int ph__cuda_event_create(ph__drv_event **out, ph__drv_device *device, int flags
     return PH__R_OK;
 }
 
-/* The end of a capture looks at the events that were recorded in it. */
+/* The end of a capture inspects the events that were recorded in it. */
 static void destroy(ph__drv_device *device, ph__cu_event event)
 {
     bool open = atomic_load_explicit(&device->open_captures, memory_order_relaxed) != 0;
@@ -51,16 +53,16 @@ void ph__cuda_event_destroy(ph__drv_event *event)
 static int record(ph__drv_event *event, ph__drv_stream *stream, int flags)
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_RECORD, .event = event}};
-    ph__cuda_note note;
+    ph__cuda_submission submission;
     /* of a stream that is not capturing no spin lock is held: its queue may be full */
-    ph__cuda_note_begin(&note, stream);
+    ph__cuda_submission_begin(&submission, stream);
     int result = ph__cu.EventRecordWithFlags(event->handle, stream->handle, (unsigned)flags);
     if (result == PH__R_OK)
-        atomic_store(&event->captured, note.capturing && flags == PH__EVENT_RECORD_DEFAULT);
-    if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
-        ph__cuda_note_keep(&note, stream, &node, result);
+        atomic_store(&event->captured, submission.capturing && flags == PH__EVENT_RECORD_DEFAULT);
+    if (submission.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
+        ph__cuda_submission_keep(&submission, stream, &node, result);
     else
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
     return result;
 }
 

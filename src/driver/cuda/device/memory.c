@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/memory.c: segments (the driver's virtual memory), plain and pinned
  * allocations, and what an address is. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/device.h"
+#include "driver/cuda/load/entries.h"
 
 /* ---- segments ---- legal in every capture, from any thread. The memory's handle is released as
  * soon as it is mapped: it lives while the mapping does. */
@@ -174,7 +175,7 @@ int ph__cuda_pointer_info(ph__drv_pointer *out, ph__drv_device *device, const vo
     return PH__R_OK;
 }
 
-/* What the attributes tell of virtual memory is the whole reservation, mapped or not. */
+/* The attributes of virtual memory report the whole reservation, mapped or not. */
 int ph__cuda_pointer_mapped(uintptr_t *base, size_t *bytes, ph__drv_device *device,
                             const void *address)
 {

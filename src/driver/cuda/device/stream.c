@@ -1,92 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/stream.c: streams: the library's own, the user's, and the legacy default
  * one. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/submission.h"
+#include "driver/cuda/device/leaving.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/graph.h"
 
 ph__drv_stream *ph__cuda_stream_default(ph__drv_device *device)
 {
     return &device->legacy;
-}
-
-/* ---- leaving ---- CUDA finishes the work of a destroyed stream, but then nobody can tell when.
- * A stream that is destroyed with work in flight is kept until that is over, so that the
- * device's close can wait for it; of a user's stream, which may go at once, an event behind that
- * work. All of this in relaxed mode and under the device's context. */
-
-static void destroy_now(ph__drv_stream *stream)
-{
-    if (stream->owned)
-        (void)ph__cu.StreamDestroy(stream->handle);
-    if (stream->last)
-        (void)ph__cu.EventDestroy(stream->last);
-    ph__free(stream);
-}
-
-/* To ask a stream that is capturing would kill that capture. */
-static bool has_work(const ph__drv_stream *stream)
-{
-    int status = PH__CU_CAPTURE_STATUS_NONE;
-    if (ph__cu.StreamIsCapturing(stream->handle, &status) != PH__R_OK ||
-        status != PH__CU_CAPTURE_STATUS_NONE)
-        return false;
-    return ph__cu.StreamQuery(stream->handle) == PH__R_NOT_READY;
-}
-
-/* The user's stream is about to be his alone. Where no event can be had, its work is waited for
- * here. */
-static void let_go(ph__drv_stream *stream)
-{
-    ph__cu_event event = NULL;
-    if (stream->owned || !has_work(stream))
-        return;
-    int result = ph__cu.EventCreate(&event, PH__EVENT_DISABLE_TIMING);
-    if (result == PH__R_OK)
-        result = ph__cu.EventRecordWithFlags(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
-    if (result != PH__R_OK)
-        (void)ph__cu.StreamSynchronize(stream->handle);
-    stream->last = event;
-}
-
-static bool is_over(const ph__drv_stream *stream)
-{
-    if (stream->owned)
-        return !has_work(stream);
-    return !stream->last || ph__cu.EventQuery(stream->last) != PH__R_NOT_READY;
-}
-
-/* Takes those whose work is over off the list; under the device's lock. */
-static ph__drv_stream *take_idle(ph__drv_device *device)
-{
-    ph__drv_stream *idle = NULL, **at = &device->leaving;
-    while (*at) {
-        ph__drv_stream *stream = *at;
-        if (!is_over(stream)) {
-            at = &stream->next_leaving;
-            continue;
-        }
-        *at = stream->next_leaving;
-        stream->next_leaving = idle;
-        idle = stream;
-    }
-    return idle;
-}
-
-static void destroy_all(ph__drv_stream *first)
-{
-    while (first) {
-        ph__drv_stream *next = first->next_leaving;
-        destroy_now(first);
-        first = next;
-    }
-}
-
-void ph__cuda_streams_close(ph__drv_device *device)
-{
-    for (ph__drv_stream *stream = device->leaving; stream; stream = stream->next_leaving)
-        (void)(stream->owned ? ph__cu.StreamSynchronize(stream->handle)
-                             : ph__cu.EventSynchronize(stream->last));
-    destroy_all(device->leaving);
-    device->leaving = NULL;
 }
 
 static void link_stream(ph__drv_stream *stream)
@@ -121,20 +43,21 @@ void ph__cuda_stream_destroy(ph__drv_stream *stream)
     unlink_stream(stream);
     (void)ph__cuda_enter(&scope, device);
     int mode = ph__cuda_relax();
-    let_go(stream);
+    ph__cuda_stream_mark_work(stream);
     pthread_mutex_lock(&device->lock);
     stream->next_leaving = device->leaving;
     device->leaving = stream;
-    ph__drv_stream *idle = take_idle(device);
+    ph__drv_stream *idle = ph__cuda_streams_remove_idle(device);
     pthread_mutex_unlock(&device->lock);
-    destroy_all(idle);
+    ph__cuda_streams_free(idle);
     ph__cuda_unrelax(mode);
     ph__cuda_leave(&scope);
 }
 
 /* ---- creating ---- */
 
-static int create(ph__drv_stream **out, ph__drv_device *device, ph__cu_stream handle, bool owned)
+static int create_stream(ph__drv_stream **out, ph__drv_device *device, ph__cu_stream handle,
+                         bool owned)
 {
     ph__drv_stream *stream = ph__calloc(1, sizeof *stream);
     if (!stream)
@@ -157,9 +80,9 @@ int ph__cuda_stream_create(ph__drv_stream **out, ph__drv_device *device, int fla
     if (result != PH__R_OK)
         return result;
     result =
-        ph__cuda_tell_memory(ph__cu.StreamCreateWithPriority(&handle, (unsigned)flags, priority));
+        ph__cuda_report_memory(ph__cu.StreamCreateWithPriority(&handle, (unsigned)flags, priority));
     if (result == PH__R_OK) {
-        result = create(out, device, handle, true);
+        result = create_stream(out, device, handle, true);
         if (result != PH__R_OK)
             (void)ph__cu.StreamDestroy(handle);
     }
@@ -229,7 +152,7 @@ int ph__cuda_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *nat
     if (result == PH__R_OK)
         result = read_stream(handle, device, &its_priority, &its_flags);
     if (result == PH__R_OK)
-        result = create(out, device, handle, false);
+        result = create_stream(out, device, handle, false);
     if (result != PH__R_OK)
         return result;
     *priority = its_priority;
@@ -320,10 +243,10 @@ static int mark(ph__cu_event *event, ph__drv_stream *stream)
 static inline __attribute__((always_inline)) int ask(bool *busy, ph__cu_event *event,
                                                      ph__drv_stream *stream, bool harmless)
 {
-    ph__cuda_note note;
+    ph__cuda_submission submission;
     int result = PH__R_CAPTURE_UNSUPPORTED;
-    ph__cuda_note_begin(&note, stream);
-    if (!note.capturing)
+    ph__cuda_submission_begin(&submission, stream);
+    if (!submission.capturing)
         result = ph__cu.StreamQuery(stream->handle);
     else if (!harmless)
         result = ph__cu.StreamSynchronize(stream->handle); /* fails at once */
@@ -333,7 +256,7 @@ static inline __attribute__((always_inline)) int ask(bool *busy, ph__cu_event *e
         result = mark(event, stream);
         ph__cuda_unrelax(mode);
     }
-    ph__cuda_note_leave(&note, stream);
+    ph__cuda_submission_leave(&submission, stream);
     return result;
 }
 
@@ -369,10 +292,10 @@ int ph__cuda_stream_synchronize(ph__drv_stream *stream)
 
 int ph__cuda_stream_query(ph__drv_stream *stream)
 {
-    ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream);
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
     int result = on_stream(stream, ph__cu.StreamQuery);
-    ph__cuda_note_leave(&note, stream);
+    ph__cuda_submission_leave(&submission, stream);
     return result;
 }
 
@@ -392,16 +315,16 @@ static int join(ph__drv_stream *stream, const ph__drv_event *event, int flags)
 static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flags)
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
-    ph__cuda_note note;
+    ph__cuda_submission submission;
     if (stream->handle && atomic_load(&event->captured))
         return join(stream, event, flags);
     /* of a stream that is not capturing no spin lock is held: its queue may be full */
-    ph__cuda_note_begin(&note, stream);
+    ph__cuda_submission_begin(&submission, stream);
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
-    if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
-        ph__cuda_note_keep(&note, stream, &node, result);
+    if (submission.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
+        ph__cuda_submission_keep(&submission, stream, &node, result);
     else
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
     return result;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/table.c: the CUDA driver's table. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/entries.h"
 
 const ph__driver ph__driver_cuda = {
     .name = "cuda",

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/work.c: work on streams: launches, copies, fills, host functions, child
- * graphs; noted where it is captured. An explicit stream knows its context, so that none is made
+ * graphs; kept where it is captured. An explicit stream knows its context, so that none is made
  * current for it; the legacy default stream is the current context's. */
 #include "base/checked.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/capture.h"
+#include "driver/cuda/capture/root.h"
+#include "driver/cuda/capture/submission.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/kernel.h"
+#include "driver/cuda/nodes/graph.h"
 #include <string.h>
 
 /* Runs `call` with the device's context current where the stream is the legacy one. */
@@ -34,11 +40,11 @@
         }                                                                                          \
     } while (0)
 
-/* No capture of this library has begun there since the note did. */
-static void tell_capture(uint64_t *capture_id, const ph__cuda_note *note)
+/* No capture of this library has begun there since the submission did. */
+static void report_capture(uint64_t *capture_id, const ph__cuda_submission *submission)
 {
-    if (note->capturing)
-        *capture_id = note->id;
+    if (submission->capturing)
+        *capture_id = submission->id;
 }
 
 static ph__cu_pointer pointer(const void *address)
@@ -91,19 +97,19 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
     void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)launch->args,
                      PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, PH__CU_LAUNCH_PARAM_END};
     bool programmatic = launch->programmatic && stream->device->capability >= 90;
-    ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream);
-    if (programmatic && note.capturing && ph__cuda_follows_root(stream))
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
+    if (programmatic && submission.capturing && ph__cuda_follows_root(stream))
         programmatic = false;
     int result = programmatic
                      ? launch_programmatic(stream, kernel->function, launch, bytes ? extra : NULL)
                      : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
-    if (note.capturing)
-        ph__cuda_note_launch(&note, stream, kernel, launch, result);
+    if (submission.capturing)
+        ph__cuda_submission_keep_launch(&submission, stream, kernel, launch, result);
     else
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
     if (launch->capture_id)
-        tell_capture(launch->capture_id, &note);
+        report_capture(launch->capture_id, &submission);
     return result;
 }
 
@@ -115,23 +121,23 @@ int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *
         return PH__R_INVALID_VALUE;
     if (copy->bytes == 0)
         return PH__R_OK;
-    ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream);
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
     int result;
     IN_CONTEXT(
         result, stream,
         ph__cu.MemcpyAsync(pointer(copy->dst), pointer(copy->src), copy->bytes, stream->handle));
-    if (note.capturing) {
+    if (submission.capturing) {
         ph__drv_node node = {.is_plain_copy = true,
                              .src_type = PH__CU_MEMORY_UNIFIED,
                              .dst_type = PH__CU_MEMORY_UNIFIED,
                              .info = {.kind = PH_NODE_MEMCPY, .copy = *copy}};
-        ph__cuda_note_keep(&note, stream, &node, result);
+        ph__cuda_submission_keep(&submission, stream, &node, result);
     } else {
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
     }
     if (capture_id)
-        tell_capture(capture_id, &note);
+        report_capture(capture_id, &submission);
     return result;
 }
 
@@ -180,15 +186,15 @@ static int fill_by_kernel(const ph__drv_stream *stream, ph__cu_function function
 /* The function that fills in the driver's place, or NULL: for small fills in captures that began
  * here, as a small memset node costs host time at every launch of its graph. Graphs of other
  * code may outlive the function. */
-static ph__cu_function choose_fill(const ph__cuda_note *note, const ph__drv_stream *stream,
-                                   size_t bytes)
+static ph__cu_function choose_fill(const ph__cuda_submission *submission,
+                                   const ph__drv_stream *stream, size_t bytes)
 {
     ph__drv_device *device = stream->device;
-    if (!note->capturing || bytes > PH__CUDA_FILL_LIMIT)
+    if (!submission->capturing || bytes > PH__CUDA_FILL_LIMIT)
         return NULL;
-    ph__spin_lock(&device->pictures);
-    bool ours = ph__cuda_capture_find_locked(device, note->id) != NULL;
-    ph__spin_unlock(&device->pictures);
+    ph__spin_lock(&device->cache_lock);
+    bool ours = ph__cuda_capture_find_locked(device, submission->id) != NULL;
+    ph__spin_unlock(&device->cache_lock);
     return ours ? ph__cuda_core_fill_if_loaded(device) : NULL;
 }
 
@@ -204,16 +210,16 @@ int ph__cuda_fill(ph__drv_stream *stream, const ph__drv_memset *what)
         return PH__R_OK;
     if (fill.value_size == 1)
         fill.value &= 0xff;
-    ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream);
-    ph__cu_function function = choose_fill(&note, stream, bytes);
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
+    ph__cu_function function = choose_fill(&submission, stream, bytes);
     int result = function ? fill_by_kernel(stream, function, &fill) : fill_plain(stream, &fill);
-    if (note.capturing) {
+    if (submission.capturing) {
         ph__drv_node node = {.is_core_fill = function != NULL,
                              .info = {.kind = PH_NODE_MEMSET, .fill = fill}};
-        ph__cuda_note_keep(&note, stream, &node, result);
+        ph__cuda_submission_keep(&submission, stream, &node, result);
     } else {
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
     }
     return result;
 }
@@ -224,15 +230,15 @@ int ph__cuda_host(ph__drv_stream *stream, const ph__drv_host *host)
 {
     if (!host->fn)
         return PH__R_INVALID_VALUE;
-    ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream);
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
     int result;
     ON_STREAM(result, stream, ph__cu.LaunchHostFunc(stream->handle, host->fn, host->user));
-    if (note.capturing) {
+    if (submission.capturing) {
         ph__drv_node node = {.info = {.kind = PH_NODE_HOST, .host = *host}};
-        ph__cuda_note_keep(&note, stream, &node, result);
+        ph__cuda_submission_keep(&submission, stream, &node, result);
     } else {
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
     }
     return result;
 }
@@ -269,7 +275,7 @@ int ph__cuda_child(ph__drv_stream *stream, ph__drv_graph *graph)
     }
     const ph__drv_node to_read = {.info = {.kind = PH_NODE_GRAPH}};
     if (result == PH__R_OK)
-        ph__cuda_note_add(stream->device, id, &to_read);
+        ph__cuda_submission_add(stream->device, id, &to_read);
     ph__cuda_order_leave(stream, entered);
     return result;
 }

@@ -2,10 +2,13 @@
 /* driver/cuda/exec/activity.c: when the nodes of a launched executable ran, by CUPTI's activity
  * records. CUPTI has one user in a process, who says so by subscribing; here that is one profile
  * at a time. */
+#include "driver/cuda/exec/activity.h"
 #include "base/fork.h"
 #include "base/line.h"
 #include "base/map.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/cupti.h"
+#include "driver/cuda/exec/exec.h"
+#include "driver/cuda/load/abi_cupti.h"
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -71,7 +74,7 @@ static void give_room(uint8_t **buffer, size_t *bytes, size_t *most_records)
 }
 
 /* Of nodes of graphs; a time of 0 was not measured. */
-static bool take_down(activity_record *out, const ph__cupti_record *record)
+static bool read_record(activity_record *out, const ph__cupti_record *record)
 {
     if (record->kind == PH__CUPTI_CONCURRENT_KERNEL) {
         const ph__cupti_kernel *kernel = (const void *)record;
@@ -94,7 +97,7 @@ static void keep(const activity_record *record)
     pthread_mutex_unlock(&state.lock);
 }
 
-static void take_buffer(ph__cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes,
+static void read_buffer(ph__cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes,
                         size_t used)
 {
     ph__cupti_record *record = NULL;
@@ -103,7 +106,7 @@ static void take_buffer(ph__cu_context context, uint32_t stream, uint8_t *buffer
     (void)bytes;
     while (used > 0 && state.call.next(buffer, used, &record) == 0) {
         activity_record one;
-        if (take_down(&one, record))
+        if (read_record(&one, record))
             keep(&one);
     }
     (void)munmap(buffer, BUFFER_BYTES);
@@ -184,7 +187,7 @@ static void end_use(void)
 /* ---- nodes ---- An executable's nodes keep the lower half of their template's ids; the upper
  * one is that of the executable's graph. */
 
-static bool note_nodes(ph__cuda_activity *activity, char why[256])
+static bool find_node_ids(ph__cuda_activity *activity, char why[256])
 {
     const ph__drv_graph *graph = activity->exec->graph;
     size_t bodies = 0;
@@ -236,7 +239,7 @@ static bool subscribe(ph__cuda_activity *activity, char why[256])
 
 static bool enable(ph__cuda_activity *activity, char why[256])
 {
-    int result = state.call.register_callbacks(give_room, take_buffer);
+    int result = state.call.register_callbacks(give_room, read_buffer);
     while (result == 0 && activity->enabled < sizeof kinds / sizeof kinds[0]) {
         result = state.call.enable(kinds[activity->enabled]);
         activity->enabled += result == 0;
@@ -274,7 +277,7 @@ bool ph__cuda_activity_open(ph__cuda_activity **out, const ph__drv_exec *exec, c
         return false;
     }
     activity->exec = exec;
-    if (subscribe(activity, why) && enable(activity, why) && note_nodes(activity, why)) {
+    if (subscribe(activity, why) && enable(activity, why) && find_node_ids(activity, why)) {
         *out = activity;
         return true;
     }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/exec/exec.c: executables: making, launching, what they take. Calls on one
+/* driver/cuda/exec/exec.c: executables: making, launching, the memory that they need. Calls on one
  * executable are not serialised here, as its graph's are not above; CUDA serialises its launches
  * on the device. */
+#include "driver/cuda/exec/exec.h"
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/capture/submission.h"
+#include "driver/cuda/exec/kept.h"
+#include "driver/cuda/load/entries.h"
 
 /* CUgraphInstantiateResult, where it says more than the call's number. */
 static void set_instantiate_reason(int why)
@@ -20,9 +23,9 @@ static void set_instantiate_reason(int why)
 /* The node of the template, where the one to blame is not inside a child graph. */
 static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
 {
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     ph__drv_node *node = handle ? ph__cuda_graph_find_locked(graph, handle) : NULL;
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     return node;
 }
 
@@ -38,7 +41,7 @@ static int upload(const ph__drv_exec *exec)
 static int create(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 {
     ph__cu_instantiate_params params = {.flags = (uint64_t)(flags & ~PH__INSTANTIATE_DEFER_UPLOAD)};
-    int result = ph__cuda_tell_memory(
+    int result = ph__cuda_report_memory(
         ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
     if (result != PH__R_OK) {
         *failed = params.failed;
@@ -47,7 +50,7 @@ static int create(ph__drv_exec *exec, int flags, ph__cu_node *failed)
     return result;
 }
 
-/* What the device has less than before is added to what the executable takes. */
+/* Memory that the device has less than before is added to the executable's. */
 static int add_taken(ph__drv_exec *exec, size_t before)
 {
     size_t after, total;
@@ -67,7 +70,7 @@ static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
         result = create(exec, flags, failed);
     if (result != PH__R_OK || exec->deferred)
         return result;
-    result = ph__cuda_tell_memory(upload(exec));
+    result = ph__cuda_report_memory(upload(exec));
     if (result == PH__R_OK)
         result = add_taken(exec, before);
     if (result != PH__R_OK)
@@ -134,10 +137,10 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
         return result;
     result = ph__cu.MemGetInfo(&before, &total);
     if (result == PH__R_OK) {
-        ph__cuda_note note;
-        ph__cuda_note_begin(&note, stream);
-        result = ph__cuda_tell_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission submission;
+        ph__cuda_submission_begin(&submission, stream);
+        result = ph__cuda_report_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
+        ph__cuda_submission_leave(&submission, stream);
     }
     if (result == PH__R_OK)
         result = add_taken(exec, before);
@@ -152,27 +155,27 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
 __attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, ph__drv_stream *stream)
 {
     ph__cuda_scope scope;
-    ph__cuda_note note;
+    ph__cuda_submission submission;
     int result = ph__cuda_enter(&scope, exec->device);
     if (result == PH__R_OK) {
-        ph__cuda_note_begin(&note, stream);
+        ph__cuda_submission_begin(&submission, stream);
         result = ph__cu.GraphLaunch(exec->handle, stream->handle);
-        ph__cuda_note_leave(&note, stream);
+        ph__cuda_submission_leave(&submission, stream);
         ph__cuda_leave(&scope);
     }
     if (!exec->deferred)
         return result;
     exec->deferred = result != PH__R_OK;
-    return ph__cuda_tell_memory(result);
+    return ph__cuda_report_memory(result);
 }
 
 int ph__cuda_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream)
 {
     if (!stream->handle || exec->deferred)
         return launch_apart(exec, stream);
-    ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream);
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
     int result = ph__cu.GraphLaunch(exec->handle, stream->handle);
-    ph__cuda_note_leave(&note, stream);
+    ph__cuda_submission_leave(&submission, stream);
     return result;
 }

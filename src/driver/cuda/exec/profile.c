@@ -2,7 +2,10 @@
 /* driver/cuda/exec/profile.c: launches whose nodes are measured: by CUPTI's records, or by
  * events in a copy of the graph. */
 #include "base/line.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/exec/activity.h"
+#include "driver/cuda/exec/exec.h"
+#include "driver/cuda/exec/profile_events.h"
+#include "driver/cuda/load/entries.h"
 
 struct ph__drv_profile {
     ph__drv_exec *exec;
@@ -11,7 +14,7 @@ struct ph__drv_profile {
     ph__cuda_spans spans;
 };
 
-/* Why CUPTI cannot be had is told with why events cannot, where both were wanted. */
+/* The reason against CUPTI is reported with the one against events, where both were wanted. */
 static int open_source(ph__drv_profile *profile, ph_profile_source *source)
 {
     char why[256] = "";

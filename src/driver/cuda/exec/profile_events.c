@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/exec/profile_events.c: a copy of a graph that tells when each node was done: an
+/* driver/cuda/exec/profile_events.c: a copy of a graph that reports when each node was done: an
  * event is recorded behind each, and one before the first. A node is taken to begin when the
  * last that it depends on is done. */
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/exec/profile_events.h"
+#include "driver/cuda/exec/exec.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/decode.h"
 
 struct ph__cuda_clone {
     ph__drv_exec *exec;
@@ -34,10 +37,10 @@ static void destroy(ph__cuda_clone *copy)
 
 /* A graph that CUDA does not copy: with nodes that take memory, say. Other failures are their
  * own. */
-static int tell_refusal(int result, const char *call)
+static int report_refusal(int result, const char *call)
 {
     if (result != PH__R_INVALID_VALUE && result != PH__R_NOT_SUPPORTED)
-        return ph__cuda_tell_memory(result);
+        return ph__cuda_report_memory(result);
     ph__driver_set_reason("the driver makes no copy of a graph with such nodes (%s gave %d)", call,
                           result);
     return PH__R_NOT_SUPPORTED;
@@ -73,7 +76,7 @@ static int put_events(ph__cuda_clone *copy, ph__drv_graph *graph)
     return result;
 }
 
-/* What is off in the executable is off in the copy. */
+/* Nodes that are off in the executable are off in the copy. */
 static int switch_off(const ph__cuda_clone *copy, const ph__drv_exec *exec)
 {
     int result = PH__R_OK;
@@ -95,14 +98,14 @@ static int make(ph__cuda_clone *copy, const ph__drv_exec *exec)
                                                  PH__INSTANTIATE_USE_NODE_PRIORITY};
     int result = ph__cu.GraphClone(&copy->graph, exec->graph->handle);
     if (result != PH__R_OK)
-        return tell_refusal(result, "cuGraphClone");
+        return report_refusal(result, "cuGraphClone");
     result = make_events(copy);
     if (result == PH__R_OK)
         result = put_events(copy, exec->graph);
     if (result == PH__R_OK) {
         result = ph__cu.GraphInstantiateWithParams(&copy->handle, copy->graph, &params);
         if (result != PH__R_OK)
-            return tell_refusal(result, "cuGraphInstantiate");
+            return report_refusal(result, "cuGraphInstantiate");
     }
     return result == PH__R_OK ? switch_off(copy, exec) : result;
 }

@@ -2,7 +2,11 @@
 /* driver/cuda/exec/set.c: changing single nodes of an executable. The driver's calls crash or
  * fail without a current context. */
 #include "base/checked.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/exec/exec.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/kernel.h"
+#include "driver/cuda/nodes/decode.h"
 #include <string.h>
 
 /* The template's node, decoded, if it is one of this executable and of that kind. */
@@ -28,8 +32,8 @@ static int check(const ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind
 
 /* ---- kernels ---- */
 
-/* What the node runs: since an update, perhaps not what was captured. NULL: a function that was
- * not loaded here. */
+/* The kernel that the node runs: since an update, perhaps not the captured one. NULL: a function
+ * that was not loaded here. */
 static ph__drv_kernel *kernel_of(const ph__drv_exec *exec, const ph__drv_node *node)
 {
     return exec->kernels ? exec->kernels[node->index] : node->info.kernel;
@@ -89,7 +93,7 @@ int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__d
     return set_listed(exec, node, kernel, &params, launch->args);
 }
 
-/* What a node of a kernel that was not loaded here runs. */
+/* The layout of the kernel that a node runs, where it was not loaded here. */
 static const ph__cuda_layout *layout_of(const ph__drv_exec *exec, const ph__drv_node *node)
 {
     return exec->layouts && exec->layouts[node->index] ? exec->layouts[node->index] : node->layout;

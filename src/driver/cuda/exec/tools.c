@@ -2,7 +2,8 @@
 /* driver/cuda/exec/tools.c: what NVIDIA's tools call the nodes of an executable in their traces:
  * the executable's graph id above the node's. */
 #include "base/fork.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/exec/exec.h"
+#include "driver/cuda/load/entries.h"
 #include <dlfcn.h>
 #include <string.h>
 
@@ -48,13 +49,13 @@ void ph__cuda_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *nod
     unsigned of_exec = 0;
     uint64_t id = 0;
     *out = 0;
-    bool told = ph__cu.GraphExecGetId && ph__cu.GraphNodeGetToolsId &&
-                ph__cu.GraphExecGetId(exec->handle, &of_exec) == PH__R_OK &&
-                ph__cu.GraphNodeGetToolsId(node->handle, &of_node) == PH__R_OK;
-    if (!told && find_cupti()) {
-        told = cupti.exec(exec->handle, &of_exec) == 0 && cupti.node(node->handle, &id) == 0;
+    bool known = ph__cu.GraphExecGetId && ph__cu.GraphNodeGetToolsId &&
+                 ph__cu.GraphExecGetId(exec->handle, &of_exec) == PH__R_OK &&
+                 ph__cu.GraphNodeGetToolsId(node->handle, &of_node) == PH__R_OK;
+    if (!known && find_cupti()) {
+        known = cupti.exec(exec->handle, &of_exec) == 0 && cupti.node(node->handle, &id) == 0;
         of_node = id;
     }
-    if (told)
+    if (known)
         *out = (uint64_t)of_exec << 32 | (of_node & UINT32_MAX);
 }

@@ -4,7 +4,12 @@
  * layers above do it, before the driver is asked: what it might pair otherwise is refused. */
 #include "base/alloc.h"
 #include "base/line.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/exec/exec.h"
+#include "driver/cuda/exec/kept.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/decode.h"
+#include "driver/cuda/nodes/fills.h"
 #include <string.h>
 
 static const char *kind_word(ph_node_kind kind)
@@ -29,7 +34,7 @@ static const char *kind_word(ph_node_kind kind)
                                                          : "node of a kind that is not known here";
 }
 
-void ph__cuda_node_words(char out[128], const ph__drv_node *node)
+static void describe_node(char out[128], const ph__drv_node *node)
 {
     if (node->info.kind == PH_NODE_KERNEL && node->info.kernel_name)
         ph__line_format(out, 128, "node %zu (kernel %s)", node->index, node->info.kernel_name);
@@ -109,7 +114,7 @@ static bool same_kinds(const node_pair *pair, ph__drv_update *out)
             if (mine->info.dependencies[i]->index != theirs->info.dependencies[j]->index ||
                 kind_of(mine, i) == kind_of(theirs, j))
                 continue;
-            ph__cuda_node_words(words, mine);
+            describe_node(words, mine);
             return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
                             "%s depends on node %zu %s, in the new capture %s: the order of work "
                             "must be the same",
@@ -127,7 +132,7 @@ static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
     char words[128];
     if (lost == SIZE_MAX && added == SIZE_MAX)
         return same_kinds(pair, out);
-    ph__cuda_node_words(words, pair->mine);
+    describe_node(words, pair->mine);
     if (lost != SIZE_MAX)
         return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
                         "%s depends on node %zu, in the new capture it does not: the order of work "
@@ -291,8 +296,8 @@ static void explain_pair(ph__drv_update *out, int result, const node_pair *pair)
 {
     ph_update_reason reason = reason_of(result);
     char mine[128], theirs[128];
-    ph__cuda_node_words(mine, pair->mine);
-    ph__cuda_node_words(theirs, pair->theirs);
+    describe_node(mine, pair->mine);
+    describe_node(theirs, pair->theirs);
     if (reason == PH_UPDATE_TOPOLOGY)
         mismatch(out, reason, pair, "%s stands in another order than in the new capture", mine);
     else if (reason == PH_UPDATE_NODE_TYPE)
@@ -341,72 +346,7 @@ static void explain(ph__drv_update *out, const ph__drv_exec *exec, const ph__drv
 
 /* ---- the update ---- */
 
-/* Room to remember which kernels the nodes run from now on, where they are not the template's. */
-static bool reserve_kernels(ph__drv_exec *exec, const ph__drv_graph *from)
-{
-    const ph__drv_graph *graph = exec->graph;
-    bool differ = false;
-    for (size_t i = 0; i < graph->nodes.count && !differ; i++)
-        differ = graph->nodes.at[i]->info.kernel != from->nodes.at[i]->info.kernel;
-    if (exec->kernels || !differ)
-        return true;
-    exec->kernels = ph__calloc(graph->nodes.count, sizeof *exec->kernels);
-    if (!exec->kernels)
-        return false;
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        exec->kernels[i] = graph->nodes.at[i]->info.kernel;
-    exec->memory.host_bytes += graph->nodes.count * sizeof *exec->kernels;
-    return true;
-}
-
-/* The layout that a node of the executable needs from now on, where it is not the one that it
- * was captured with. */
-static const ph__cuda_layout *other_layout(const ph__drv_node *mine, const ph__drv_node *theirs)
-{
-    const ph__cuda_layout *a = mine->layout, *b = theirs->layout;
-    bool same = a && b && a->function == b->function && a->kernel == b->kernel;
-    return theirs->info.kernel || same ? NULL : b;
-}
-
-/* As kernels may be gone with the graph they came from, so are its layouts: these are copies.
- * *out: NULL when there are none. */
-static bool copy_layouts(ph__cuda_layout ***out, const ph__drv_graph *graph,
-                         const ph__drv_graph *from)
-{
-    size_t count = graph->nodes.count;
-    bool copied = true;
-    *out = NULL;
-    for (size_t i = 0; i < count && copied; i++) {
-        const ph__cuda_layout *layout = other_layout(graph->nodes.at[i], from->nodes.at[i]);
-        if (!layout)
-            continue;
-        if (!*out)
-            *out = ph__calloc(count, sizeof **out);
-        size_t bytes = sizeof *layout + layout->count * sizeof layout->at[0];
-        ph__cuda_layout *copy = *out ? ph__alloc(bytes) : NULL;
-        copied = copy != NULL;
-        if (!copied)
-            continue;
-        (*out)[i] = memcpy(copy, layout, bytes);
-        copy->name = NULL; /* lies in the other graph's picture */
-    }
-    return copied;
-}
-
-static void free_layouts(ph__cuda_layout **layouts, size_t count)
-{
-    for (size_t i = 0; layouts && i < count; i++)
-        ph__free(layouts[i]);
-    ph__free(layouts);
-}
-
-void ph__cuda_exec_drop_layouts(ph__drv_exec *exec)
-{
-    free_layouts(exec->layouts, exec->graph->nodes.count);
-    exec->layouts = NULL;
-}
-
-static int update(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update *out)
+static int update_at_driver(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update *out)
 {
     ph__cu_update_result why = {0};
     ph__cuda_scope scope;
@@ -439,18 +379,18 @@ int ph__cuda_exec_update(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update
     }
     if (result == PH__R_OK)
         result = compare(exec->graph, from, NULL, &answer);
-    if (result == PH__R_OK && !reserve_kernels(exec, from))
+    if (result == PH__R_OK && !ph__cuda_exec_reserve_kernels(exec, from))
         result = PH__R_OUT_OF_MEMORY;
     ph__cuda_layout **layouts = NULL;
-    if (result == PH__R_OK && !copy_layouts(&layouts, exec->graph, from))
+    if (result == PH__R_OK && !ph__cuda_layouts_copy(&layouts, exec->graph, from))
         result = PH__R_OUT_OF_MEMORY;
     if (result == PH__R_OK)
-        result = update(exec, from, &answer);
+        result = update_at_driver(exec, from, &answer);
     if (result == PH__R_OK) {
         ph__cuda_exec_drop_layouts(exec);
         exec->layouts = layouts;
     } else {
-        free_layouts(layouts, exec->graph->nodes.count);
+        ph__cuda_layouts_free(layouts, exec->graph->nodes.count);
     }
     if (result == PH__R_UPDATE_FAILURE)
         ph__driver_set_reason("%s", answer.message);

@@ -229,7 +229,7 @@ static bool older(struct timespec a, struct timespec b)
 
 /* The bytes of all entries, and the name of the one that was longest unused; "" where there is
  * none. */
-static uint64_t look_through(DIR *entries, char oldest[NAME_BYTES])
+static uint64_t find_oldest(DIR *entries, char oldest[NAME_BYTES])
 {
     uint64_t total = 0;
     struct timespec oldest_time = {0};
@@ -251,7 +251,7 @@ static uint64_t look_through(DIR *entries, char oldest[NAME_BYTES])
     return total;
 }
 
-/* Takes the folder over. */
+/* Closes the folder. */
 static void remove_oldest(int folder)
 {
     char oldest[NAME_BYTES];
@@ -260,7 +260,7 @@ static void remove_oldest(int folder)
         close(folder);
         return;
     }
-    while (look_through(entries, oldest) > PH__CUDA_CACHE_LIMIT && oldest[0])
+    while (find_oldest(entries, oldest) > PH__CUDA_CACHE_LIMIT && oldest[0])
         if (unlinkat(dirfd(entries), oldest, 0) != 0 && errno != ENOENT)
             break;
     closedir(entries);

@@ -14,7 +14,7 @@ enum {
     PH__CUDA_CACHE_LIMIT = 256 << 20
 };
 
-/* What an entry's file begins with; the key and the payload follow, and nothing else. The
+/* The beginning of an entry's file; the key and the payload follow, and nothing else. The
  * numbers are in the machine's own order: an entry of another one does not fit its file's size. */
 typedef struct ph__cuda_cache_header {
     char magic[8];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/load/core.c: the kernels of the library itself: loading them, and how they are
  * launched. */
+#include "driver/cuda/load/core.h"
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "driver/cuda/load/core_kernels.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/device.h"
 
 enum {
     FILL_BLOCK_THREADS = 256,

@@ -12,6 +12,6 @@ typedef struct ph__cuda_image {
 
 /* Of source->cuda_image where that is given, else of its text, by NVRTC for a GPU of that
  * compute capability (90: 9.0). Returns a driver's number, with a reason: 801: it has neither;
- * 1: the image is in none of the forms, or cut off; what cuda_nvrtc.h says. */
+ * 1: the image is in none of the forms, or cut off; what nvrtc.h says. */
 int ph__cuda_image_of(ph__cuda_image *out, const ph_kernel_source *source, int capability);
 #endif

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/load/kernel.c: kernels: loading their code, what their parameters take, and shared
+/* driver/cuda/load/kernel.c: kernels: loading their code, what their parameters need, and shared
  * memory. Loading may count as unsafe in a capture, so the thread's mode is relaxed meanwhile. */
+#include "driver/cuda/load/kernel.h"
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/device.h"
+#include "driver/cuda/load/entries.h"
 #include "driver/cuda/load/image.h"
+#include "driver/cuda/load/unload.h"
 #include <string.h>
 
 enum {
@@ -20,7 +24,8 @@ static int load_module(ph__cu_module *out, const ph__cuda_image *image)
     char log[1024] = "";
     int options[] = {PH__CU_JIT_ERROR_LOG_BUFFER, PH__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    int result = ph__cuda_tell_memory(ph__cu.ModuleLoadDataEx(out, image->at, 2, options, values));
+    int result =
+        ph__cuda_report_memory(ph__cu.ModuleLoadDataEx(out, image->at, 2, options, values));
     if (result != PH__R_OK && log[0])
         ph__driver_set_reason("%s", log);
     return result;
@@ -67,7 +72,7 @@ static size_t end_of(const parameters *list)
     return end;
 }
 
-/* The driver does not tell how a parameter is aligned: at most as its offset and its size allow. */
+/* The driver does not say how a parameter is aligned: at most as its offset and its size allow. */
 static size_t largest_alignment(const parameters *list)
 {
     size_t largest = 1;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/load/load.c: finding libcuda and its functions at run time, and what depends on
  * whether it is there yet. */
+#include "driver/cuda/load/load.h"
 #include "base/fork.h"
 #include "base/line.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/entries.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 ph__cuda_functions ph__cu;
 
-/* What the one load has come to, for every later call. */
+/* The outcome of the one load, for every later call. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int outcome;
 static atomic_int driver_version;

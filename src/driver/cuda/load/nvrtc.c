@@ -238,7 +238,7 @@ static void make_key(ph__text *key, const nvrtc_functions *nvrtc, const options 
 
 /* ---- compiling ---- */
 
-/* What NVRTC said, or NULL. */
+/* The words of NVRTC, or NULL. */
 static char *read_log(const nvrtc_functions *nvrtc, nvrtc_program program)
 {
     size_t bytes = 0;
@@ -300,7 +300,7 @@ static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const op
 }
 
 /* There is no cubin of a virtual architecture. */
-static int take_code(ph__cuda_image *out, const nvrtc_functions *nvrtc, nvrtc_program program)
+static int read_code(ph__cuda_image *out, const nvrtc_functions *nvrtc, nvrtc_program program)
 {
     size_t bytes = 0;
     bool cubin = nvrtc->GetCUBINSize(program, &bytes) == 0 && bytes != 0;
@@ -335,7 +335,7 @@ static int compile_text(ph__cuda_image *out, const nvrtc_functions *nvrtc, const
         return failed(nvrtc, number, "nvrtcCreateProgram");
     int result = compile(nvrtc, program, o, source->name);
     if (result == PH__R_OK)
-        result = take_code(out, nvrtc, program);
+        result = read_code(out, nvrtc, program);
     (void)nvrtc->DestroyProgram(&program);
     return result;
 }

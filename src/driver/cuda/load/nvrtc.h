@@ -6,7 +6,7 @@
 #include "driver/cuda/load/image.h"
 
 /* Compiles source->cuda with source->cuda_options for a GPU of that compute capability (90:
- * 9.0), or finds what was compiled before in the cache (cuda_cache.h); text that includes files
+ * 9.0), or finds what was compiled before in the cache (load/cache.h); text that includes files
  * is compiled each time. A cubin; PTX where the GPU is newer than NVRTC knows, or where the
  * options ask for a virtual architecture. Thread-safe. Returns a driver's number, with a reason:
  * 801: no NVRTC, or it cannot compile for that GPU; 218: the text does not compile (the reason

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/load/unload.c: which kernels there are, and unloading the code of destroyed ones
  * once nothing can run it. */
+#include "driver/cuda/load/unload.h"
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/device.h"
+#include "driver/cuda/load/entries.h"
 
 void ph__cuda_kernel_free(ph__drv_kernel *kernel)
 {
@@ -104,7 +106,7 @@ static ph__drv_kernel *unload(ph__drv_kernel *retired, bool kept_too)
     return stay;
 }
 
-static ph__drv_kernel *take_retired(ph__drv_device *device)
+static ph__drv_kernel *remove_retired(ph__drv_device *device)
 {
     pthread_mutex_lock(&device->lock);
     ph__drv_kernel *retired = device->retired;
@@ -128,7 +130,7 @@ static void put_back(ph__drv_device *device, ph__drv_kernel *retired)
 int ph__cuda_synchronize(ph__drv_device *device)
 {
     ph__cuda_scope scope;
-    ph__drv_kernel *retired = take_retired(device);
+    ph__drv_kernel *retired = remove_retired(device);
     int result = ph__cuda_enter(&scope, device);
     if (result == PH__R_OK) {
         ph__shared_lock(&device->idle);
@@ -150,7 +152,7 @@ void ph__cuda_kernels_close(ph__drv_device *device)
 {
     ph__cuda_scope scope;
     int mode = ph__cuda_relax(), result = ph__cuda_enter(&scope, device);
-    (void)unload(take_retired(device), true);
+    (void)unload(remove_retired(device), true);
     if (result == PH__R_OK)
         ph__cuda_leave(&scope);
     ph__cuda_unrelax(mode);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/nodes/decode.c: reading nodes back that this library did not submit itself: what
  * vendor libraries and other code captured, imported graphs, the bodies of child graphs. */
+#include "driver/cuda/nodes/decode.h"
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/unload.h"
+#include "driver/cuda/nodes/graph.h"
 #include <string.h>
 
 enum {
-    MOST_PARAMETERS = 32764 /* bytes of parameters that a kernel can have at the most */
+    MOST_PARAMETERS = 32764, /* bytes of parameters that a kernel can have at the most */
+    FEW_PARAMETERS = 16      /* those of most kernels: the driver is asked once for each */
 };
 
 /* A kernel node may name a function, or a kernel that belongs to no context. */
-static int parameter(const ph__cu_kernel_params *params, size_t index, size_t *offset,
-                     size_t *bytes)
+static int read_parameter(const ph__cu_kernel_params *params, size_t index, size_t *offset,
+                          size_t *bytes)
 {
     return params->function ? ph__cu.FuncGetParamInfo(params->function, index, offset, bytes)
                             : ph__cu.KernelGetParamInfo(params->kernel, index, offset, bytes);
 }
-
-/* Those of most kernels fit in here, so that the driver is asked once for each. */
-enum {
-    FEW_PARAMETERS = 16
-};
 
 /* The first of them go to `few`. */
 static int count_parameters(const ph__cu_kernel_params *params, size_t *count,
@@ -28,7 +28,7 @@ static int count_parameters(const ph__cu_kernel_params *params, size_t *count,
 {
     for (size_t i = 0; i < MOST_PARAMETERS; i++) {
         struct ph__cuda_param at = {0};
-        int result = parameter(params, i, &at.offset, &at.bytes);
+        int result = read_parameter(params, i, &at.offset, &at.bytes);
         *count = i;
         if (result != PH__R_OK)
             return result == PH__R_INVALID_VALUE ? PH__R_OK : result;
@@ -74,8 +74,8 @@ static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph,
     for (size_t i = 0; i < count; i++) {
         if (i < FEW_PARAMETERS)
             layout->at[i] = few[i];
-        else if ((result = parameter(params, i, &layout->at[i].offset, &layout->at[i].bytes)) !=
-                 PH__R_OK)
+        else if ((result = read_parameter(params, i, &layout->at[i].offset,
+                                          &layout->at[i].bytes)) != PH__R_OK)
             return result;
         if (layout->at[i].offset + layout->at[i].bytes > layout->bytes)
             layout->bytes = layout->at[i].offset + layout->at[i].bytes;
@@ -93,16 +93,16 @@ static int find_layout(const ph__cuda_layout **out, ph__drv_graph *graph,
     uint64_t key = params->function ? (uintptr_t)params->function : (uintptr_t)params->kernel;
     if (key == 0)
         return PH__R_INVALID_VALUE;
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     ph__cuda_layout *layout = ph__map_get(&graph->layouts, key);
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     if (!layout) {
         int result = read_layout(&layout, graph, params);
         if (result != PH__R_OK)
             return result;
-        ph__spin_lock(&graph->device->pictures);
+        ph__spin_lock(&graph->device->cache_lock);
         bool put = ph__map_put(&graph->layouts, key, layout);
-        ph__spin_unlock(&graph->device->pictures);
+        ph__spin_unlock(&graph->device->cache_lock);
         if (!put)
             return PH__R_OUT_OF_MEMORY;
     }
@@ -161,7 +161,7 @@ static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_ke
     return PH__R_OK;
 }
 
-/* What the core's fill kernel was given is what a memset node would say. */
+/* The arguments of the core's fill kernel are what a memset node would say. */
 static void as_fill(ph__drv_node *out)
 {
     ph__cuda_fill_args args;
@@ -263,9 +263,9 @@ static int decode_child(ph__drv_node *out, ph__drv_graph *graph)
     ph__drv_graph *body = ph__cuda_graph_create(graph->device, handle, false);
     if (!body)
         return PH__R_OUT_OF_MEMORY;
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     bool kept = ph__vec_push(&graph->bodies, body);
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     if (!kept) {
         ph__cuda_graph_destroy(body);
         return PH__R_OUT_OF_MEMORY;
@@ -347,11 +347,11 @@ static int decode_kind(ph__drv_node *out, ph__drv_graph *graph)
     }
 }
 
-/* Another thread may have read or noted the node meanwhile: what came first stays. */
+/* Another thread may have read or submitted the node meanwhile: what came first stays. */
 static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links *links)
 {
     int result = PH__R_OK;
-    ph__spin_lock(&node->graph->device->pictures);
+    ph__spin_lock(&node->graph->device->cache_lock);
     if (!ph__cuda_graph_link_locked(node->graph, &read->info, links)) {
         result = PH__R_OUT_OF_MEMORY;
     } else if (!atomic_load_explicit(&node->decoded, memory_order_relaxed)) {
@@ -364,7 +364,7 @@ static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links 
         node->layout = read->layout;
         atomic_store_explicit(&node->decoded, true, memory_order_release);
     }
-    ph__spin_unlock(&node->graph->device->pictures);
+    ph__spin_unlock(&node->graph->device->cache_lock);
     return result;
 }
 
@@ -382,7 +382,7 @@ static int decode(ph__drv_node *node)
     return result;
 }
 
-/* What is asked here needs no context, by NVIDIA's lists of what each call may answer; a driver
+/* The calls here need no context, by NVIDIA's lists of what each call may answer; a driver
  * that thinks otherwise gets one. */
 int ph__cuda_decode(ph__drv_node *node)
 {

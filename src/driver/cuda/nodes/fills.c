@@ -3,8 +3,12 @@
  * fill kernel, as this library's own small fills are from the start. A memset node of this size
  * costs the host time at every launch of its graph, and leaves the GPU idle behind it
  * (docs/guide/cuda.md). */
+#include "driver/cuda/nodes/fills.h"
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/core.h"
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/decode.h"
+#include "driver/cuda/nodes/graph.h"
 
 /* The nodes that depend on one, and how. Freed by the caller. */
 typedef struct dependents {
@@ -62,7 +66,7 @@ static bool is_reached(const ph__drv_device *device, const ph__drv_memset *fill)
            bytes <= size - (dst - base);
 }
 
-bool ph__cuda_fill_is_small(const ph__drv_node *node)
+static bool is_small_fill(const ph__drv_node *node)
 {
     const ph__drv_memset *fill = &node->info.fill;
     return node->info.kind == PH_NODE_MEMSET && !node->is_core_fill && !node->is_rows_fill &&
@@ -134,15 +138,14 @@ static int lower_node(ph__drv_graph *graph, ph__drv_node *node, ph__cu_function 
 {
     ph__cu_node handle = NULL;
     int result = ph__cuda_decode(node);
-    if (result != PH__R_OK || !ph__cuda_fill_is_small(node) ||
-        !is_reached(graph->device, &node->info.fill))
+    if (result != PH__R_OK || !is_small_fill(node) || !is_reached(graph->device, &node->info.fill))
         return result;
     result = replace_fill(&handle, graph->handle, node->handle, function, &node->info.fill);
     if (result != PH__R_OK || !handle)
         return result;
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     bool renamed = rename_locked(graph, node, handle);
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     return renamed ? PH__R_OK : PH__R_OUT_OF_MEMORY;
 }
 
@@ -167,7 +170,7 @@ int ph__cuda_graph_lower(ph__drv_graph *graph)
 
 bool ph__cuda_fill_takes_clone(const ph__drv_node *mine, const ph__drv_node *theirs)
 {
-    return mine->is_core_fill && ph__cuda_fill_is_small(theirs) &&
+    return mine->is_core_fill && is_small_fill(theirs) &&
            is_reached(theirs->graph->device, &theirs->info.fill);
 }
 

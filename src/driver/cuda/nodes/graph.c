@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/nodes/graph.c: pictures of CUDA's graphs: their nodes by handle, in blocks of
+/* driver/cuda/nodes/graph.c: node caches of CUDA's graphs: nodes by handle, in blocks of
  * memory that go with the graph. */
+#include "driver/cuda/nodes/graph.h"
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/entries.h"
 #include <string.h>
 
 /* Blocks grow with the graph: a graph of a few nodes takes a page, one of thousands few blocks. */
@@ -36,9 +37,9 @@ void ph__cuda_graph_destroy(ph__drv_graph *graph)
         ph__cuda_graph_destroy(graph->bodies.at[i]);
     ph__vec_free(&graph->bodies);
     ph__vec_free(&graph->nodes);
-    ph__vec_free(&graph->notes);
+    ph__vec_free(&graph->submissions);
     ph__vec_free(&graph->positions);
-    ph__vec_free(&graph->fronts);
+    ph__vec_free(&graph->frontiers);
     ph__map_free(&graph->by_handle);
     ph__map_free(&graph->layouts);
     while (graph->blocks) {
@@ -108,9 +109,9 @@ size_t ph__cuda_graph_host_bytes(ph__drv_graph *graph)
 {
     if (!graph)
         return 0;
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     size_t bytes = bytes_locked(graph);
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     return bytes;
 }
 
@@ -149,16 +150,16 @@ void *ph__cuda_graph_room_locked(ph__drv_graph *graph, size_t bytes)
 
 void *ph__cuda_graph_room(ph__drv_graph *graph, size_t bytes)
 {
-    ph__spin_lock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
     void *room = ph__cuda_graph_room_locked(graph, bytes);
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_unlock(&graph->device->cache_lock);
     return room;
 }
 
 /* ---- nodes ---- */
 
 /* Nodes that were listed before anybody asked for one by its handle are put into the map now;
- * where there is no memory for that they are looked through. */
+ * where there is no memory for that they are searched. */
 static bool map_listed_locked(ph__drv_graph *graph)
 {
     if (!ph__map_reserve(&graph->by_handle, graph->nodes.count))
@@ -278,28 +279,3 @@ int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node)
 }
 
 /* ---- the list ---- */
-
-int ph__cuda_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph)
-{
-    if (!graph)
-        return PH__R_INVALID_VALUE;
-    int result = graph->listed ? PH__R_OK : ph__cuda_graph_list(graph);
-    if (result != PH__R_OK)
-        return result;
-    *nodes = graph->nodes.at;
-    *count = graph->nodes.count;
-    return PH__R_OK;
-}
-
-int ph__cuda_node_info(ph__drv_node_info *out, ph__drv_node *node)
-{
-    int result = PH__R_OK;
-    if (!atomic_load_explicit(&node->decoded, memory_order_acquire))
-        result = ph__cuda_decode(node);
-    if (result != PH__R_OK)
-        return result;
-    *out = node->info;
-    if (out->kind == PH_NODE_MEMSET)
-        out->form = node->is_core_fill ? "kernel" : "fill";
-    return PH__R_OK;
-}

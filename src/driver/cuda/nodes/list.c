@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/nodes/list.c: the list of a graph's nodes: in the driver's order, with the notes of
- * those that this library submitted. */
+/* driver/cuda/nodes/list.c: the list of a graph's nodes: in the driver's order, with what
+ * the submissions of this library are known to have made. */
+#include "driver/cuda/nodes/list.h"
 #include "base/alloc.h"
-#include "driver/cuda/load/cuda_driver.h"
 
 enum {
     FIRST_NODES = 64
@@ -27,44 +27,46 @@ static int read_handles(ph__cu_node **out, size_t *count, const ph__drv_graph *g
     }
 }
 
-/* Whether the notes are of all nodes, one by one. Whatever this library submits makes one node
- * at least, so that equal numbers leave no room for nodes of other code. */
-static bool notes_match(const ph__drv_graph *graph, size_t count)
+/* Whether the submissions are of all nodes, one by one. Each makes one node at least, so that
+ * equal numbers leave no room for nodes of other code. */
+static bool submissions_match(const ph__drv_graph *graph, size_t count)
 {
-    return !graph->notes_lost && graph->notes.count == count;
+    return !graph->submissions_lost && graph->submissions.count == count;
 }
 
-/* The node of a handle; where nobody has met it, the note becomes it. */
-static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle, ph__drv_node *note)
+/* The node of a handle; where nobody has met it, the submission becomes it. */
+static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle,
+                                  ph__drv_node *submission)
 {
-    note->handle = handle;
+    submission->handle = handle;
     if (graph->unmapped)
-        return note;
+        return submission;
     ph__drv_node *met = ph__map_get(&graph->by_handle, (uintptr_t)handle);
     if (!met)
-        return ph__map_put(&graph->by_handle, (uintptr_t)handle, note) ? note : NULL;
+        return ph__map_put(&graph->by_handle, (uintptr_t)handle, submission) ? submission : NULL;
     if (atomic_load_explicit(&met->decoded, memory_order_relaxed))
         return met;
-    met->info = note->info;
-    met->is_core_fill = note->is_core_fill;
-    met->is_plain_copy = note->is_plain_copy;
-    met->src_type = note->src_type;
-    met->dst_type = note->dst_type;
-    met->layout = note->layout;
+    met->info = submission->info;
+    met->is_core_fill = submission->is_core_fill;
+    met->is_plain_copy = submission->is_plain_copy;
+    met->src_type = submission->src_type;
+    met->dst_type = submission->dst_type;
+    met->layout = submission->layout;
     return met;
 }
 
-static bool list_locked(ph__drv_graph *graph, const ph__cu_node *handles, size_t count, bool noted)
+static bool list_locked(ph__drv_graph *graph, const ph__cu_node *handles, size_t count,
+                        bool submitted)
 {
     ph__vec_clear(&graph->nodes);
-    graph->unmapped = noted && graph->by_handle.count == 0;
+    graph->unmapped = submitted && graph->by_handle.count == 0;
     if (!ph__vec_reserve(&graph->nodes, count) ||
         (!graph->unmapped && graph->by_handle.count < count &&
          !ph__map_reserve(&graph->by_handle, count - graph->by_handle.count)))
         return false;
     for (size_t i = 0; i < count; i++) {
-        ph__drv_node *node = noted ? adopt_locked(graph, handles[i], graph->notes.at[i])
-                                   : ph__cuda_graph_node_locked(graph, handles[i]);
+        ph__drv_node *node = submitted ? adopt_locked(graph, handles[i], graph->submissions.at[i])
+                                       : ph__cuda_graph_node_locked(graph, handles[i]);
         if (!node) {
             ph__vec_clear(&graph->nodes);
             return false;
@@ -167,9 +169,9 @@ static ph__drv_node *find_near(ph__drv_graph *graph, ph__cu_node handle, size_t 
     return node;
 }
 
-/* Gives the noted nodes what they depend on; those of which only the kind was noted stay to be
- * read back. */
-static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
+/* Gives the submitted nodes what they depend on; those of which only the kind was submitted stay
+ * to be read back. */
+static bool link_submissions_locked(ph__drv_graph *graph, const edge_list *list)
 {
     PH__VEC(ph__drv_node *) ends = {0};
     if (!ph__vec_reserve(&ends, 2 * list->count))
@@ -207,15 +209,15 @@ static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
     return linked;
 }
 
-static int link_notes(ph__drv_graph *graph)
+static int link_submissions(ph__drv_graph *graph)
 {
     edge_list list;
     int result = read_edges(&list, graph);
     if (result != PH__R_OK)
         return result;
-    ph__spin_lock(&graph->device->pictures);
-    bool linked = link_notes_locked(graph, &list);
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
+    bool linked = link_submissions_locked(graph, &list);
+    ph__spin_unlock(&graph->device->cache_lock);
     ph__free(list.from);
     return linked ? PH__R_OK : PH__R_OUT_OF_MEMORY;
 }
@@ -224,20 +226,20 @@ int ph__cuda_graph_list(ph__drv_graph *graph)
 {
     ph__cu_node *handles;
     size_t count;
-    ph__spin_lock(&graph->device->pictures);
-    size_t known = graph->by_handle.count + graph->notes.count;
-    ph__spin_unlock(&graph->device->pictures);
+    ph__spin_lock(&graph->device->cache_lock);
+    size_t known = graph->by_handle.count + graph->submissions.count;
+    ph__spin_unlock(&graph->device->cache_lock);
     int result = read_handles(&handles, &count, graph, known);
     if (result != PH__R_OK)
         return result;
-    bool noted = !graph->capturing && notes_match(graph, count);
-    ph__spin_lock(&graph->device->pictures);
-    bool listed = list_locked(graph, handles, count, noted);
-    ph__spin_unlock(&graph->device->pictures);
+    bool submitted = !graph->capturing && submissions_match(graph, count);
+    ph__spin_lock(&graph->device->cache_lock);
+    bool listed = list_locked(graph, handles, count, submitted);
+    ph__spin_unlock(&graph->device->cache_lock);
     ph__free(handles);
     if (!listed)
         return PH__R_OUT_OF_MEMORY;
-    if (noted && (result = link_notes(graph)) != PH__R_OK)
+    if (submitted && (result = link_submissions(graph)) != PH__R_OK)
         return result;
     graph->listed = !graph->capturing;
     return PH__R_OK;

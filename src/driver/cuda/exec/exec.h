@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/exec/exec.h: executables. */
+#ifndef PH_DRIVER_CUDA_EXEC_EXEC_H
+#define PH_DRIVER_CUDA_EXEC_EXEC_H
+#include "driver/cuda/nodes/graph.h"
+#include "driver/driver.h"
+
+struct ph__drv_exec {
+    ph__drv_device *device;
+    ph__cu_exec handle;
+    bool deferred;        /* not uploaded yet */
+    ph__drv_graph *graph; /* its template */
+    ph__drv_memory memory;
+    /* by index of the template's node: what each runs since an update brought others; NULL: the
+     * template's */
+    ph__drv_kernel **kernels;
+    ph__cuda_layout **layouts; /* likewise, copies: of kernels that this library did not load */
+    /* NULL, or `handle` is of a copy of the template, and these are its nodes
+     * (profile_events.c) */
+    ph__cu_node *copies;
+};
+/* The driver's handle of a node of the template, for calls on the executable. */
+static inline ph__cu_node ph__cuda_exec_node(const ph__drv_exec *exec, const ph__drv_node *node)
+{
+    return exec->copies ? exec->copies[node->index] : node->handle;
+}
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/nodes/info.c: what the node cache answers: the nodes of a graph, and what each is. */
+#include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/decode.h"
+#include "driver/cuda/nodes/list.h"
+
+int ph__cuda_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph)
+{
+    if (!graph)
+        return PH__R_INVALID_VALUE;
+    int result = graph->listed ? PH__R_OK : ph__cuda_graph_list(graph);
+    if (result != PH__R_OK)
+        return result;
+    *nodes = graph->nodes.at;
+    *count = graph->nodes.count;
+    return PH__R_OK;
+}
+
+int ph__cuda_node_info(ph__drv_node_info *out, ph__drv_node *node)
+{
+    int result = PH__R_OK;
+    if (!atomic_load_explicit(&node->decoded, memory_order_acquire))
+        result = ph__cuda_decode(node);
+    if (result != PH__R_OK)
+        return result;
+    *out = node->info;
+    if (out->kind == PH_NODE_MEMSET)
+        out->form = node->is_core_fill ? "kernel" : "fill";
+    return PH__R_OK;
+}

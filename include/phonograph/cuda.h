@@ -43,6 +43,8 @@ PH_CALL ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_st
  * NULL: defaults. */
 PH_CALL ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgraph_st *cuda_graph,
                              const ph_capture_options *options);
+/* CUDA's own handles of a graph. ph_graph_cuda needs keep_graph, or to be inside a capture-end
+ * hook; ph_graph_exec_cuda needs an executable. Valid until the next instantiate or reset. */
 PH_CALL ph_graph_cuda(struct CUgraph_st **out, ph_graph *graph);
 PH_CALL ph_graph_exec_cuda(struct CUgraphExec_st **out, ph_graph *graph);
 

@@ -93,8 +93,7 @@ PH_API void ph_graph_capture_abort(
     ph_graph *graph);
 
 /* keep_graph only: makes (or makes again) the executable of the template. Without it the
- * capture's end did that already. A template whose handle was given out (ph_graph_raw,
- * ph_graph_cuda) and that was edited since by CUDA's own calls is read again: record, dumps,
+ * capture's end did that already. A template whose handle was given out (ph_graph_cuda) and that was edited since by CUDA's own calls is read again: record, dumps,
  * inputs, kernels and the numbers of nodes are those of the edited one from then on (what
  * ph_graph_record gave before is gone), nodes that are left keep their annotations. STATE, and
  * all is as it was: the edit took away a node that the library made itself (cells, breadcrumbs,
@@ -154,12 +153,6 @@ PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bo
  * input (inputs.h). Repeating it is no error. Legal from the capture's begin on; an aborted
  * capture lets go of it. NOT_FOUND: no live allocation of the graph's device. */
 PH_CALL ph_graph_hold_memory(ph_graph *graph, const void *address);
-
-/* The driver's own handles, for code of that driver: a CUgraph / CUgraphExec (typed: cuda.h), on
- * the host device a ph_host_graph (host.h). raw needs keep_graph, or to be inside a capture-end
- * hook; raw_exec an executable. Valid until the next instantiate or reset. */
-PH_CALL ph_graph_raw(void **out, ph_graph *graph);
-PH_CALL ph_graph_raw_exec(void **out, ph_graph *graph);
 
 /* Writes the template as Graphviz DOT; verbose adds parameters. The file is replaced whole or
  * not at all (IO). Any state that has a record. */

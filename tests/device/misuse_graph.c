@@ -196,7 +196,8 @@ TEST(another_device_in_a_capture)
 TEST(graphs)
 {
     scene s;
-    void *raw;
+    ph_host_graph *host;
+    ph_host_exec *host_exec;
     ph_pool *pool;
     size_t count = 9;
     struct CUgraph_st *cuda;
@@ -229,10 +230,14 @@ TEST(graphs)
                  "ph_graph_retain: graph");
     assert_error(ph_graph_retain(s.graph, NULL, NULL, false), PH_ERROR_ARGUMENT,
                  "ph_graph_retain: release");
-    assert_error(ph_graph_raw(NULL, s.kept), PH_ERROR_ARGUMENT, "ph_graph_raw: out");
-    REFUSED_OUT(raw, ph_graph_raw(&raw, NULL), PH_ERROR_ARGUMENT, "ph_graph_raw: graph");
-    assert_error(ph_graph_raw_exec(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_raw_exec: out");
-    REFUSED_OUT(raw, ph_graph_raw_exec(&raw, NULL), PH_ERROR_ARGUMENT, "ph_graph_raw_exec: graph");
+    assert_error(ph_graph_host(NULL, s.kept), PH_ERROR_ARGUMENT, "ph_graph_host: out");
+    REFUSED_OUT(host, ph_graph_host(&host, NULL), PH_ERROR_ARGUMENT, "ph_graph_host: graph");
+    assert_error(ph_graph_exec_host(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_exec_host: out");
+    REFUSED_OUT(host_exec, ph_graph_exec_host(&host_exec, NULL), PH_ERROR_ARGUMENT,
+                "ph_graph_exec_host: graph");
+    REFUSED_OUT(cuda, ph_graph_cuda(&cuda, NULL), PH_ERROR_ARGUMENT, "ph_graph_cuda: graph");
+    REFUSED_OUT(exec, ph_graph_exec_cuda(&exec, NULL), PH_ERROR_ARGUMENT,
+                "ph_graph_exec_cuda: graph");
     if (t_on_host()) {
         REFUSED_OUT(cuda, ph_graph_cuda(&cuda, s.kept), PH_ERROR_UNSUPPORTED, "ph_graph_cuda");
         REFUSED_OUT(exec, ph_graph_exec_cuda(&exec, s.graph), PH_ERROR_UNSUPPORTED,

@@ -409,7 +409,7 @@ static ph_status try_everything(const ph_graph_hook_info *info, void *user)
         return PH_OK;
     assert_ok(ph_graph_record(&record, info->graph));
     assert_int_equal(ph_record_node_count(record), 1);
-    assert_ok(ph_graph_raw(&raw, info->graph)); /* also without keep_graph */
+    assert_ok(t_raw(&raw, info->graph)); /* also without keep_graph */
     assert_non_null(raw);
     return PH_OK;
 }

@@ -117,7 +117,7 @@ TEST(test_keep_graph)
     assert_ok(ph_graph_create(&kept, &keep));
     assert_ok(ph_graph_import_cuda(kept, world.device, make_native(), NULL));
     assert_int_equal(ph_graph_get_state(kept), PH_GRAPH_ENDED);
-    assert_ok(ph_graph_raw(&raw, kept));
+    assert_ok(t_raw(&raw, kept));
     assert_non_null(raw);
     assert_ok(ph_graph_replay(kept, world.stream)); /* instantiates */
     t_all(x, N, 2, world.stream);

@@ -58,7 +58,7 @@ TEST(test_cuda_graph_raw_graph_keep_graph_false)
     ph_graph *graph = captured(false);
     assert_error(ph_graph_instantiate(graph), PH_ERROR_STATE,
                  "is meant to be called only when keep_graph is set");
-    assert_error(ph_graph_raw(&raw, graph), PH_ERROR_STATE, "visible only when keep_graph is set");
+    assert_error(t_raw(&raw, graph), PH_ERROR_STATE, "visible only when keep_graph is set");
     assert_null(raw);
     ph_graph_destroy(graph);
 }
@@ -82,7 +82,7 @@ TEST(test_cuda_graph_raw_graph)
 {
     void *raw;
     ph_graph *graph = captured(true);
-    assert_ok(ph_graph_raw(&raw, graph));
+    assert_ok(t_raw(&raw, graph));
     assert_non_null(raw);
     if (t_on_host())
         check_host_graph(raw);
@@ -98,10 +98,10 @@ TEST(test_cuda_graph_raw_graph_exec)
         void *raw;
         ph_graph *graph = captured(keep != 0);
         if (keep) {
-            assert_error(ph_graph_raw_exec(&raw, graph), PH_ERROR_STATE, "no executable yet");
+            assert_error(t_raw_exec(&raw, graph), PH_ERROR_STATE, "no executable yet");
             assert_ok(ph_graph_instantiate(graph));
         }
-        assert_ok(ph_graph_raw_exec(&raw, graph));
+        assert_ok(t_raw_exec(&raw, graph));
         assert_non_null(raw);
         assert_ok(ph_graph_replay(graph, world.stream));
         ph_graph_destroy(graph);
@@ -127,6 +127,26 @@ TEST(test_cuda_handles)
     ph_graph_destroy(graph);
 }
 
+TEST(test_host_handles)
+{
+    ph_host_graph *template;
+    ph_host_exec *exec;
+    ph_status there = t_on_host() ? PH_OK : PH_ERROR_UNSUPPORTED;
+    ph_graph *graph = captured(false);
+    assert_error(ph_graph_host(&template, graph), PH_ERROR_STATE, "keep_graph");
+    assert_null(template);
+    assert_status(ph_graph_exec_host(&exec, graph), there);
+    assert_true((exec != NULL) == t_on_host());
+    assert_true(t_on_host() || strstr(ph_error_last()->message, "host device"));
+    ph_graph_destroy(graph);
+    graph = captured(true);
+    assert_status(ph_graph_host(&template, graph), there);
+    assert_true((template != NULL) == t_on_host());
+    assert_error(ph_graph_exec_host(&exec, graph), PH_ERROR_STATE, "no executable yet");
+    assert_null(exec);
+    ph_graph_destroy(graph);
+}
+
 static uint64_t ids[4];
 static int id_count;
 static ph_status note_id(const ph_graph_hook_info *info, void *user)
@@ -144,10 +164,10 @@ TEST(test_instantiate_again)
     id_count = 0;
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_INSTANTIATE, note_id, NULL));
     assert_ok(ph_graph_instantiate(graph));
-    assert_ok(ph_graph_raw_exec(&first, graph));
+    assert_ok(t_raw_exec(&first, graph));
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_graph_instantiate(graph)); /* while that replay may be in flight */
-    assert_ok(ph_graph_raw_exec(&second, graph));
+    assert_ok(t_raw_exec(&second, graph));
     assert_int_equal(id_count, 2);
     assert_true(ids[1] > ids[0] && ids[0] > 0);
     assert_ok(ph_graph_replay(graph, world.stream));
@@ -244,6 +264,7 @@ int main(void)
         IN_WORLD(test_cuda_graph_raw_graph),
         IN_WORLD(test_cuda_graph_raw_graph_exec),
         IN_WORLD(test_cuda_handles),
+        IN_WORLD(test_host_handles),
         IN_WORLD(test_instantiate_again),
         IN_WORLD(test_graph_debugdump),
         IN_WORLD(TestGetGraphData_test_export_graph_data_hook),

@@ -7,6 +7,7 @@
 #include "graph/object/states.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
+#include <phonograph/host.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,7 +228,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
 {
     ph_pool *pool;
     size_t count;
-    void *raw;
+    ph_host_graph *host_graph;
+    ph_host_exec *host_exec;
     struct CUgraph_st *cuda_graph;
     struct CUgraphExec_st *cuda_exec;
     const ph_record *record;
@@ -312,10 +314,10 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_retain(graph, release, NULL, false);
     case PH__CALL_HOLD_MEMORY:
         return ph_graph_hold_memory(graph, x);
-    case PH__CALL_RAW:
-        return ph_graph_raw(&raw, graph);
-    case PH__CALL_RAW_EXEC:
-        return ph_graph_raw_exec(&raw, graph);
+    case PH__CALL_HOST:
+        return ph_graph_host(&host_graph, graph);
+    case PH__CALL_EXEC_HOST:
+        return ph_graph_exec_host(&host_exec, graph);
     case PH__CALL_CUDA:
         return ph_graph_cuda(&cuda_graph, graph);
     case PH__CALL_EXEC_CUDA:
@@ -382,6 +384,8 @@ static ph_status done(ph__graph_call which)
 {
     if (which == PH__CALL_CUDA || which == PH__CALL_EXEC_CUDA)
         return t_on_host() ? PH_ERROR_UNSUPPORTED : PH_OK;
+    if (which == PH__CALL_HOST || which == PH__CALL_EXEC_HOST)
+        return t_on_host() ? PH_OK : PH_ERROR_UNSUPPORTED;
     if (which == PH__CALL_IMPORT_CUDA)
         return PH_ERROR_ARGUMENT; /* no graph was given: looked at after the state */
     if (which == PH__CALL_PROFILE_DUMP_RECORD)

@@ -81,14 +81,14 @@ static ph_status keep_graph(t_scene *s)
     size_t count = 0;
     PH_TRY(ph_graph_reset(s->kept));
     PH_TRY(ph_graph_capture(s->kept, s->a, NULL, fork_and_join, s));
-    PH_TRY(ph_graph_raw(&raw, s->kept));
+    PH_TRY(t_raw(&raw, s->kept));
     if (t_on_host()) {
         PH_TRY(ph_host_graph_nodes(NULL, 0, &count, raw));
         assert_int_equal(count, 6);
     }
     PH_TRY(ph_graph_instantiate(s->kept));
     PH_TRY(ph_graph_instantiate(s->kept));
-    PH_TRY(ph_graph_raw_exec(&exec, s->kept));
+    PH_TRY(t_raw_exec(&exec, s->kept));
     assert_non_null(exec);
     PH_TRY(check_fork(s, s->kept, s->a));
     return ph_graph_reset(s->kept);

@@ -4,6 +4,8 @@
 #include "support/support.h"
 #include "base/sync.h"
 #include "fake/fake_cuda.h"
+#include <phonograph/cuda.h>
+#include <phonograph/host.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +60,25 @@ bool t_on_host(void)
 {
     const char *name = t_device_name();
     return strncmp(name, "host", 4) == 0 && (name[4] == '\0' || name[4] == ':');
+}
+
+ph_status t_raw(void **out, ph_graph *graph)
+{
+    ph_host_graph *host = NULL;
+    struct CUgraph_st *cuda = NULL;
+    ph_status status = t_on_host() ? ph_graph_host(&host, graph) : ph_graph_cuda(&cuda, graph);
+    *out = t_on_host() ? (void *)host : (void *)cuda;
+    return status;
+}
+
+ph_status t_raw_exec(void **out, ph_graph *graph)
+{
+    ph_host_exec *host = NULL;
+    struct CUgraphExec_st *cuda = NULL;
+    ph_status status =
+        t_on_host() ? ph_graph_exec_host(&host, graph) : ph_graph_exec_cuda(&cuda, graph);
+    *out = t_on_host() ? (void *)host : (void *)cuda;
+    return status;
 }
 
 void t_host_only(const char *reason)

@@ -38,6 +38,11 @@ bool t_on_host(void);
  * reason") and skips. */
 void t_host_only(const char *reason);
 
+/* The driver's own handle of the graph's template, or of its executable, as the device under test
+ * has it. */
+ph_status t_raw(void **out, ph_graph *graph);
+ph_status t_raw_exec(void **out, ph_graph *graph);
+
 /* Before many opens in a row: a GPU's context, which takes a tenth of a second to make, then
  * stays until the process ends. */
 void t_hold_context(void);

@@ -238,7 +238,7 @@ TEST(TestGetGraphData_test_keep_graph_false_raises)
     void *raw;
     assert_ok(ph_graph_create(&dropped, NULL));
     assert_ok(ph_graph_capture(dropped, world.stream, NULL, two_kernels, NULL));
-    assert_error(ph_graph_raw(&raw, dropped), PH_ERROR_STATE, "keep_graph");
+    assert_error(t_raw(&raw, dropped), PH_ERROR_STATE, "keep_graph");
     assert_ok(ph_graph_record(&record, dropped));
     assert_int_equal(ph_record_node_count(record), 2);
     ph_graph_destroy(dropped);

@@ -3,7 +3,7 @@
 #ifndef CLI_RECORD_MAKE_H
 #define CLI_RECORD_MAKE_H
 #include "record_file.h"
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 
 /* The outermost record comes last, behind the bodies that it needs. Zero is empty. */
 typedef struct made_record {

@@ -4,7 +4,7 @@
  * torch.cuda.graph_annotations for C; docs/reference/annotations.md. */
 #ifndef PHONOGRAPH_ANNOTATION_H
 #define PHONOGRAPH_ANNOTATION_H
-#include <phonograph/record.h>
+#include <phonograph/inspect/record.h>
 
 PH_BEGIN_DECLS
 
@@ -51,13 +51,14 @@ typedef struct ph_annotation_options {
  * on each thread's are its own. Nodes in a nested graph keep the pairs of their own capture,
  * which win over those of the scope.
  *
- * stream: where the work will go; decides the lane, and where breadcrumbs (locate.h) are left.
- * It need not be capturing (yet). Outside annotated captures a scope is kept, costs nothing to
- * speak of, and marks nothing. Errors: ARGUMENT, HOST_MEMORY. Legal in a capture. Scopes belong
- * to their thread: end closes the innermost, whatever stream that was begun on; STATE where the
- * thread has none open. It is closed also where end fails for want of memory, or because the
- * driver does. A capture that fails leaves the scopes open: they are ended as always. So does
- * one that succeeds; where the function of ph_graph_capture has left some, a warning names them. */
+ * stream: where the work will go; decides the lane, and where breadcrumbs are left
+ * (inspect/locate.h). It need not be capturing (yet). Outside annotated captures a scope is
+ * kept, costs nothing to speak of, and marks nothing. Errors: ARGUMENT, HOST_MEMORY. Legal in
+ * a capture. Scopes belong to their thread: end closes the innermost, whatever stream that was
+ * begun on; STATE where the thread has none open. It is closed also where end fails for want
+ * of memory, or because the driver does. A capture that fails leaves the scopes open: they are
+ * ended as always. So does one that succeeds; where the function of ph_graph_capture has left
+ * some, a warning names them. */
 PH_CALL ph_annotation_push(ph_stream *stream, const char *name,
                            const ph_annotation_options *options);
 PH_CALL ph_annotation_pop(ph_stream *stream);

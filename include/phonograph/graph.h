@@ -48,7 +48,7 @@ typedef struct ph_capture_options {
     bool check_input_liveness;
     /* the nodes get the pairs of the scopes that they were captured in (annotation.h) */
     bool enable_annotations;
-    /* with enable_annotations: nodes that tell how far a replay came (locate.h) */
+    /* with enable_annotations: nodes that tell how far a replay came (inspect/locate.h) */
     bool breadcrumbs;
     /* first synchronizes the device and trims its caches, as torch.cuda.graph does on entry:
      * blocks */
@@ -92,12 +92,12 @@ PH_API void ph_graph_capture_abort(
     /* CAPTURING: ends and drops the capture; the graph is NEW. Otherwise nothing */
     ph_graph *graph);
 
-/* keep_graph only: makes (or makes again) the executable of the template. Without it the
- * capture's end did that already. A template whose handle was given out (ph_graph_cuda) and that was edited since by CUDA's own calls is read again: record, dumps,
- * inputs, kernels and the numbers of nodes are those of the edited one from then on (what
- * ph_graph_record gave before is gone), nodes that are left keep their annotations. STATE, and
- * all is as it was: the edit took away a node that the library made itself (cells, breadcrumbs,
- * checks), or moved one that has places of slots. */
+/* keep_graph only: makes (or makes again) the executable of the template. Without it the capture's
+ * end did that already. A template whose handle was given out (ph_graph_cuda) and that was edited
+ * since by CUDA's own calls is read again: record, dumps, inputs, kernels and the numbers of nodes
+ * are those of the edited one from then on (what ph_graph_record gave before is gone), nodes that
+ * are left keep their annotations. STATE, and all is as it was: the edit took away a node that the
+ * library made itself (cells, breadcrumbs, checks), or moved one that has places of slots. */
 PH_CALL ph_graph_instantiate(ph_graph *graph);
 
 /* For graphs with defer_upload: uploads the executable on a stream of the graph's device,
@@ -150,7 +150,7 @@ PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bo
 
 /* The allocation (ph_malloc's or ph_malloc_pinned's) around address is the graph's from now on:
  * once it is freed it is not used again before the graph is reset or destroyed, and it is no
- * input (inputs.h). Repeating it is no error. Legal from the capture's begin on; an aborted
+ * input (inspect/inputs.h). Repeating it is no error. Legal from the capture's begin on; an aborted
  * capture lets go of it. NOT_FOUND: no live allocation of the graph's device. */
 PH_CALL ph_graph_hold_memory(ph_graph *graph, const void *address);
 
@@ -180,7 +180,7 @@ typedef struct ph_graph_memory {
 } ph_graph_memory;
 PH_CALL ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph);
 
-/* ---- nodes ---- indices are the record's (record.h), valid for the life of the capture.
+/* ---- nodes ---- indices are the record's (inspect/record.h), valid for the life of the capture.
  * Changes apply to later replays; replays in flight keep what they had. They need an executable
  * (READY); a new instantiate starts again from the template. NOT_FOUND: no such node. ARGUMENT:
  * a node of another kind. set_launch: the kernel stays; config and args replace the old ones
@@ -199,9 +199,9 @@ PH_CALL ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled);
 PH_CALL ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node);
 
 /* Gives the executable the parameters of another capture of the same shape. MISMATCH: *out says
- * which node differs and how (ph_graph_update_diff, diff.h: all that differs); the executable is
- * as it was. out may be NULL. `from` needs a template (ENDED or READY) and stays as it is, but
- * its pools (until the next update) and kernels are retained by graph from now on. */
+ * which node differs and how (ph_graph_update_diff, inspect/diff.h: all that differs); the
+ * executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and stays as
+ * it is, but its pools (until the next update) and kernels are retained by graph from now on. */
 typedef enum ph_update_reason {
     PH_UPDATE_OK = 0,
     PH_UPDATE_TOPOLOGY = 2, /* CUDA's numbers: counts or dependencies differ */

@@ -4,7 +4,7 @@
  * checks of state). */
 #ifndef PHONOGRAPH_HOST_H
 #define PHONOGRAPH_HOST_H
-#include <phonograph/record.h>
+#include <phonograph/inspect/record.h>
 
 PH_BEGIN_DECLS
 typedef struct ph_host_graph ph_host_graph;

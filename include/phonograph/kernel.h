@@ -25,7 +25,7 @@ typedef struct ph_block_range {
 typedef void (*ph_host_kernel_fn)(const ph_block_range *range, const void *args);
 
 /* One parameter, for typed launches: an ADDRESS parameter is known to be a device address
- * (record.h), a VALUE never is. */
+ * (inspect/record.h), a VALUE never is. */
 typedef enum ph_param_kind {
     PH_PARAM_VALUE = 0,
     PH_PARAM_ADDRESS = 1

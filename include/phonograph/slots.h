@@ -3,7 +3,7 @@
  * may have otherwise, without a new capture. docs/reference/slots.md tells how. */
 #ifndef PHONOGRAPH_SLOTS_H
 #define PHONOGRAPH_SLOTS_H
-#include <phonograph/record.h>
+#include <phonograph/inspect/record.h>
 
 PH_BEGIN_DECLS
 
@@ -44,7 +44,7 @@ PH_CALL ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, cons
                            size_t bytes, const ph_slot_options *options);
 
 /* declare: the caller vouches for the places. address: each place is 8 bytes at `offset` of the
- * node's parameters (record.h says how offsets count; dst 0 and src 8 in memcpy, dst 0 in
+ * node's parameters (inspect/record.h says how offsets count; dst 0 and src 8 in memcpy, dst 0 in
  * memset), and holds an address in [base, base + bytes) (ARGUMENT when not). scalar: each place
  * is `bytes` bytes at offset of a kernel node's parameters (1 to 256; ARGUMENT beyond them), and
  * holds `expected` as it was captured (ARGUMENT when not). */

@@ -5,8 +5,8 @@
 #define PH_DRIVER_TYPES_H
 #include <phonograph/device.h>
 #include <phonograph/kernel.h>
-#include <phonograph/profile.h>
-#include <phonograph/record.h>
+#include <phonograph/inspect/profile.h>
+#include <phonograph/inspect/record.h>
 #include <stdatomic.h>
 
 /* Handles. Each driver gives them its own meaning; NULL stands for none. ph__drv_node is owned

@@ -8,7 +8,7 @@
 #include "device/annotate/pairs.h"
 #include "record/diff/diff.h"
 #include "record/record.h"
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 #include <string.h>
 
 enum {

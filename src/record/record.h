@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record/record.h: the record as the graph layer builds and reads it. The public part is
- * phonograph/record.h. */
+ * phonograph/inspect/record.h. */
 #ifndef PH_RECORD_RECORD_H
 #define PH_RECORD_RECORD_H
 #include "base/demangle.h"

@@ -6,7 +6,7 @@
 #include "support/test.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
-#include <phonograph/locate.h>
+#include <phonograph/inspect/locate.h>
 
 enum {
     N = 256,

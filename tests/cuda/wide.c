@@ -6,7 +6,7 @@
 #include "support/sweep.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 
 enum {
     BLOCK_BYTES = 4096,

@@ -21,8 +21,8 @@
 #ifndef PH_TESTS_FAKE_CUDA_H
 #define PH_TESTS_FAKE_CUDA_H
 #include <dlfcn.h>
+#include <phonograph/inspect/record.h>
 #include <phonograph/kernel.h>
-#include <phonograph/record.h>
 
 /* Objects and memory, of all contexts. */
 typedef struct fake_cuda_counts {

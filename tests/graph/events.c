@@ -4,7 +4,7 @@
 #include "support/support.h"
 #include "support/test.h"
 #include <phonograph/graph.h>
-#include <phonograph/record.h>
+#include <phonograph/inspect/record.h>
 #include <string.h>
 
 /* What a replay waits for is recorded after the capture, so that the wait must be a node now. */

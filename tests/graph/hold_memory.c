@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "support/test.h"
-#include <phonograph/inputs.h>
+#include <phonograph/inspect/inputs.h>
 
 enum {
     N = 1000,

@@ -4,7 +4,7 @@
 #include "support/support.h"
 #include "support/test.h"
 #include <phonograph/graph.h>
-#include <phonograph/record.h>
+#include <phonograph/inspect/record.h>
 #include <string.h>
 
 static ph_kernel *create_put(ph_device *device)

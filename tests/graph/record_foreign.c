@@ -5,7 +5,7 @@
 #include "inputs.h"
 #include "support/test.h"
 
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "base/sync.h"
 #include "device/handles/device.h"
 #include "support/test.h"
-#include <phonograph/profile.h>
+#include <phonograph/inspect/profile.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -30,8 +30,8 @@ declared()
 
 : >"$work/core.c"
 : >"$work/all.c"
-for header in "$include"/phonograph/*.h; do
-    name=${header##*/}
+for header in $(cd "$include/phonograph" && find . -name '*.h' | LC_ALL=C sort); do
+    name=${header#./}
     printf '#include <phonograph/%s>\n' "$name" >>"$work/all.c"
     case " $* " in
     *" ${name%.h} "*) ;;

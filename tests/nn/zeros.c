@@ -7,8 +7,8 @@
 #include "support/test.h"
 
 #include <dirent.h>
-#include <phonograph/locate.h>
-#include <phonograph/profile.h>
+#include <phonograph/inspect/locate.h>
+#include <phonograph/inspect/profile.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -518,7 +518,7 @@ typedef struct members {
 
 static void read_header(char *text, const char *name)
 {
-    char path[512];
+    char path[1024];
     (void)snprintf(path, sizeof path, "%s/include/phonograph/%s", PH_TEST_SOURCE_DIR, name);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -583,20 +583,29 @@ static void find_members(members *to, char *text)
     }
 }
 
+static void find_in_folder(members *found, char *text, const char *name)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/include/phonograph/%s", PH_TEST_SOURCE_DIR, name);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        if (!strstr(entry->d_name, ".h"))
+            continue;
+        (void)snprintf(path, sizeof path, "%s%s", name, entry->d_name);
+        read_header(text, path);
+        find_members(found, text);
+    }
+    closedir(folder);
+}
+
 TEST(test_all_are_here)
 {
     static members found;
     static char text[TEXT];
     size_t seen[ROWS] = {0};
-    DIR *folder = opendir(PH_TEST_SOURCE_DIR "/include/phonograph");
-    assert_non_null(folder);
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        if (!strstr(entry->d_name, ".h"))
-            continue;
-        read_header(text, entry->d_name);
-        find_members(&found, text);
-    }
-    closedir(folder);
+    find_in_folder(&found, text, "");
+    find_in_folder(&found, text, "inspect/");
     for (size_t m = 0; m < found.count; m++) {
         bool known = false;
         for (size_t i = 0; i < ROWS; i++)

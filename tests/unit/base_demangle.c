@@ -6,7 +6,7 @@
 #include "base/demangle.h"
 #include "support/test.h"
 #include <dlfcn.h>
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 #include <string.h>
 
 static void *runtime;

@@ -14,7 +14,7 @@
 #include "driver/cuda/load/nvrtc.h"
 #include "support/test.h"
 #include <cmocka.h>
-#include <phonograph/locate.h>
+#include <phonograph/inspect/locate.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

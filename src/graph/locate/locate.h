@@ -11,7 +11,7 @@
 #include "device/handles/kernel.h"
 #include "device/handles/own_kernels.h"
 #include "graph/object/graph.h"
-#include <phonograph/locate.h>
+#include <phonograph/inspect/locate.h>
 
 /* A node that does nothing in the template, where its arguments name no table: copies of it in
  * other graphs stay so. An executable has it switched off, and gets the arguments when it is

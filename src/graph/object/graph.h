@@ -8,7 +8,7 @@
 #include "graph/object/states.h"
 #include "record/record.h"
 #include <phonograph/cells.h>
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 #include <phonograph/slots.h>
 
 typedef struct ph__cells ph__cells;   /* cells.h */

@@ -4,7 +4,7 @@
 #ifndef PH_GRAPH_OBJECT_INPUT_H
 #define PH_GRAPH_OBJECT_INPUT_H
 #include "record/record.h"
-#include <phonograph/inputs.h>
+#include <phonograph/inspect/inputs.h>
 
 /* A range of memory that other code allocated, as the driver described it. Shared by the inputs
  * that lie in it. */

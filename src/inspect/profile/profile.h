@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "driver/driver.h"
 #include "record/record.h"
-#include <phonograph/profile.h>
+#include <phonograph/inspect/profile.h>
 
 /* When a node ran in one replay; two zeros: that is not known. */
 typedef struct ph__profile_time {

@@ -10,7 +10,7 @@
 #include "device/capture/refuse.h"
 #include "graph/lifecycle/graph.h"
 #include "graph/object/graph.h"
-#include <phonograph/profile.h>
+#include <phonograph/inspect/profile.h>
 #include <stdlib.h>
 
 static const char call[] = "ph_graph_verdict";

@@ -7,8 +7,8 @@
 #ifndef PH_INSPECT_VERIFY_VERIFY_H
 #define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/object/graph.h"
-#include <phonograph/diff.h>
-#include <phonograph/locate.h>
+#include <phonograph/inspect/diff.h>
+#include <phonograph/inspect/locate.h>
 
 /* Bytes of memory that are kept: disjoint. */
 typedef struct ph__kept {

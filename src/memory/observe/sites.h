@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/observe/sites.h: backtraces of allocations and frees. The public part is
- * ph_memory_record_sites in phonograph/inputs.h. */
+ * ph_memory_record_sites in phonograph/inspect/inputs.h. */
 #ifndef PH_MEMORY_OBSERVE_SITES_H
 #define PH_MEMORY_OBSERVE_SITES_H
-#include <phonograph/inputs.h>
+#include <phonograph/inspect/inputs.h>
 
 enum {
     PH__SITE_FRAMES = 32

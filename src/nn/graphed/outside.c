@@ -12,7 +12,8 @@
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/sightings.h"
-#include <phonograph/inputs.h>
+#include <phonograph/inspect/inputs.h>
+#include <phonograph/inspect/inputs.h>
 #include <string.h>
 
 ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call)

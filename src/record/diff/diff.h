@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* record/diff/diff.h: the comparison of two records as its files share it, and as the graph layer
- * asks for it. phonograph/diff.h is the public part. */
+ * asks for it. phonograph/inspect/diff.h is the public part. */
 #ifndef PH_RECORD_DIFF_DIFF_H
 #define PH_RECORD_DIFF_DIFF_H
 #include "record/record.h"
-#include <phonograph/diff.h>
+#include <phonograph/inspect/diff.h>
 
 /* An update of a's executable that was refused, by the driver or before it was asked. */
 typedef struct ph__refusal {

@@ -3,7 +3,8 @@
  * it. */
 #include "driver/host/resource/watch.h"
 #include "driver/host/stream/entries.h"
-#include <phonograph/locate.h>
+#include <phonograph/inspect/locate.h>
+#include <phonograph/inspect/locate.h>
 #include <string.h>
 
 static uint64_t next_tick(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/record.h: the library's own picture of a captured graph: nodes, names, dimensions,
- * parameter words, dependencies, and the allocation behind each address. docs/reference/record.md
- * has the JSON schema. */
-#ifndef PHONOGRAPH_RECORD_H
-#define PHONOGRAPH_RECORD_H
+/* phonograph/inspect/record.h: the library's own picture of a captured graph: nodes, names,
+ * dimensions, parameter words, dependencies, and the allocation behind each address.
+ * docs/reference/record.md has the JSON schema. */
+#ifndef PHONOGRAPH_INSPECT_RECORD_H
+#define PHONOGRAPH_INSPECT_RECORD_H
 #include <phonograph/graph.h>
 
 PH_BEGIN_DECLS

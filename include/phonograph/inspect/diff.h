@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/diff.h: what differs between two captures, and whether one's executable can take
- * the other's parameters. docs/reference/diff.md. */
-#ifndef PHONOGRAPH_DIFF_H
-#define PHONOGRAPH_DIFF_H
+/* phonograph/inspect/diff.h: what differs between two captures, and whether one's executable can
+ * take the other's parameters. docs/reference/diff.md. */
+#ifndef PHONOGRAPH_INSPECT_DIFF_H
+#define PHONOGRAPH_INSPECT_DIFF_H
 #include <phonograph/annotation.h>
 
 PH_BEGIN_DECLS

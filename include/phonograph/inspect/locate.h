@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/locate.h: finding the place: how far a replay came that faults or hangs, which
- * output first had a NaN, and which node of a replay differs from an eager run.
+/* phonograph/inspect/locate.h: finding the place: how far a replay came that faults or hangs,
+ * which output first had a NaN, and which node of a replay differs from an eager run.
  * docs/reference/locate.md. */
-#ifndef PHONOGRAPH_LOCATE_H
-#define PHONOGRAPH_LOCATE_H
+#ifndef PHONOGRAPH_INSPECT_LOCATE_H
+#define PHONOGRAPH_INSPECT_LOCATE_H
 #include <phonograph/annotation.h>
 
 PH_BEGIN_DECLS

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/inputs.h: the memory from elsewhere that a graph addresses, and whether it is still
- * there. docs/reference/liveness.md. */
-#ifndef PHONOGRAPH_INPUTS_H
-#define PHONOGRAPH_INPUTS_H
+/* phonograph/inspect/inputs.h: the memory from elsewhere that a graph addresses, and whether it is
+ * still there. docs/reference/liveness.md. */
+#ifndef PHONOGRAPH_INSPECT_INPUTS_H
+#define PHONOGRAPH_INSPECT_INPUTS_H
 #include <phonograph/graph.h>
 
 PH_BEGIN_DECLS

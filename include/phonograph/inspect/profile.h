@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/profile.h: where the time of a graph goes: per node and per annotation, the
+/* phonograph/inspect/profile.h: where the time of a graph goes: per node and per annotation, the
  * critical path, idle gaps, a timeline for Perfetto, and whether the graph is worth having.
  * docs/reference/profile.md. */
-#ifndef PHONOGRAPH_PROFILE_H
-#define PHONOGRAPH_PROFILE_H
+#ifndef PHONOGRAPH_INSPECT_PROFILE_H
+#define PHONOGRAPH_INSPECT_PROFILE_H
 #include <phonograph/annotation.h>
 
 PH_BEGIN_DECLS

@@ -66,7 +66,7 @@ static void put_details(ph__text *text, const ph_record *record, const ph__recor
         ph__text_format(text, " of 0x%x", i->value);
     for (size_t w = 0; w < i->word_count; w++) {
         ph_word room;
-        const ph_word *word = ph__record_look(&room, record, node, w);
+        const ph_word *word = ph__record_look_up_foreign(&room, record, node, w);
         ph__text_add(text, "\\l");
         put_escaped(text, word->name);
         ph__text_format(text, " = 0x%" PRIx64, word->value);

@@ -32,7 +32,7 @@ static bool asks(const ph_word *word, const ph__record_node *node)
            (word->kind == PH_WORD_PROVED || is_untyped(word, node));
 }
 
-static bool add(ph__record_foreign *to, const ph__drv_pointer *where)
+static bool add_range(ph__record_foreign *to, const ph__drv_pointer *where)
 {
     const ph__range *there = ph__ranges_from(&to->ranges, where->base);
     if (where->size == 0 || (there && there->base < where->base + where->size))
@@ -57,10 +57,10 @@ static bool ask(asker *a, uint64_t value)
             return true;
     }
     return where.kind == PH__MEMORY_PAGEABLE ? ph__map_put(&a->unknown, value, a)
-                                             : add(a->to, &where);
+                                             : add_range(a->to, &where);
 }
 
-static bool look(asker *a, ph_record *record)
+static bool look_up_words(asker *a, ph_record *record)
 {
     record->foreign = a->to;
     for (size_t n = 0; n < record->node_count; n++) {
@@ -71,7 +71,7 @@ static bool look(asker *a, ph_record *record)
             if (asks(word, node) && !ask(a, word->value))
                 return false;
         }
-        if (node->info.body && !look(a, (ph_record *)(uintptr_t)node->info.body))
+        if (node->info.body && !look_up_words(a, (ph_record *)(uintptr_t)node->info.body))
             return false;
     }
     return true;
@@ -86,7 +86,7 @@ ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const ch
         return ph__fail_host_memory(call, "the memory that the record addresses");
     asker a = {.to = to, .device = device};
     to->owner = record;
-    to->complete = look(&a, record);
+    to->complete = look_up_words(&a, record);
     ph__map_free(&a.unknown);
     return to->complete ? PH_OK
                         : ph__fail_host_memory(call, "the memory that the record addresses");
@@ -103,8 +103,8 @@ void ph__record_drop_foreign(ph_record *record)
     ph__free(foreign);
 }
 
-const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node,
-                               size_t w)
+const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record,
+                                          const ph__record_node *node, size_t w)
 {
     const ph_word *word = ph__record_word(room, node, w);
     if (record->foreign == NULL || record->foreign->list.count == 0 || !asks(word, node))

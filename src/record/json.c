@@ -172,7 +172,7 @@ static void put_node(ph__json *json, const ph_record *record, const ph__record_n
     ph__json_open(json, '[');
     for (size_t w = 0; w < info->word_count; w++) {
         ph_word room;
-        put_word(json, ph__record_look(&room, record, node, w));
+        put_word(json, ph__record_look_up_foreign(&room, record, node, w));
     }
     ph__json_close(json, ']');
     if (info->body) {

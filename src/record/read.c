@@ -23,8 +23,8 @@ size_t ph_record_edge_count(const ph_record *record)
     return record ? record->edge_count : 0;
 }
 
-static ph_status find(const ph__record_node **out, const ph_record *record, size_t node,
-                      const char *call)
+static ph_status find_node(const ph__record_node **out, const ph_record *record, size_t node,
+                           const char *call)
 {
     if (record == NULL)
         return ph__fail_null(call, "record");
@@ -42,7 +42,7 @@ ph_status ph_record_node(ph_node_info *out, const ph_record *record, size_t node
     if (out == NULL)
         return ph__fail_null("ph_record_node", "out");
     memset(out, 0, sizeof *out);
-    PH_TRY(find(&found, record, node, "ph_record_node"));
+    PH_TRY(find_node(&found, record, node, "ph_record_node"));
     *out = found->info;
     return PH_OK;
 }
@@ -64,7 +64,7 @@ ph_status ph_record_edge(ph_edge_kind *out, const ph_record *record, size_t node
     if (out == NULL)
         return ph__fail_null(call, "out");
     *out = PH_EDGE_FULL;
-    PH_TRY(find(&found, record, node, call));
+    PH_TRY(find_node(&found, record, node, call));
     if (dependency >= found->info.dependency_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
                        "%s: node %zu (%s) has no dependency %zu; it has %zu, numbered from 0 as in "
@@ -85,11 +85,11 @@ ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, siz
     if (out == NULL)
         return ph__fail_null("ph_record_word", "out");
     memset(out, 0, sizeof *out);
-    PH_TRY(find(&found, record, node, "ph_record_word"));
+    PH_TRY(find_node(&found, record, node, "ph_record_word"));
     if (word >= found->info.word_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
                        "ph_record_word: node %zu (%s) has no word %zu; it has %zu, numbered from 0",
                        node, found->info.name, word, found->info.word_count);
-    *out = *ph__record_look(out, record, found, word);
+    *out = *ph__record_look_up_foreign(out, record, found, word);
     return PH_OK;
 }

@@ -168,8 +168,8 @@ uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
  * address. A driver that does not answer (a lost device) is no failure: then the rest is not
  * known. look: as ph__record_word, with such memory. drop: not of bodies. */
 ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call);
-const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node,
-                               size_t w);
+const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record,
+                                          const ph__record_node *node, size_t w);
 void ph__record_drop_foreign(ph_record *record);
 
 /* ---- sparse nodes, while a record is built ---- */

@@ -47,7 +47,7 @@ static void remember(ph__found *found, uint64_t value, uint32_t word)
     found->next = (found->next + 1) % PH__RECENT;
 }
 
-static bool add(ph__found *found, size_t offset, uint64_t value)
+static bool add_place(ph__found *found, size_t offset, uint64_t value)
 {
     ph__place place = {.offset = (uint32_t)offset};
     if (!find_recent(&place.word, found, value)) {
@@ -131,7 +131,7 @@ bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *arg
          at = next_in(in, args, at + WORD, args_size)) {
         uint64_t value;
         memcpy(&value, (const char *)args + at, sizeof value);
-        if (!add(found, at, value))
+        if (!add_place(found, at, value))
             return false;
     }
     return true;
@@ -145,8 +145,8 @@ uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w)
     return value;
 }
 
-static const ph_word *put(ph_word *room, const ph__record_node *node, const ph_word *word,
-                          size_t offset)
+static const ph_word *put_word(ph_word *room, const ph__record_node *node, const ph_word *word,
+                               size_t offset)
 {
     const ph__word_slot slot = slot_at(offset, node->info.args_size);
     *room = word ? *word : (ph_word){.value = ph__record_untyped_value(node, offset / WORD)};
@@ -159,11 +159,11 @@ const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_
 {
     if (!node->places)
         return &node->kept[i];
-    return put(room, node, &node->kept[node->places[i].word], node->places[i].offset);
+    return put_word(room, node, &node->kept[node->places[i].word], node->places[i].offset);
 }
 
 /* The first place at the offset or behind it. */
-static size_t find(const ph__record_node *node, size_t offset)
+static size_t find_place(const ph__record_node *node, size_t offset)
 {
     size_t low = 0, high = node->kept_count;
     while (low < high) {
@@ -180,8 +180,8 @@ const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_
 {
     if (!node->places)
         return &node->kept[w];
-    size_t offset = w * WORD, i = find(node, offset);
+    size_t offset = w * WORD, i = find_place(node, offset);
     if (i < node->kept_count && node->places[i].offset == offset)
         return ph__record_kept(room, node, i);
-    return put(room, node, NULL, offset);
+    return put_word(room, node, NULL, offset);
 }

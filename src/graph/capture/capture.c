@@ -12,8 +12,8 @@
 #include "graph/lifecycle/clear.h"
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/hooks.h"
-#include "graph/locate/crumbs.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/breadcrumbs.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/cells_replay.h"
 #include "graph/memory/epochs.h"
@@ -23,7 +23,7 @@
 /* ---- begin ---- */
 /* A stream that is capturing already is refused first: synchronizing would kill a capture that
  * this library did not begin. */
-static ph_status prepare(const ph_stream *stream, const char *call)
+static ph_status prepare_device(const ph_stream *stream, const char *call)
 {
     PH_TRY(ph__capture_check_free(stream, call));
     ph_status status = ph_device_synchronize(stream->device);
@@ -120,8 +120,8 @@ static void release_stream(void *stream)
     ph__stream_release(stream);
 }
 
-static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
-                       ph__graph_call which)
+static ph_status begin_capture(ph_graph *graph, ph_stream *stream,
+                               const ph_capture_options *options, ph__graph_call which)
 {
     const char *call = ph__graph_calls[which].name;
     static const ph_capture_options defaults;
@@ -136,7 +136,7 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
             "ph_stream_create (replaying on it is fine)",
             call);
     if (options->prepare)
-        PH_TRY(prepare(stream, call));
+        PH_TRY(prepare_device(stream, call));
     ph__stream_retain(stream); /* hooks may destroy it */
     PH__UNWIND unwind = {release_stream, stream};
     ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_PREPARE, stream, 0);
@@ -153,7 +153,7 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
 ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream,
                                  const ph_capture_options *options)
 {
-    return begin(graph, stream, options, PH__CALL_CAPTURE_BEGIN);
+    return begin_capture(graph, stream, options, PH__CALL_CAPTURE_BEGIN);
 }
 
 /* ---- end ---- */
@@ -173,7 +173,7 @@ static ph_status take_record(ph_graph *graph, const char *call)
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
     ph__pool_take_layout(&graph->layout, graph->own->pool, graph->capture.id);
     PH_TRY(ph__pool_record_ranges(&ranges, graph->own->pool, graph->capture.id));
-    ph_status status = ph__graph_take_lent(&nested, graph, &ranges, call);
+    ph_status status = ph__graph_acquire_lent(&nested, graph, &ranges, call);
     if (status == PH_OK && !ph__ranges_copy(&copy, &ranges))
         status = ph__fail_host_memory(call, "the ranges of the capture");
     if (status == PH_OK && !ph__writer_reserve(graph->own, 1))
@@ -188,7 +188,7 @@ static ph_status take_record(ph_graph *graph, const char *call)
         if (graph->record)
             graph->record->layout = &graph->layout;
         if (status == PH_OK)
-            status = ph__graph_take_copies(graph, call);
+            status = ph__graph_acquire_copies(graph, call);
     }
     ph__ranges_free(&copy);
     ph__ranges_free(&ranges);
@@ -197,9 +197,9 @@ static ph_status take_record(ph_graph *graph, const char *call)
 }
 
 /* From the driver's graph to what the user sees. */
-static ph_status finish(ph_graph *graph, const char *call)
+static ph_status complete_capture(ph_graph *graph, const char *call)
 {
-    /* the crumb before all others */
+    /* the breadcrumb before all others */
     bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0);
     ph__graph_list_annotations(graph);
     ph_status status = PH_OK;
@@ -247,7 +247,7 @@ static void complete_misended(ph_graph *graph)
     ph__graph_clear(graph);
 }
 
-static ph_status end(ph_graph *graph, ph_status body, const char *call)
+static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
 {
     if (body != PH_OK)
         return end_body_failed(graph, body);
@@ -264,14 +264,14 @@ static ph_status end(ph_graph *graph, ph_status body, const char *call)
     ph__graph_close_pool(graph);
     if (status == PH_OK)
         ph__cells_captured(graph, call);
-    status = status == PH_OK ? finish(graph, call) : fail_capture(graph, status);
+    status = status == PH_OK ? complete_capture(graph, call) : fail_capture(graph, status);
     ph__graph_leave(graph);
     return status;
 }
 
 ph_status ph_graph_capture_end(ph_graph *graph, ph_status body)
 {
-    return end(graph, body, "ph_graph_capture_end");
+    return end_capture(graph, body, "ph_graph_capture_end");
 }
 
 static void end_running(ph_graph *graph)
@@ -323,14 +323,14 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE));
     if (body == NULL)
         return ph__fail_null(call, "body");
-    PH_TRY(begin(graph, stream, options, PH__CALL_CAPTURE));
+    PH_TRY(begin_capture(graph, stream, options, PH__CALL_CAPTURE));
     size_t depth = ph_annotation_depth();
     ph_status status = run_body(graph, depth, stream, body, user);
     size_t after = ph_annotation_depth();
     if (!graph->doomed) {
         if (status == PH_OK && graph->strict && after > depth)
             status = ph__fail_scopes_left(after - depth, call);
-        status = end(graph, status, call);
+        status = end_capture(graph, status, call);
         if (status == PH_OK && after > depth && ph_annotation_depth() == after)
             ph__scopes_left(after - depth, call);
         return status;

@@ -4,7 +4,7 @@
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/born.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/owned.h"
@@ -17,9 +17,9 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
     PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
     ph__cells_record(graph, own);
     ph__locate_record(graph);
-    PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
+    PH_TRY(ph__graph_acquire_kernels(graph, graph->record, call));
     PH_TRY(ph__graph_hold_born(graph, call));
-    return ph__graph_take_inputs(graph, call);
+    return ph__graph_acquire_inputs(graph, call);
 }
 
 static ph_status lower(ph_graph *graph, const char *call)

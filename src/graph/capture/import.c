@@ -65,7 +65,7 @@ static ph_status import(ph_graph *graph, void *native, const ph_capture_options 
     if (result != PH__R_OK)
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
-    PH_TRY(ph__graph_take_copies(graph, call));
+    PH_TRY(ph__graph_acquire_copies(graph, call));
     return ph__graph_complete(graph, false, call);
 }
 

@@ -11,7 +11,7 @@
 #include "graph/inputs/liveness.h"
 #include "graph/inputs/rebind.h"
 #include "graph/locate/locate.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
@@ -109,15 +109,15 @@ static bool is_there(const ph__edit *edit, const ph_graph *graph, const ph__drv_
            found->kernel == graph->record->nodes[index].kernel;
 }
 
-static ph_status check_watched(const ph__edit *edit, const ph_graph *graph,
-                               const ph__watched *watched, const char *call)
+static ph_status check_probes(const ph__edit *edit, const ph_graph *graph, const ph__probes *probes,
+                              const char *call)
 {
     static const char whose[] = "watches replays (breadcrumbs, checks)";
-    if (watched->root.handle && watched->root.index != SIZE_MAX &&
-        !is_there(edit, graph, watched->root.handle, watched->root.index))
-        return fail_gone(graph, watched->root.index, whose, call);
-    for (size_t i = 0; i < watched->nodes.count; i++) {
-        const ph__watched_node *node = &watched->nodes.at[i];
+    if (probes->root.handle && probes->root.index != SIZE_MAX &&
+        !is_there(edit, graph, probes->root.handle, probes->root.index))
+        return fail_gone(graph, probes->root.index, whose, call);
+    for (size_t i = 0; i < probes->nodes.count; i++) {
+        const ph__probe_node *node = &probes->nodes.at[i];
         if (node->handle && node->index != SIZE_MAX &&
             !is_there(edit, graph, node->handle, node->index))
             return fail_gone(graph, node->index, whose, call);
@@ -148,8 +148,8 @@ static ph_status check_needed(const ph__edit *edit, const ph_graph *graph, const
             return fail_gone(graph, root->index, "gives cells their values", call);
     }
     if (graph->locate) {
-        PH_TRY(check_watched(edit, graph, &graph->locate->crumbs, call));
-        PH_TRY(check_watched(edit, graph, &graph->locate->checks, call));
+        PH_TRY(check_probes(edit, graph, &graph->locate->breadcrumbs, call));
+        PH_TRY(check_probes(edit, graph, &graph->locate->checks, call));
     }
     return check_slots(edit, graph, call);
 }
@@ -186,7 +186,7 @@ static ph_status make_rest(ph__edit *edit, ph_graph *graph, const char *call)
     ph_kernel **kernels = graph->node_kernels;
     graph->record = edit->record;
     graph->node_kernels = NULL;
-    ph_status status = ph__graph_take_kernels(graph, edit->record, call);
+    ph_status status = ph__graph_acquire_kernels(graph, edit->record, call);
     if (status == PH_OK && graph->liveness)
         status = ph__inputs_of_graph(&edit->inputs, graph, graph, call);
     edit->kernels = graph->node_kernels;
@@ -195,7 +195,7 @@ static ph_status make_rest(ph__edit *edit, ph_graph *graph, const char *call)
     return status;
 }
 
-static ph_status make(ph__edit *edit, ph_graph *graph, const char *call)
+static ph_status make_edit(ph__edit *edit, ph_graph *graph, const char *call)
 {
     PH_TRY(find_own(edit, graph, call));
     const ph__own_memory own = {.capture = &edit->capture, .nested = &edit->nested};
@@ -213,7 +213,7 @@ static ph_status make(ph__edit *edit, ph_graph *graph, const char *call)
     return make_rest(edit, graph, call);
 }
 
-ph_status ph__edit_look(ph__edit *out, ph_graph *graph, const char *call)
+ph_status ph__edit_read(ph__edit *out, ph_graph *graph, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
     ph__drv_graph *before = graph->edited ? graph->template : graph->shown;
@@ -225,7 +225,7 @@ ph_status ph__edit_look(ph__edit *out, ph_graph *graph, const char *call)
         out->template = NULL;
         return PH_OK;
     }
-    ph_status status = make(out, graph, call);
+    ph_status status = make_edit(out, graph, call);
     if (status != PH_OK)
         ph__edit_abandon(out, graph);
     return status;
@@ -233,10 +233,10 @@ ph_status ph__edit_look(ph__edit *out, ph_graph *graph, const char *call)
 
 /* ---- nodes that watch replays ---- what is told the driver of an executable names nodes of the
  * template that it was made of. */
-static void point(ph__watched *watched, const ph__edit *edit, const ph_graph *graph)
+static void point_probes(ph__probes *probes, const ph__edit *edit, const ph_graph *graph)
 {
-    for (size_t i = 0; i <= watched->nodes.count; i++) {
-        ph__watched_node *node = i ? &watched->nodes.at[i - 1] : &watched->root;
+    for (size_t i = 0; i <= probes->nodes.count; i++) {
+        ph__probe_node *node = i ? &probes->nodes.at[i - 1] : &probes->root;
         if (node->handle == NULL || node->index == SIZE_MAX)
             continue;
         const ph__record_node *there = edit ? find_native(edit, graph, node->handle) : NULL;
@@ -248,15 +248,15 @@ void ph__edit_point(ph__edit *edit, ph_graph *graph)
 {
     if (edit->template == NULL || graph->locate == NULL)
         return;
-    point(&graph->locate->crumbs, edit, graph);
-    point(&graph->locate->checks, edit, graph);
+    point_probes(&graph->locate->breadcrumbs, edit, graph);
+    point_probes(&graph->locate->checks, edit, graph);
     edit->pointed = true;
 }
 
 static void point_back(ph_graph *graph)
 {
-    point(&graph->locate->crumbs, NULL, graph);
-    point(&graph->locate->checks, NULL, graph);
+    point_probes(&graph->locate->breadcrumbs, NULL, graph);
+    point_probes(&graph->locate->checks, NULL, graph);
 }
 
 void ph__edit_abandon(ph__edit *edit, ph_graph *graph)

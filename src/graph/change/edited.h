@@ -21,7 +21,7 @@ typedef struct ph__edit {
 /* The handle is about to be handed out: keeps what the template is now. */
 ph_status ph__edit_expect(ph_graph *graph, const char *call);
 /* STATE: what the library itself needs of the template is gone. */
-ph_status ph__edit_look(ph__edit *out, ph_graph *graph, const char *call);
+ph_status ph__edit_read(ph__edit *out, ph_graph *graph, const char *call);
 /* The executable is made of it, and is about to be told of its nodes. */
 void ph__edit_point(ph__edit *edit, ph_graph *graph);
 /* Nothing can fail any more; takes all of it over. */

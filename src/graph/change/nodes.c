@@ -4,7 +4,7 @@
 #include "graph/inputs/liveness.h"
 #include "graph/inputs/rebind.h"
 #include "graph/inputs/replace.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
@@ -16,8 +16,8 @@ static const char *article_of(ph_node_kind kind)
 }
 
 /* What every setter looks at: the state, the index, the kind (-1: any that can be disabled). */
-static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node, int kind,
-                      ph__graph_call which)
+static ph_status find_node(const ph__record_node **out, ph_graph *graph, size_t node, int kind,
+                           ph__graph_call which)
 {
     PH_TRY(ph__graph_check(graph, which));
     const char *call = ph__graph_calls[which].name;
@@ -65,8 +65,8 @@ static ph_status fail_set(const ph_graph *graph, size_t node, int result, const 
 
 /* Carries the driver's answer out: on success the node's new inputs take the place of the old
  * ones. */
-static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *inputs,
-                        const char *driver_call, const char *call)
+static ph_status finish_set(ph_graph *graph, size_t node, int result, ph__inputs *inputs,
+                            const char *driver_call, const char *call)
 {
     if (result == PH__R_OK) {
         bool is_host = graph->record->nodes[node].info.kind == PH_NODE_HOST;
@@ -86,7 +86,7 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
     static const char call[] = "ph_graph_node_set_launch";
     const ph__record_node *found = NULL;
     ph__drv_launch launch;
-    PH_TRY(find(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
+    PH_TRY(find_node(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
     const ph_kernel *kernel = graph->node_kernels[node];
     if (kernel == NULL)
         return ph_fail(
@@ -132,7 +132,7 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
     const ph__record_node *found = NULL;
     const ph__drv_memcpy copy = {dst, src, bytes};
     ph__inputs inputs = {0};
-    PH_TRY(find(&found, graph, node, PH_NODE_MEMCPY, PH__CALL_NODE_SET_MEMCPY));
+    PH_TRY(find_node(&found, graph, node, PH_NODE_MEMCPY, PH__CALL_NODE_SET_MEMCPY));
     if (bytes == 0)
         return ph_fail(
             PH_ERROR_ARGUMENT,
@@ -141,7 +141,8 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
     PH_TRY(ph__copy_check(NULL, graph->device, &copy, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, src, call));
     int result = graph->device->driver->exec_set_copy(graph->exec, found->handle, &copy);
-    PH_TRY(finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS, call));
+    PH_TRY(
+        finish_set(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS, call));
     ph__memory_pin_used(graph->own->pool, dst);
     ph__memory_pin_used(graph->own->pool, src);
     return PH_OK;
@@ -153,7 +154,7 @@ ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint
     static const char call[] = "ph_graph_node_set_memset";
     const ph__record_node *found = NULL;
     ph__inputs inputs = {0};
-    PH_TRY(find(&found, graph, node, PH_NODE_MEMSET, PH__CALL_NODE_SET_MEMSET));
+    PH_TRY(find_node(&found, graph, node, PH_NODE_MEMSET, PH__CALL_NODE_SET_MEMSET));
     const ph__drv_memset fill = {dst, value, found->info.value_size, count};
     if (count == 0)
         return ph_fail(
@@ -166,7 +167,8 @@ ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint
     PH_TRY(ph__fill_check(graph->device, &fill, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, NULL, call));
     int result = graph->device->driver->exec_set_fill(graph->exec, found->handle, &fill);
-    return finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMSET_NODE_SET_PARAMS, call);
+    return finish_set(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMSET_NODE_SET_PARAMS,
+                      call);
 }
 
 /* ---- host functions ---- */
@@ -176,11 +178,11 @@ ph_status ph_graph_node_set_host(ph_graph *graph, size_t node, ph_host_fn fn, vo
     const ph__record_node *found = NULL;
     const ph__drv_host host = {fn, user};
     ph__inputs none = {0};
-    PH_TRY(find(&found, graph, node, PH_NODE_HOST, PH__CALL_NODE_SET_HOST));
+    PH_TRY(find_node(&found, graph, node, PH_NODE_HOST, PH__CALL_NODE_SET_HOST));
     if (fn == NULL)
         return ph__fail_null(call, "fn");
     int result = graph->device->driver->exec_set_host(graph->exec, found->handle, &host);
-    return finish(graph, node, result, &none, PH__NAME_GRAPH_EXEC_HOST_NODE_SET_PARAMS, call);
+    return finish_set(graph, node, result, &none, PH__NAME_GRAPH_EXEC_HOST_NODE_SET_PARAMS, call);
 }
 
 /* ---- on and off ---- */
@@ -188,7 +190,7 @@ ph_status ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled)
 {
     static const char call[] = "ph_graph_node_set_enabled";
     const ph__record_node *found = NULL;
-    PH_TRY(find(&found, graph, node, -1, PH__CALL_NODE_SET_ENABLED));
+    PH_TRY(find_node(&found, graph, node, -1, PH__CALL_NODE_SET_ENABLED));
     int result = graph->device->driver->exec_set_enabled(graph->exec, found->handle, enabled);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the change");
@@ -205,7 +207,7 @@ ph_status ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node)
     if (out == NULL)
         return ph__fail_null(call, "out");
     *out = false;
-    PH_TRY(find(&found, graph, node, -1, PH__CALL_NODE_GET_ENABLED));
+    PH_TRY(find_node(&found, graph, node, -1, PH__CALL_NODE_GET_ENABLED));
     int result = graph->device->driver->exec_get_enabled(out, graph->exec, found->handle);
     return result == PH__R_OK ? PH_OK
                               : ph__driver_fail(result, PH__NAME_GRAPH_NODE_GET_ENABLED,

@@ -5,7 +5,7 @@
 #include "graph/change/update_diff.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/liveness.h"
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
@@ -90,7 +90,7 @@ static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const
 }
 
 /* The driver pairs nodes in order of creation, which is the record's. */
-static void take(ph_graph *graph, const ph_graph *from, plan *p)
+static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
 {
     for (size_t i = 0; i < from->record->node_count && i < graph->record->node_count; i++)
         graph->node_kernels[i] = from->record->nodes[i].kernel;
@@ -204,7 +204,7 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     if (status == PH_OK && result != PH__R_OK)
         status = fail_update(graph, from, result, &why, out, call);
     if (status == PH_OK)
-        take(graph, from, &p);
+        adopt_parameters(graph, from, &p);
     else
         undo(graph, &p);
     return status;

@@ -70,7 +70,7 @@ static void describe(char *out, size_t size, const search *s, const ph__record_n
                    address, mapping);
 }
 
-static ph_status tell(search *s, const ph__record_node *node, bool reads)
+static ph_status report_copy(search *s, const ph__record_node *node, bool reads)
 {
     char what[320];
     if (++s->found > TOLD)
@@ -89,47 +89,47 @@ static ph_status tell(search *s, const ph__record_node *node, bool reads)
     return PH_OK;
 }
 
-static ph_status look_at_copy(search *s, const ph__record_node *node)
+static ph_status inspect_copy(search *s, const ph__record_node *node)
 {
     bool src, dst;
     ph__memory_pin_used(s->graph->own->pool, node->info.dst);
     ph__memory_pin_used(s->graph->own->pool, node->info.src);
     PH_TRY(is_pageable(&src, s, node->info.src));
     PH_TRY(is_pageable(&dst, s, node->info.dst));
-    return src || dst ? tell(s, node, src) : PH_OK;
+    return src || dst ? report_copy(s, node, src) : PH_OK;
 }
 
 /* A fill is recorded with any address. */
-static ph_status look_at_fill(search *s, const ph__record_node *node)
+static ph_status inspect_fill(search *s, const ph__record_node *node)
 {
     bool dst;
     PH_TRY(is_pageable(&dst, s, node->info.dst));
-    return dst ? tell(s, node, false) : PH_OK;
+    return dst ? report_copy(s, node, false) : PH_OK;
 }
 
-static ph_status look(search *s, const ph_record *record)
+static ph_status inspect_record(search *s, const ph_record *record)
 {
     bool nested = s->nested;
     for (size_t i = 0; i < record->node_count; i++) {
         const ph__record_node *node = &record->nodes[i];
         if (node->info.kind == PH_NODE_MEMCPY)
-            PH_TRY(look_at_copy(s, node));
+            PH_TRY(inspect_copy(s, node));
         if (node->info.kind == PH_NODE_MEMSET)
-            PH_TRY(look_at_fill(s, node));
+            PH_TRY(inspect_fill(s, node));
         if (!node->info.body)
             continue;
         s->outer = nested ? s->outer : i;
         s->nested = true;
-        PH_TRY(look(s, node->info.body));
+        PH_TRY(inspect_record(s, node->info.body));
         s->nested = nested;
     }
     return PH_OK;
 }
 
-ph_status ph__graph_take_copies(ph_graph *graph, const char *call)
+ph_status ph__graph_acquire_copies(ph_graph *graph, const char *call)
 {
     search s = {.graph = graph, .call = call, .record = graph->record};
-    PH_TRY(look(&s, graph->record));
+    PH_TRY(inspect_record(&s, graph->record));
     if (s.found > TOLD)
         ph__log(PH_LOG_WARNING,
                 "%s: %zu more copies and fills of the graph are of pageable host memory", call,

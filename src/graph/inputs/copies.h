@@ -7,5 +7,5 @@
 /* After the record was read, the pool held:
  * - pinned blocks that copies use are kept;
  * - pageable memory in copies is reported, or UNPINNED where the capture is strict. */
-ph_status ph__graph_take_copies(ph_graph *graph, const char *call);
+ph_status ph__graph_acquire_copies(ph_graph *graph, const char *call);
 #endif

@@ -21,5 +21,5 @@ ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
     pthread_mutex_unlock(&graph->device->capture_lock);
     if (status != PH_OK || graph->state == PH_GRAPH_CAPTURING || graph->held.count == before)
         return status;
-    return ph__graph_take_inputs(graph, call);
+    return ph__graph_acquire_inputs(graph, call);
 }

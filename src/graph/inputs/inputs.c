@@ -118,7 +118,7 @@ static void copy_name(char *out, size_t size, const char *name)
 
 /* Tracks it, where the graph checks. What died meanwhile is not tracked, and found dead by the
  * next look. */
-static ph_status add(gather *g, const ph__input *input)
+static ph_status add_input(gather *g, const ph__input *input)
 {
     if (!ph__vec_reserve(g->out, 1))
         return ph__fail_host_memory(g->call, "the inputs of the graph");
@@ -171,7 +171,7 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
     input->requested = requested_of(g->graph->device, word);
     input->generation = word->generation;
     input->pinned = word->pinned;
-    return add(g, input);
+    return add_input(g, input);
 }
 
 /* The word addressed nothing that lived when the capture ended, in memory that the allocator
@@ -193,7 +193,7 @@ static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
         input->requested = declared->requested;
         input->generation = declared->generation;
         input->pinned = declared->pinned;
-        return add(g, input);
+        return add_input(g, input);
     }
     if (!input->proved ||
         is_own(g, input->value - 1, pool, 0)) /* the end of what the capture freed */
@@ -209,7 +209,7 @@ static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
     } else {
         input->base = (const void *)(uintptr_t)input->value;
     }
-    return add(g, input);
+    return add_input(g, input);
 }
 
 static ph_status add_others(gather *g, ph__input *input)
@@ -226,7 +226,7 @@ static ph_status add_others(gather *g, ph__input *input)
         input->bytes = foreign->bytes;
         input->pinned = foreign->pinned;
     }
-    return foreign || input->proved ? add(g, input) : PH_OK;
+    return foreign || input->proved ? add_input(g, input) : PH_OK;
 }
 
 /* ---- words ---- */
@@ -305,13 +305,13 @@ static ph_status add_declared(gather *g)
                 input.foreign->state = state;
             }
         }
-        PH_TRY(add(g, &input));
+        PH_TRY(add_input(g, &input));
     }
     return PH_OK;
 }
 
 /* ---- the whole ---- */
-static void end(gather *g)
+static void end_gather(gather *g)
 {
     ph__ranges_free(&g->foreign);
     ph__map_free(&g->unknown);
@@ -324,9 +324,9 @@ static void end(gather *g)
     }
 }
 
-static ph_status finish(gather *g, ph_status status)
+static ph_status finish_gather(gather *g, ph_status status)
 {
-    end(g);
+    end_gather(g);
     if (status != PH_OK)
         ph__inputs_free(g->out, g->graph);
     return status;
@@ -343,7 +343,7 @@ ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *
         status = add_node(&g, n, &record->nodes[n], record->nodes[n].info.name);
     if (status == PH_OK)
         status = add_declared(&g);
-    return finish(&g, status);
+    return finish_gather(&g, status);
 }
 
 ph_status ph__inputs_of_words(ph__inputs *out, ph_graph *graph, size_t node, const char *node_name,
@@ -358,7 +358,7 @@ ph_status ph__inputs_of_words(ph__inputs *out, ph_graph *graph, size_t node, con
     ph_status status = PH_OK;
     for (size_t i = 0; i < count && status == PH_OK; i++)
         status = add_word(&g, node, &words[i], true);
-    return finish(&g, status);
+    return finish_gather(&g, status);
 }
 
 void ph__inputs_let_go(const ph__inputs *inputs, ph_graph *graph)

@@ -18,7 +18,7 @@ static uint64_t key_of(const ph__declared *declared)
     return declared->base ? declared->buffer_id | KEY_BUFFER : declared->address | KEY_ADDRESS;
 }
 
-static const ph__declared *find(const ph__declarations *in, uint64_t key)
+static const ph__declared *find_declared(const ph__declarations *in, uint64_t key)
 {
     size_t at = in->at.count ? (size_t)(uintptr_t)ph__map_get(&in->at, key) : 0;
     return at ? &in->list.at[at - 1] : NULL;
@@ -26,19 +26,19 @@ static const ph__declared *find(const ph__declarations *in, uint64_t key)
 
 const ph__declared *ph__declared_find(const ph__declarations *in, const ph_word *word)
 {
-    return word->generation ? find(in, word->generation) : NULL;
+    return word->generation ? find_declared(in, word->generation) : NULL;
 }
 
 const ph__declared *ph__declared_foreign(const ph__declarations *in, uint64_t buffer_id)
 {
-    return find(in, buffer_id | KEY_BUFFER);
+    return find_declared(in, buffer_id | KEY_BUFFER);
 }
 
 /* The first name that memory was given stays. */
-static bool add(ph__declarations *to, const ph__declared *declared)
+static bool add_declared(ph__declarations *to, const ph__declared *declared)
 {
     uint64_t key = key_of(declared);
-    if (find(to, key))
+    if (find_declared(to, key))
         return true;
     if (!ph__vec_reserve(&to->list, 1) ||
         !ph__map_put(&to->at, key, (void *)(uintptr_t)(to->list.count + 1)))
@@ -54,7 +54,8 @@ void ph__declarations_free(ph__declarations *in)
 }
 
 /* What is at the address now. */
-static ph_status look(ph__declared *out, ph_device *device, const void *address, const char *call)
+static ph_status look_up_memory(ph__declared *out, ph_device *device, const void *address,
+                                const char *call)
 {
     ph_allocation found;
     ph__drv_pointer where;
@@ -109,14 +110,14 @@ static ph_status declare(ph_stream *stream, const void *address, const char *nam
     uint64_t id = ph__stream_capture_id(stream);
     if (id == 0 || !checks(device, id, &own))
         return PH_OK;
-    PH_TRY(look(&declared, device, address, call));
+    PH_TRY(look_up_memory(&declared, device, address, call));
     if (declared.generation >= own.from && !declared.pinned &&
         declared.pool.first == own.id.first && declared.pool.second == own.id.second)
         return PH_OK;
     ph__line_format(declared.name, sizeof declared.name, "%s", name ? name : "declared");
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *graph = ph__capture_owner_locked(device, id);
-    bool added = !graph || add(&graph->declared, &declared);
+    bool added = !graph || add_declared(&graph->declared, &declared);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the use");
 }
@@ -140,7 +141,7 @@ ph_status ph__declarations_pass(ph_graph *graph, uint64_t capture_id, const char
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
     for (size_t i = 0; outer && outer->liveness && i < graph->declared.list.count && added; i++)
-        added = add(&outer->declared, &graph->declared.list.at[i]);
+        added = add_declared(&outer->declared, &graph->declared.list.at[i]);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the uses of the graph");
 }

@@ -74,7 +74,7 @@ static void warn_of_dead(ph_graph *graph, const char *call)
         ph__warn_stale(graph, &dead, call);
 }
 
-ph_status ph__graph_take_inputs(ph_graph *graph, const char *call)
+ph_status ph__graph_acquire_inputs(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
     if (graph->liveness)
@@ -108,13 +108,13 @@ static ph_status ask_foreign(ph_graph *graph, const char *call)
 
 ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
 {
-    bool as_captured = how & PH__LOOK_AS_CAPTURED;
+    bool as_captured = how & PH__LIVE_AS_CAPTURED;
     ph__dead dead;
     dead.count = 0;
     /* Before the look: what dies meanwhile is seen next time. */
     uint64_t deaths = atomic_load_explicit(&graph->watch.deaths, memory_order_acquire);
     PH_TRY(ph__graph_collect_inputs(graph, call));
-    if (how & PH__LOOK_FOREIGN)
+    if (how & PH__LIVE_FOREIGN)
         PH_TRY(ask_foreign(graph, call));
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ph__input *input = &graph->inputs.at[i];
@@ -128,10 +128,10 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
             ph__warn_suspected(graph, input, call);
     }
     if (!as_captured)
-        ph__slots_look(graph, add_dead_slot, &dead);
+        ph__slots_report_dead(graph, add_dead_slot, &dead);
     if (dead.count)
-        return ph__fail_stale(graph, &dead, (how & PH__LOOK_ONLY) == 0, call);
-    if (how & PH__LOOK_FOREIGN)
+        return ph__fail_stale(graph, &dead, (how & PH__LIVE_ONLY_ASK) == 0, call);
+    if (how & PH__LIVE_FOREIGN)
         graph->foreign_turn = 0;
     if (!as_captured && !graph->watch_lost)
         graph->deaths = deaths;
@@ -141,5 +141,6 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
 ph_status ph_graph_check_inputs(ph_graph *graph)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_INPUTS));
-    return ph__graph_check_live(graph, PH__LOOK_FOREIGN | PH__LOOK_ONLY, "ph_graph_check_inputs");
+    return ph__graph_check_live(graph, PH__LIVE_FOREIGN | PH__LIVE_ONLY_ASK,
+                                "ph_graph_check_inputs");
 }

@@ -8,21 +8,21 @@ void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options);
 void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs); /* takes them over */
 /* Those of the record are made when they are first needed; at once where every replay looks at
  * them. */
-ph_status ph__graph_take_inputs(ph_graph *graph, const char *call);
+ph_status ph__graph_acquire_inputs(ph_graph *graph, const char *call);
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call);
 /* Looks at the inputs: STALE_INPUT, or PH_OK and remembers the count of deaths. */
 enum {
-    PH__LOOK_AS_CAPTURED = 1, /* as the template has them, whatever the slots are set to */
-    PH__LOOK_FOREIGN = 2,     /* asks the driver about memory of other code's, too */
-    PH__LOOK_ONLY = 4         /* nothing depends on the answer */
+    PH__LIVE_AS_CAPTURED = 1, /* as the template has them, whatever the slots are set to */
+    PH__LIVE_FOREIGN = 2,     /* asks the driver about memory of other code's, too */
+    PH__LIVE_ONLY_ASK = 4     /* nothing depends on the answer */
 };
 ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call);
 /* Of a graph that checks, at each replay: whether there is anything to look at. */
-static inline bool ph__graph_must_look(ph_graph *graph, unsigned *how)
+static inline bool ph__graph_must_check_live(ph_graph *graph, unsigned *how)
 {
     *how = 0;
     if (graph->foreign && graph->foreign_every && ++graph->foreign_turn >= graph->foreign_every)
-        *how = PH__LOOK_FOREIGN;
+        *how = PH__LIVE_FOREIGN;
     return *how ||
            atomic_load_explicit(&graph->watch.deaths, memory_order_acquire) != graph->deaths;
 }

@@ -77,7 +77,7 @@ static size_t count_words(const ph_kernel *kernel)
     return count;
 }
 
-static ph__set_launch *make(const ph_kernel *kernel)
+static ph__set_launch *make_set(const ph_kernel *kernel)
 {
     size_t count = count_words(kernel);
     ph__set_launch *set = ph__calloc(1, sizeof *set + count * sizeof(set_word));
@@ -101,7 +101,7 @@ ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_ker
     ph__set_launch *set = graph->sets[node];
     if (set && set->kernel == kernel)
         return set;
-    ph__set_launch *made = make(kernel);
+    ph__set_launch *made = make_set(kernel);
     if (!made)
         return NULL;
     if (set)
@@ -156,7 +156,7 @@ static ph_status add_word(ph__inputs *out, ph_graph *graph, size_t node, const p
     return ph__inputs_of_words(out, graph, node, ph_kernel_name(set->kernel), &word, 1, call);
 }
 
-static ph_status collect(ph_graph *graph, size_t node, ph__set_launch *set, const char *call)
+static ph_status collect_set(ph_graph *graph, size_t node, ph__set_launch *set, const char *call)
 {
     ph__inputs inputs = {0};
     ph_status status = PH_OK;
@@ -177,7 +177,7 @@ ph_status ph__graph_collect_sets(ph_graph *graph, const char *call)
 {
     for (size_t i = 0; graph->sets_due && i < graph->record->node_count; i++)
         if (graph->sets[i] && graph->sets[i]->due)
-            PH_TRY(collect(graph, i, graph->sets[i], call));
+            PH_TRY(collect_set(graph, i, graph->sets[i], call));
     graph->sets_due = false;
     return PH_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/account.c: what a graph takes, in bytes. */
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"

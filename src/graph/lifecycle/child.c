@@ -221,7 +221,7 @@ static bool cover_all(ph__ranges *out, const ph__ranges *ranges)
 
 /* The graph holds the pool, if it did not, and its replays count as writing what the nested ones
  * write. */
-static ph_status take(ph_graph *graph, ph__lent *lent, const char *call)
+static ph_status adopt_pool(ph_graph *graph, ph__lent *lent, const char *call)
 {
     ph__writer *writer = ph__graph_find_pool(graph, lent->pool);
     if (writer == NULL) {
@@ -241,8 +241,8 @@ static ph_status take(ph_graph *graph, ph__lent *lent, const char *call)
     return PH_OK;
 }
 
-ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own,
-                              const char *call)
+ph_status ph__graph_acquire_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own,
+                                 const char *call)
 {
     bool covered = cover_all(nested, own);
     for (const ph__lent *lent = graph->lent; lent && covered; lent = lent->next)
@@ -251,7 +251,7 @@ ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ran
     if (!covered)
         return ph__fail_host_memory(call, "the ranges of the capture");
     for (ph__lent *lent = graph->lent; lent; lent = lent->next)
-        PH_TRY(take(graph, lent, call));
+        PH_TRY(adopt_pool(graph, lent, call));
     return PH_OK;
 }
 

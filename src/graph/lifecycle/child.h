@@ -10,7 +10,7 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
                                  uint64_t capture_id, const char *call);
 /* The capture is over: what was lent becomes the graph's; *nested: the ranges of the capture and
  * of all that was lent, to be freed by the caller also after a failure. */
-ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own,
-                              const char *call);
+ph_status ph__graph_acquire_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own,
+                                 const char *call);
 void ph__graph_drop_lent(ph_graph *graph);
 #endif

@@ -8,7 +8,7 @@
 #include "graph/inputs/inputs_declared.h"
 #include "graph/inputs/rebind.h"
 #include "graph/lifecycle/uploaded.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/born.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/epochs.h"

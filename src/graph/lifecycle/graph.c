@@ -52,7 +52,7 @@ static ph__batch *let_go(ph_graph *graph)
     graph->exec_id = 0;
     if (graph->device)
         ph__graph_drop_held(graph);
-    ph__batch *batch = ph__graph_take_batch(graph);
+    ph__batch *batch = ph__graph_detach_batch(graph);
     ph__graph_clear(graph);
     graph->state = PH_GRAPH_NEW;
     return batch;

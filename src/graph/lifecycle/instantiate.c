@@ -8,7 +8,7 @@
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/uploaded.h"
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "graph/memory/cells_replay.h"
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
@@ -61,7 +61,7 @@ static ph_status start_again(ph_graph *graph, const ph__edit *edit, const char *
     }
     if (graph->liveness)
         PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
-    ph_status status = ph__graph_take_kernels(graph, graph->record, call);
+    ph_status status = ph__graph_acquire_kernels(graph, graph->record, call);
     if (status == PH_OK) {
         ph__graph_set_inputs(graph, &inputs);
         graph->inputs_due = !graph->liveness;
@@ -72,7 +72,7 @@ static ph_status start_again(ph_graph *graph, const ph__edit *edit, const char *
     return status;
 }
 
-static ph_status make(ph_graph *graph, ph__edit *edit, const char *call)
+static ph_status make_executable(ph_graph *graph, ph__edit *edit, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
     ph__drv_exec *exec = NULL;
@@ -118,8 +118,8 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
 {
     ph__edit edit = {0};
     PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
-    PH_TRY(ph__edit_look(&edit, graph, call));
-    ph_status made = make(graph, &edit, call);
+    PH_TRY(ph__edit_read(&edit, graph, call));
+    ph_status made = make_executable(graph, &edit, call);
     if (made != PH_OK) {
         ph__edit_abandon(&edit, graph);
         return made;

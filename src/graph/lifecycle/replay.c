@@ -9,7 +9,7 @@
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
 #include "graph/lifecycle/uploaded.h"
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "graph/memory/cells_replay.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_set.h"
@@ -23,7 +23,7 @@ typedef struct request {
     size_t count;
 } request;
 
-static ph_status check(const ph_graph *graph, const ph_stream *stream, const request *r)
+static ph_status check_replay(const ph_graph *graph, const ph_stream *stream, const request *r)
 {
     const char *call = r->call;
     PH_TRY(ph__graph_check(graph, r->which));
@@ -93,7 +93,8 @@ static ph_status note_stream(ph_graph *graph, ph_stream *stream, const char *cal
 }
 
 /* While stream->asks is shared. */
-static ph_status order(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status order_replay(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
+                              const char *call)
 {
     if (may_capture(graph->device))
         PH_TRY(check_captures(capture_id, stream, call));
@@ -106,11 +107,12 @@ static ph_status order(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
 
 /* What may have to come before a launch and seldom has: the first executable, whose hooks may
  * have begun a capture, its upload, a stream not seen before. */
-static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status prepare_replay(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
+                                const char *call)
 {
     PH_TRY(ph__graph_need_exec(graph, call));
     ph__shared_lock(&stream->asks);
-    ph_status status = order(capture_id, graph, stream, call);
+    ph_status status = order_replay(capture_id, graph, stream, call);
     ph__shared_unlock(&stream->asks);
     return status;
 }
@@ -118,7 +120,7 @@ static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *strea
 static inline ph_status check_live(ph_graph *graph, const char *call)
 {
     unsigned how;
-    return graph->liveness && ph__graph_must_look(graph, &how)
+    return graph->liveness && ph__graph_must_check_live(graph, &how)
                ? ph__graph_check_live(graph, how, call)
                : PH_OK;
 }
@@ -136,7 +138,7 @@ static ph_status into_capture(bool *over, ph_graph *graph, ph_stream *stream, ui
             "addresses and values; use ph_graph_replay, or replay outside the capture",
             r->call);
     if (graph->liveness && graph->slots)
-        PH_TRY(ph__graph_check_live(graph, PH__LOOK_AS_CAPTURED, r->call));
+        PH_TRY(ph__graph_check_live(graph, PH__LIVE_AS_CAPTURED, r->call));
     else
         PH_TRY(check_live(graph, r->call));
     return ph__graph_into_capture(over, graph, stream, capture_id, r->call);
@@ -209,7 +211,7 @@ static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_str
     return status;
 }
 
-static ph_status submit(ph_graph *graph, ph_stream *stream, const request *r)
+static ph_status submit_replay(ph_graph *graph, ph_stream *stream, const request *r)
 {
     ph_status status = PH_OK;
     bool over;
@@ -231,7 +233,7 @@ static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t 
 {
     bool over = true;
     ph_status status = capture_id ? into_capture(&over, graph, stream, capture_id, r) : PH_OK;
-    return over ? submit(graph, stream, r) : status;
+    return over ? submit_replay(graph, stream, r) : status;
 }
 
 /* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A
@@ -266,7 +268,7 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
     if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
         ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
         return launch_with_hooks(graph, stream, r);
-    return submit(graph, stream, r);
+    return submit_replay(graph, stream, r);
 }
 
 /* Nothing stands between the question whether the stream is capturing and the launch, which asks it
@@ -290,15 +292,15 @@ static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stre
                  stream == graph->last_stream &&
                  !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
     if (!usual)
-        PH_TRY(check(graph, stream, r));
+        PH_TRY(check_replay(graph, stream, r));
     if (usual && r->which == PH__CALL_REPLAY && launches_at_once(graph))
-        return submit(graph, stream, r);
+        return submit_replay(graph, stream, r);
     if (may_capture(graph->device))
         PH_TRY(check_captures(&capture_id, stream, r->call));
     if (capture_id)
         return into_capture(over, graph, stream, capture_id, r);
     if (!usual) {
-        ph_status status = prepare(&capture_id, graph, stream, r->call);
+        ph_status status = prepare_replay(&capture_id, graph, stream, r->call);
         if (status != PH_OK) {
             ph__graph_leave(graph);
             return status;

@@ -17,7 +17,7 @@ static ph_status check_captures(ph_stream *stream, const char *call)
     return ph__legacy_check(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
 }
 
-static ph_status check(const ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status check_upload(const ph_graph *graph, ph_stream *stream, const char *call)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_UPLOAD));
     PH_TRY(ph__stream_check(stream, call));
@@ -34,8 +34,8 @@ static ph_status need_exec(ph_graph *graph, ph_stream *stream, const char *call)
     return ended ? check_captures(stream, call) : PH_OK;
 }
 
-static ph_status submit(const ph_graph *graph, const ph_stream *stream, ph__drv_event *behind,
-                        const char *call)
+static ph_status submit_upload(const ph_graph *graph, const ph_stream *stream,
+                               ph__drv_event *behind, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
     int result = driver->exec_upload(graph->exec, stream->handle);
@@ -67,7 +67,7 @@ static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
     if (status == PH_OK)
         status = ph__legacy_enter(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
     if (status == PH_OK) {
-        status = submit(graph, stream, behind, call);
+        status = submit_upload(graph, stream, behind, call);
         ph__legacy_leave(stream);
     }
     ph__shared_unlock(&stream->asks);
@@ -87,7 +87,7 @@ static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
 ph_status ph_graph_upload(ph_graph *graph, ph_stream *stream)
 {
     static const char call[] = "ph_graph_upload";
-    PH_TRY(check(graph, stream, call));
+    PH_TRY(check_upload(graph, stream, call));
     ph_status status = need_exec(graph, stream, call);
     if (status == PH_OK && graph->deferred)
         status = upload(graph, stream, call);

@@ -3,9 +3,9 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "device/capture/submit.h"
-#include "graph/locate/crumbs.h"
+#include "graph/locate/breadcrumbs.h"
 #include "graph/locate/locate.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/object/graph.h"
 #include <string.h>
 
@@ -75,24 +75,24 @@ static uint32_t blocks_for(size_t bytes)
 }
 
 /* Under the device's capture_lock. */
-static void add_check(ph__watch_failure *f, ph_graph *graph, ph_stream *stream,
+static void add_check(ph__probe_failure *f, ph_graph *graph, ph_stream *stream,
                       const ph__drv_finite *what, const char *name, const char *call)
 {
     ph__locate *locate = ph__locate_get(graph);
-    ph__watched_node node = {.name = ph__strdup(name ? name : "")};
+    ph__probe_node node = {.name = ph__strdup(name ? name : "")};
     node.path = graph->capture.annotated ? ph__located_path() : ph__strdup("");
     if (locate && node.name && node.path) {
         size_t count = locate->checks.nodes.count;
-        const ph__watched_node *before = count ? &locate->checks.nodes.at[count - 1] : NULL;
+        const ph__probe_node *before = count ? &locate->checks.nodes.at[count - 1] : NULL;
         node.args.finite = *what;
         node.args.finite.number = (uint32_t)count + 1;
         node.blocks = blocks_for(what->count * sizes[what->type]);
         node.part = before ? before->part + before->blocks : 0;
-        ph__watched_add(f, &locate->checks, stream, &node, call);
+        ph__probe_add(f, &locate->checks, stream, &node, call);
     } else {
         f->result = PH__R_OUT_OF_MEMORY;
     }
-    if (ph__watch_failed(f)) {
+    if (ph__probe_failed(f)) {
         ph__free(node.name);
         ph__free(node.path);
     }
@@ -101,7 +101,7 @@ static void add_check(ph__watch_failure *f, ph_graph *graph, ph_stream *stream,
 static ph_status capture_check(ph_stream *stream, uint64_t capture_id, const ph__drv_finite *what,
                                const char *name, const char *call)
 {
-    ph__watch_failure f = {PH_OK, PH__R_OK, ""};
+    ph__probe_failure f = {PH_OK, PH__R_OK, ""};
     bool held;
     PH_TRY(ph__marks_enter(&held, stream, call));
     pthread_mutex_lock(&stream->device->capture_lock);
@@ -110,7 +110,7 @@ static ph_status capture_check(ph_stream *stream, uint64_t capture_id, const ph_
         add_check(&f, graph, stream, what, name, call);
     pthread_mutex_unlock(&stream->device->capture_lock);
     ph__marks_leave(held);
-    return ph__watch_tell(&f, stream, call);
+    return ph__probe_report(&f, stream, call);
 }
 
 ph_status ph_finite_check(ph_stream *stream, const void *address, ph_number_type type, size_t count,
@@ -156,19 +156,18 @@ static double value_of(uint64_t bits, uint32_t type)
     return (double)f32;
 }
 
-static void sum_parts(ph_finite_result *out, const ph__watched *checks,
-                      const ph__watched_node *node)
+static void sum_parts(ph_finite_result *out, const ph__probes *checks, const ph__probe_node *node)
 {
-    uint64_t begun = checks->table ? ph__watched_tick(checks->table) : 0;
+    uint64_t begun = checks->table ? ph__probe_tick(checks->table) : 0;
     uint64_t bits = 0, bad = 0, first = UINT64_MAX;
     for (uint32_t i = 0; i < node->blocks && begun; i++) {
-        const ph__drv_finite_part *part = ph__watched_part(checks, node->part + i);
-        if (ph__watched_tick(&part->tick) <= begun)
+        const ph__drv_finite_part *part = ph__probe_part(checks, node->part + i);
+        if (ph__probe_tick(&part->tick) <= begun)
             return;
-        bad += ph__watched_tick(&part->bad);
-        if (ph__watched_tick(&part->first) < first) {
-            first = ph__watched_tick(&part->first);
-            bits = ph__watched_tick(&part->bits);
+        bad += ph__probe_tick(&part->bad);
+        if (ph__probe_tick(&part->first) < first) {
+            first = ph__probe_tick(&part->first);
+            bits = ph__probe_tick(&part->bits);
         }
     }
     out->ran = begun != 0;
@@ -200,7 +199,7 @@ ph_status ph_finite_at(ph_finite_result *out, ph_graph *graph, size_t index)
         return ph_fail(PH_ERROR_NOT_FOUND,
                        "%s: check %zu does not exist; the graph has %zu, numbered from 0", call,
                        index, count);
-    const ph__watched_node *node = &locate->checks.nodes.at[index];
+    const ph__probe_node *node = &locate->checks.nodes.at[index];
     out->name = node->name;
     out->node = node->index;
     out->first = UINT64_MAX;

@@ -3,7 +3,7 @@
  * alone. */
 #include "base/line.h"
 #include "graph/locate/locate.h"
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "graph/object/graph.h"
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +17,14 @@ typedef struct look {
     ph__locate *locate;
     const uint64_t *table;
     uint64_t begun;      /* the root's tick: what is greater was written since */
-    size_t passed, last; /* last: the crumb; SIZE_MAX: none */
+    size_t passed, last; /* last: the breadcrumb; SIZE_MAX: none */
     size_t open;
 } look;
 
-/* 0: not passed in that replay, or there is no such crumb. */
-static uint64_t tick_of(const look *at, size_t crumb)
+/* 0: not passed in that replay, or there is no such breadcrumb. */
+static uint64_t tick_of(const look *at, size_t breadcrumb)
 {
-    uint64_t tick = crumb == SIZE_MAX ? 0 : ph__watched_tick(&at->table[1 + crumb]);
+    uint64_t tick = breadcrumb == SIZE_MAX ? 0 : ph__probe_tick(&at->table[1 + breadcrumb]);
     return tick > at->begun ? tick : 0;
 }
 
@@ -54,7 +54,7 @@ static void read_open(look *at)
     ph__locate *locate = at->locate;
     uint64_t limit = UINT64_MAX;
     at->open = 0;
-    if (at->passed == locate->crumbs.nodes.count)
+    if (at->passed == locate->breadcrumbs.nodes.count)
         return;
     for (size_t i; at->open < locate->scopes.count && (i = find_open(at, limit)) != SIZE_MAX;
          at->open++) {
@@ -68,12 +68,12 @@ static void read_open(look *at)
 /* False where another replay began meanwhile. */
 static bool read_table(look *at)
 {
-    const ph__watched *crumbs = &at->locate->crumbs;
+    const ph__probes *breadcrumbs = &at->locate->breadcrumbs;
     uint64_t latest = 0;
-    at->begun = ph__watched_tick(at->table);
+    at->begun = ph__probe_tick(at->table);
     at->passed = 0;
     at->last = SIZE_MAX;
-    for (size_t i = 0; i < crumbs->nodes.count; i++) {
+    for (size_t i = 0; i < breadcrumbs->nodes.count; i++) {
         uint64_t tick = tick_of(at, i);
         at->passed += tick != 0;
         if (tick > latest) {
@@ -82,12 +82,12 @@ static bool read_table(look *at)
         }
     }
     read_open(at);
-    return ph__watched_tick(at->table) == at->begun;
+    return ph__probe_tick(at->table) == at->begun;
 }
 
 /* ---- in words ---- */
 PH_PRINTF(3, 4)
-static size_t add(char *out, size_t size, const char *format, ...)
+static size_t append_text(char *out, size_t size, const char *format, ...)
 {
     size_t length = strlen(out);
     va_list args;
@@ -122,58 +122,60 @@ static void tell_open(char *out, size_t size, const look *at)
             left++;
             continue;
         }
-        add(out, size, "%s\"%s\"", listed ? ", " : "", at->locate->shown.at[i]);
+        append_text(out, size, "%s\"%s\"", listed ? ", " : "", at->locate->shown.at[i]);
         listed++;
     }
     if (left)
-        add(out, size, "%s%zu %s", listed ? " and " : "", left,
-            listed      ? "more"
-            : left == 1 ? "scope"
-                        : "scopes");
+        append_text(out, size, "%s%zu %s", listed ? " and " : "", left,
+                    listed      ? "more"
+                    : left == 1 ? "scope"
+                                : "scopes");
 }
 
-/* What comes behind the last crumb is watched by none. */
-static void tell_complete(ph_progress *out, const ph__locate *locate)
+/* What comes behind the last breadcrumb is watched by none. */
+static void report_complete(ph_progress *out, const ph__locate *locate)
 {
-    bool ended = true; /* each scope has a crumb at its end */
+    bool ended = true; /* each scope has a breadcrumb at its end */
     for (size_t i = 0; i < locate->scopes.count; i++)
         ended = ended && locate->scopes.at[i].last != SIZE_MAX;
-    add(out->message, sizeof out->message, "the last replay with breadcrumbs has passed ");
+    append_text(out->message, sizeof out->message, "the last replay with breadcrumbs has passed ");
     if (out->count == 1)
-        add(out->message, sizeof out->message, "the only crumb");
+        append_text(out->message, sizeof out->message, "the only crumb");
     else
-        add(out->message, sizeof out->message, "all %zu crumbs", out->count);
-    add(out->message, sizeof out->message,
-        "; if it still runs, what runs lies behind the last %s, or in no scope",
-        ended ? "scope's end" : "crumb");
+        append_text(out->message, sizeof out->message, "all %zu crumbs", out->count);
+    append_text(out->message, sizeof out->message,
+                "; if it still runs, what runs lies behind the last %s, or in no scope",
+                ended ? "scope's end" : "crumb");
 }
 
-static void tell(ph_progress *out, const look *at)
+static void report_progress(ph_progress *out, const look *at)
 {
     size_t size = sizeof out->message;
-    const ph__watched *crumbs = &at->locate->crumbs;
+    const ph__probes *breadcrumbs = &at->locate->breadcrumbs;
     if (out->complete) {
-        tell_complete(out, at->locate);
+        report_complete(out, at->locate);
         return;
     }
     if (at->last == SIZE_MAX) {
-        add(out->message, size,
+        append_text(
+            out->message, size,
             "the last replay with breadcrumbs has begun and passed none of %zu crumb%s: it has not "
             "come to "
             "\"%s\"",
             out->count, out->count == 1 ? "" : "s",
-            at->locate->scopes.at[crumbs->nodes.at[0].scope].path);
+            at->locate->scopes.at[breadcrumbs->nodes.at[0].scope].path);
         return;
     }
-    bool ends = crumbs->nodes.at[at->last].ends;
+    bool ends = breadcrumbs->nodes.at[at->last].ends;
     if (at->open) {
-        add(out->message, size, "the last replay has begun, and not ended, ");
+        append_text(out->message, size, "the last replay has begun, and not ended, ");
         tell_open(out->message, size, at);
     } else {
-        add(out->message, size, "the last replay is between two scopes");
+        append_text(out->message, size, "the last replay is between two scopes");
     }
-    add(out->message, size, "; it has passed %zu of %zu crumbs, as the last one the %s of \"%s\"",
-        out->passed, out->count, ends ? "end" : "beginning", out->last);
+    append_text(out->message, size,
+                "; it has passed %zu of %zu crumbs, as the last one the %s of \"%s\"", out->passed,
+                out->count, ends ? "end" : "beginning", out->last);
 }
 
 ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
@@ -183,10 +185,10 @@ ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
     PH_TRY(ph__graph_check(graph, PH__CALL_WHERE));
-    PH_TRY(ph__locate_need_crumbs(graph, call));
+    PH_TRY(ph__locate_need_breadcrumbs(graph, call));
     ph__locate *locate = graph->locate;
-    look at = {.locate = locate, .table = locate->crumbs.table};
-    if (at.table == NULL || ph__watched_tick(at.table) == 0)
+    look at = {.locate = locate, .table = locate->breadcrumbs.table};
+    if (at.table == NULL || ph__probe_tick(at.table) == 0)
         return ph_fail(PH_ERROR_STATE,
                        "%s: no replay has begun with breadcrumbs switched on; "
                        "ph_graph_breadcrumbs_enable does "
@@ -194,13 +196,14 @@ ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
                        call);
     for (int i = 0; i < LOOKS && !read_table(&at); i++) {
     }
-    out->count = locate->crumbs.nodes.count;
+    out->count = locate->breadcrumbs.nodes.count;
     out->passed = at.passed;
     out->complete = at.passed == out->count;
     out->open = at.open ? locate->shown.at : NULL;
     out->open_count = at.open;
-    out->last =
-        at.last == SIZE_MAX ? NULL : locate->scopes.at[locate->crumbs.nodes.at[at.last].scope].path;
-    tell(out, &at);
+    out->last = at.last == SIZE_MAX
+                    ? NULL
+                    : locate->scopes.at[locate->breadcrumbs.nodes.at[at.last].scope].path;
+    report_progress(out, &at);
     return PH_OK;
 }

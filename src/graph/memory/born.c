@@ -14,7 +14,7 @@ static ph__held_of *part_of(const ph__held *held, const ph_device *device)
     return NULL;
 }
 
-static bool has(const ph__held *held, uint64_t generation)
+static bool holds_generation(const ph__held *held, uint64_t generation)
 {
     for (size_t i = 0; i < held->of.count; i++)
         if (held->of.at[i].at.count && ph__map_get(&held->of.at[i].at, generation))
@@ -23,7 +23,7 @@ static bool has(const ph__held *held, uint64_t generation)
 }
 
 /* With room for one more; NULL: no host memory. */
-static ph__held_of *reserve(ph__held *held, ph_device *device)
+static ph__held_of *reserve_part(ph__held *held, ph_device *device)
 {
     ph__held_of *part = part_of(held, device);
     if (part == NULL && ph__vec_reserve(&held->of, 1)) {
@@ -36,9 +36,9 @@ static ph__held_of *reserve(ph__held *held, ph_device *device)
 /* Each allocation once. */
 ph_status ph__held_add(ph__held *held, const ph__born *born, const char *call)
 {
-    if (has(held, born->generation))
+    if (holds_generation(held, born->generation))
         return PH_OK;
-    ph__held_of *part = reserve(held, born->device);
+    ph__held_of *part = reserve_part(held, born->device);
     if (part == NULL)
         return ph__fail_host_memory(call, "the memory of the graph");
     ph__tracking tracking = ph__memory_hold(born);
@@ -198,7 +198,8 @@ bool ph__graph_holds(const ph_graph *graph, const void *address, uint64_t genera
         return false;
     if (generation == 0)
         generation = ph__memory_generation_at(graph->device, (uintptr_t)address);
-    return generation && (has(&graph->held, generation) || has(&graph->held_updated, generation));
+    return generation && (holds_generation(&graph->held, generation) ||
+                          holds_generation(&graph->held_updated, generation));
 }
 
 void ph__graph_drop_held(ph_graph *graph)

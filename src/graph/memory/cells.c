@@ -21,7 +21,7 @@ static bool failed(const failure *f)
     return f->status != PH_OK || f->result != PH__R_OK;
 }
 
-static ph_status tell(const failure *f, const ph_stream *stream, const char *call)
+static ph_status report_failure(const failure *f, const ph_stream *stream, const char *call)
 {
     if (!failed(f) || f->status != PH_OK)
         return f->status;
@@ -123,7 +123,7 @@ static void add_root(failure *f, ph__cells *cells, ph_stream *stream, const char
 }
 
 /* Puts what comes on the stream behind all roots. */
-static void order(failure *f, ph__cells *cells, ph_stream *stream)
+static void order_behind_roots(failure *f, ph__cells *cells, ph_stream *stream)
 {
     size_t known = (size_t)(uintptr_t)ph__map_get(&cells->ordered, stream->id);
     if (known == cells->roots.count)
@@ -144,8 +144,8 @@ static void order(failure *f, ph__cells *cells, ph_stream *stream)
 
 /* Nothing of the graph's changes before all is there but roots that write nothing, which the
  * next cells use. */
-static void add(failure *f, ph_graph *graph, ph_stream *stream, uint64_t *const *addresses,
-                const ph_cells_source *source, const char *call)
+static void add_cells(failure *f, ph_graph *graph, ph_stream *stream, uint64_t *const *addresses,
+                      const ph_cells_source *source, const char *call)
 {
     if (!graph->cells)
         graph->cells = ph__calloc(1, sizeof *graph->cells);
@@ -157,7 +157,7 @@ static void add(failure *f, ph_graph *graph, ph_stream *stream, uint64_t *const 
     while (!failed(f) && cells->roots.count < ph__cells_roots(cells->count + source->count))
         add_root(f, cells, stream, call);
     if (!failed(f))
-        order(f, cells, stream);
+        order_behind_roots(f, cells, stream);
     if (failed(f))
         return;
     for (size_t i = 0; i < source->count; i++) {
@@ -188,9 +188,9 @@ ph_status ph_cells_create(uint64_t **cells, ph_stream *stream, const ph_cells_so
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *graph = ph__capture_owner_locked(device, capture_id);
     if (graph)
-        add(&f, graph, stream, cells, source, call);
+        add_cells(&f, graph, stream, cells, source, call);
     pthread_mutex_unlock(&device->capture_lock);
-    ph_status status = graph ? tell(&f, stream, call) : fail_over(call);
+    ph_status status = graph ? report_failure(&f, stream, call) : fail_over(call);
     if (status != PH_OK)
         give_memory(cells, source->count, device);
     return status;
@@ -205,9 +205,9 @@ ph_status ph_cells_require(ph_stream *stream)
     pthread_mutex_lock(&stream->device->capture_lock);
     const ph_graph *graph = ph__capture_owner_locked(stream->device, capture_id);
     if (graph && graph->cells)
-        order(&f, graph->cells, stream);
+        order_behind_roots(&f, graph->cells, stream);
     pthread_mutex_unlock(&stream->device->capture_lock);
-    return graph ? tell(&f, stream, call) : fail_over(call);
+    return graph ? report_failure(&f, stream, call) : fail_over(call);
 }
 
 /* ---- the capture's end ---- */
@@ -219,7 +219,7 @@ void ph__cells_join(ph_graph *graph)
     if (graph->cells == NULL || graph->capture.stream == NULL)
         return;
     pthread_mutex_lock(&graph->device->capture_lock);
-    order(&f, graph->cells, graph->capture.stream);
+    order_behind_roots(&f, graph->cells, graph->capture.stream);
     pthread_mutex_unlock(&graph->device->capture_lock);
     if (failed(&f))
         ph__driver_clear_reason();

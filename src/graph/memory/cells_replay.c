@@ -76,7 +76,7 @@ ph_status ph__cells_note_stream(ph_graph *graph, ph_stream *stream, const char *
 }
 
 /* ---- values ---- under the device's cells_lock ---- */
-static void tell(const ph__cells *cells, size_t count, bool launched)
+static void report_launch(const ph__cells *cells, size_t count, bool launched)
 {
     for (size_t i = 0; i < count; i++)
         if (cells->sources.at[i].launched)
@@ -94,7 +94,7 @@ static ph_status fail_values(ph_status status, const char *call)
     return status;
 }
 
-static void put(ph__cells *cells, size_t first, size_t count, const uint64_t *values)
+static void put_values(ph__cells *cells, size_t first, size_t count, const uint64_t *values)
 {
     for (size_t i = first; i < first + count; i++) {
         ph__drv_cell *cell = ph__cells_at(cells, i);
@@ -114,14 +114,14 @@ static ph_status ask(ph__cells *cells, size_t *asked, const char *call)
         ph_status status = source->values(values, source->user);
         if (status != PH_OK)
             return fail_values(status, call);
-        put(cells, first, source->count, values);
+        put_values(cells, first, source->count, values);
         first += source->count;
     }
     return PH_OK;
 }
 
 /* Values that are as they were in the last replay need not be set again. */
-static ph_status set(ph_graph *graph, const char *call)
+static ph_status set_roots(ph_graph *graph, const char *call)
 {
     ph__cells *cells = graph->cells;
     for (size_t i = 0; i < cells->roots.count; i++) {
@@ -147,12 +147,12 @@ ph_status ph__cells_begin(ph_graph *graph, const char *call)
     ph__mutex_lock(&graph->device->cells_lock);
     ph_status status = ask(graph->cells, &asked, call);
     if (status == PH_OK)
-        status = set(graph, call);
+        status = set_roots(graph, call);
     if (status == PH_OK)
         return PH_OK;
     ph_error saved;
     ph__error_save(&saved);
-    tell(graph->cells, asked, false);
+    report_launch(graph->cells, asked, false);
     ph__mutex_unlock(&graph->device->cells_lock);
     ph__error_restore(&saved);
     return status;
@@ -160,7 +160,7 @@ ph_status ph__cells_begin(ph_graph *graph, const char *call)
 
 void ph__cells_end(ph_graph *graph, bool launched)
 {
-    tell(graph->cells, graph->cells->sources.count, launched);
+    report_launch(graph->cells, graph->cells->sources.count, launched);
     ph__mutex_unlock(&graph->device->cells_lock);
 }
 

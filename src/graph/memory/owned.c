@@ -33,7 +33,7 @@ static bool take_kernels(ph_graph *graph, const ph_record *record)
     return ok;
 }
 
-ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const char *call)
+ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, const char *call)
 {
     if (graph->node_kernels == NULL)
         graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
@@ -98,7 +98,7 @@ ph_status ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, 
     return PH_OK;
 }
 
-ph__batch *ph__graph_take_batch(ph_graph *graph)
+ph__batch *ph__graph_detach_batch(ph_graph *graph)
 {
     ph__batch *batch = graph->batch;
     graph->batch = NULL;

@@ -6,7 +6,7 @@
 #include "graph/object/graph.h"
 
 /* Retains the kernels of the record and makes node_kernels anew. */
-ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const char *call);
+ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, const char *call);
 /* Makes room for so many more kernels. */
 bool ph__graph_reserve_kernels(ph_graph *graph, size_t count);
 void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel); /* room was reserved */
@@ -17,6 +17,6 @@ void ph__graph_add_events(ph_graph *graph, const ph_graph *from);
 void ph__graph_drop_streams(ph_graph *graph);
 /* Hands out what ph_graph_retain named: now, or, where streams must be waited for and a capture
  * is open, when none is. Takes the streams over. Before ph__graph_clear lets the device go. */
-ph__batch *ph__graph_take_batch(ph_graph *graph);
+ph__batch *ph__graph_detach_batch(ph_graph *graph);
 void ph__batch_run(ph__batch *batch); /* takes NULL */
 #endif

@@ -74,7 +74,7 @@ static uint64_t tools_id(answers *so_far, const ph_graph *graph, const ph__recor
     return id;
 }
 
-static void put(ph_kernel_annotation *out, ph_graph *graph, size_t node, answers *so_far)
+static void put_annotation(ph_kernel_annotation *out, ph_graph *graph, size_t node, answers *so_far)
 {
     const ph__annotation *annotation = graph->record->nodes[node].annotation;
     *out = (ph_kernel_annotation){.graph = graph,
@@ -101,7 +101,7 @@ ph_status ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, 
             if (graph->record->nodes[i].annotation == NULL)
                 continue;
             if (found < capacity)
-                put(&out[found], graph, i, &so_far);
+                put_annotation(&out[found], graph, i, &so_far);
             found++;
         }
     }

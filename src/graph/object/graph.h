@@ -61,7 +61,7 @@ struct ph_graph {
     ph__drv_event *uploaded;
     /* the id of its stream; of the last replay before it */
     uint64_t uploaded_stream, uploaded_epoch;
-    bool breadcrumbs;  /* each annotated scope of the capture gets crumbs */
+    bool breadcrumbs;  /* each annotated scope of the capture gets breadcrumbs */
     bool strict;       /* what its end would warn of fails it */
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */

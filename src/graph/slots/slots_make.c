@@ -66,7 +66,8 @@ static ph_status find_in_node(ph__slot_draft *draft, ph_graph *graph, size_t ind
     return node->info.body ? check_body(&node->info, node->info.body, s, call) : PH_OK;
 }
 
-static ph_status find(ph__slot_draft *draft, ph_graph *graph, const span *s, const char *call)
+static ph_status find_places(ph__slot_draft *draft, ph_graph *graph, const span *s,
+                             const char *call)
 {
     for (size_t n = 0; n < graph->record->node_count; n++)
         PH_TRY(find_in_node(draft, graph, n, s, call));
@@ -88,8 +89,8 @@ static ph_status check_making(size_t *slot, ph_graph *graph, ph__graph_call whic
 }
 
 /* Makes the one slot, or abandons it. */
-static ph_status finish(size_t *slot, ph_graph *graph, ph__slot_draft *draft, ph_status status,
-                        const char *call)
+static ph_status finish_slot(size_t *slot, ph_graph *graph, ph__slot_draft *draft, ph_status status,
+                             const char *call)
 {
     size_t number = graph->slots ? graph->slots->list.count : 0;
     if (status == PH_OK)
@@ -121,7 +122,7 @@ ph_status ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, co
     ph__slot_draft draft;
     PH_TRY(check_making(slot, graph, PH__CALL_SLOT_FIND));
     PH_TRY(start_address(&draft, graph, name, base, bytes, options, call));
-    return finish(slot, graph, &draft, find(&draft, graph, &s, call), call);
+    return finish_slot(slot, graph, &draft, find_places(&draft, graph, &s, call), call);
 }
 
 /* ---- declare ---- */
@@ -151,7 +152,7 @@ ph_status ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const cha
     PH_TRY(check_making(slot, graph, PH__CALL_SLOT_DECLARE_ADDRESS));
     PH_TRY(check_places(places, count, call));
     PH_TRY(start_address(&draft, graph, name, base, bytes, options, call));
-    return finish(slot, graph, &draft, add_all(&draft, graph, places, count, call), call);
+    return finish_slot(slot, graph, &draft, add_all(&draft, graph, places, count, call), call);
 }
 
 ph_status ph__slot_check_scalar(size_t bytes, const char *call)
@@ -213,7 +214,7 @@ ph_status ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char
     ph_status status = add_all(&draft, graph, places, count, call);
     if (status == PH_OK)
         status = check_expected(graph, places, count, expected, bytes, call);
-    return finish(slot, graph, &draft, status, call);
+    return finish_slot(slot, graph, &draft, status, call);
 }
 
 /* ---- looking ---- */

@@ -56,7 +56,7 @@ static ph_status check_capture(const proof *p, ph_graph *shifted)
     return PH_OK;
 }
 
-static ph_status check(proof *p, const ph_slot_proof *out)
+static ph_status check_arguments(proof *p, const ph_slot_proof *out)
 {
     if (p->count && out == NULL)
         return ph__fail_null(p->call, "out");
@@ -282,7 +282,7 @@ static ph_status compare_with(proof *p)
     return status;
 }
 
-static ph_status compare(proof *p)
+static ph_status compare_captures(proof *p)
 {
     for (p->at = 0; p->at < p->capture_count && p->reason[0] == '\0'; p->at++) {
         p->shifted = p->captures[p->at];
@@ -311,7 +311,7 @@ static ph_status start_drafts(proof *p)
     return PH_OK;
 }
 
-static ph_status finish(proof *p, ph_slot_proof *out)
+static ph_status finish_proof(proof *p, ph_slot_proof *out)
 {
     size_t first = ph_graph_slot_count(p->graph), made = 0;
     for (size_t i = 0; i < p->count; i++) {
@@ -332,7 +332,7 @@ static ph_status finish(proof *p, ph_slot_proof *out)
     return made ? ph__slots_commit(p->graph, p->drafts, made, p->call) : PH_OK;
 }
 
-static void clear(ph_slot_proof *out, size_t count)
+static void clear_proofs(ph_slot_proof *out, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         out[i] = (ph_slot_proof){.slot = PH_SLOT_NONE};
@@ -348,19 +348,19 @@ ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *con
                .count = count,
                .call = "ph_graph_slot_prove"};
     if (out)
-        clear(out, count);
-    PH_TRY(check(&p, out));
+        clear_proofs(out, count);
+    PH_TRY(check_arguments(&p, out));
     p.drafts = ph__calloc(count + 1, sizeof *p.drafts);
     p.found = ph__calloc(count + 1, sizeof *p.found);
     ph_status status = p.drafts && p.found ? PH_OK : ph__fail_host_memory(p.call, "the slots");
     if (status == PH_OK)
         status = start_drafts(&p);
     if (status == PH_OK)
-        status = compare(&p);
+        status = compare_captures(&p);
     if (status == PH_OK)
-        status = finish(&p, out);
+        status = finish_proof(&p, out);
     if (status != PH_OK)
-        clear(out, count);
+        clear_proofs(out, count);
     for (size_t i = 0; p.drafts && i < count; i++)
         ph__slot_abandon(&p.drafts[i]);
     ph__free(p.drafts);

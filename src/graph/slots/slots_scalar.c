@@ -20,7 +20,7 @@ typedef struct proof {
 } proof;
 
 /* ---- the arguments ---- */
-static ph_status check(proof *p, const ph_slot_proof *out)
+static ph_status check_scalar(proof *p, const ph_slot_proof *out)
 {
     if (out == NULL)
         return ph__fail_null(p->call, "out");
@@ -133,7 +133,7 @@ static bool compare_node(proof *p, size_t index, ph_status *status)
                : compare_words(p, mine, theirs, status);
 }
 
-static ph_status compare(proof *p)
+static ph_status compare_captures(proof *p)
 {
     size_t count = p->graph->record->node_count, theirs = p->changed->record->node_count;
     ph_status status = PH_OK;
@@ -162,9 +162,9 @@ ph_status ph_graph_slot_prove_scalar(ph_slot_proof *out, ph_graph *graph, ph_gra
                .call = "ph_graph_slot_prove_scalar"};
     if (out)
         *out = (ph_slot_proof){.slot = PH_SLOT_NONE};
-    PH_TRY(check(&p, out));
+    PH_TRY(check_scalar(&p, out));
     PH_TRY(ph__slot_start(&p.draft, graph, name, NULL, bytes, 0, p.call));
-    ph_status status = compare(&p);
+    ph_status status = compare_captures(&p);
     size_t number = ph_graph_slot_count(graph), uses = p.draft.places.count;
     if (status == PH_OK && p.reason[0]) {
         ph__line_format(out->reason, sizeof out->reason, "%s", p.reason);

@@ -3,7 +3,7 @@
  * that it has not. */
 #include "graph/slots/slots_set.h"
 #include "base/line.h"
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include <string.h>
@@ -250,7 +250,7 @@ void ph__slot_patch(ph__slots *slots, ph__slot *slot)
 
 /* Allocations are tracked where every replay checks inputs, so that the device's count of deaths
  * tells when one has gone. */
-static void take_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *staged)
+static void adopt_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *staged)
 {
     ph_device *device = graph->device;
     bool same = slot->tracked && slot->where.base == staged->where.base &&
@@ -274,14 +274,14 @@ static void take_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *
         ph__memory_pin_used(graph->own->pool, (const void *)(uintptr_t)slot->current);
 }
 
-static void take(ph_graph *graph, const ph__slot_staged *staged)
+static void adopt_value(ph_graph *graph, const ph__slot_staged *staged)
 {
     ph__slot *slot = staged->slot;
     slot->staged = false;
     slot->set = true;
     if (slot->address) {
         slot->current = (uintptr_t)staged->value;
-        take_memory(graph, slot, staged);
+        adopt_memory(graph, slot, staged);
     } else {
         memcpy(slot->value, staged->value, slot->bytes);
     }
@@ -322,7 +322,7 @@ ph_status ph__slots_apply(ph_graph *graph, const char *call)
 {
     ph__slots *slots = graph->slots;
     for (size_t i = 0; i < slots->staged.count; i++)
-        take(graph, &slots->staged.at[i]);
+        adopt_value(graph, &slots->staged.at[i]);
     ph__vec_clear(&slots->staged);
     while (slots->due.count) {
         ph__slot_node *node = slots->due.at[slots->due.count - 1];
@@ -336,7 +336,7 @@ ph_status ph__slots_apply(ph_graph *graph, const char *call)
 }
 
 /* ---- liveness ---- */
-void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user)
+void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
 {
     ph__slots *slots = graph->slots;
     for (size_t i = 0; slots && i < slots->list.count; i++) {

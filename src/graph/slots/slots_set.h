@@ -17,5 +17,5 @@ void ph__slots_drop_staged(ph_graph *graph);
 ph_status ph__slots_apply(ph_graph *graph, const char *call);
 /* The slots' own addresses: `dead` is called with each in memory that is gone. */
 typedef void ph__slots_dead(void *user, const ph__input *input);
-void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user);
+void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user);
 #endif

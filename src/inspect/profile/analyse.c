@@ -74,7 +74,7 @@ static void take_node(ph__profile_node *node, size_t n, const ph__profile_times 
     node->info.most_ns = scratch[count - 1];
 }
 
-bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times)
+bool ph__profile_acquire_times(ph_profile *profile, const ph__profile_times *times)
 {
     extent *extents = ph__calloc(times->replays + 1, sizeof *extents);
     uint64_t *scratch = ph__calloc(times->replays + 1, sizeof *scratch);

@@ -42,10 +42,11 @@ static bool copy_nodes(ph_profile *profile, const ph_record *record)
     return true;
 }
 
-static bool make(ph_profile *profile, const ph_record *record, const ph__profile_times *times)
+static bool make_profile(ph_profile *profile, const ph_record *record,
+                         const ph__profile_times *times)
 {
     return copy_nodes(profile, record) && ph__profile_collect_scopes(profile, record) &&
-           ph__profile_take_times(profile, times) && ph__profile_find_critical(profile) &&
+           ph__profile_acquire_times(profile, times) && ph__profile_find_critical(profile) &&
            ph__profile_find_lanes(profile) && ph__profile_sum_scopes(profile);
 }
 
@@ -55,7 +56,7 @@ ph_status ph__profile_make(ph_profile **out, const ph_record *record,
 {
     *out = NULL;
     ph_profile *profile = ph__calloc(1, sizeof *profile);
-    if (profile && make(profile, record, times)) {
+    if (profile && make_profile(profile, record, times)) {
         profile->record_id = record->id;
         profile->summary.source = source;
         profile->summary.replays = (unsigned)times->replays;

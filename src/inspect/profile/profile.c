@@ -45,7 +45,7 @@ static ph_status read_options(ph_profile_options *out, const ph_profile_options 
     return PH_OK;
 }
 
-static ph_status check(const ph_graph *graph, const ph_stream *stream)
+static ph_status check_profile(const ph_graph *graph, const ph_stream *stream)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_PROFILE));
     PH_TRY(ph__stream_check(stream, call));
@@ -159,7 +159,7 @@ static ph_status read_spans(run *r, ph__profile_time *into, size_t *known)
 
 /* A first replay of each source is not counted: what it needs is made then. A source that says
  * nothing of any node is none. */
-static ph_status start(run *r)
+static ph_status start_run(run *r)
 {
     size_t known = 0;
     PH_TRY(open_source(r, r->options.source));
@@ -232,7 +232,7 @@ static ph_status measure(run *r)
     PH_TRY(check_ready(r->graph));
     PH_TRY(look_at_nodes(r));
     PH_TRY(make_room(r));
-    PH_TRY(start(r));
+    PH_TRY(start_run(r));
     for (unsigned i = 0; i < r->options.replays; i++) {
         size_t known;
         PH_TRY(replay(r));
@@ -242,7 +242,7 @@ static ph_status measure(run *r)
     return PH_OK;
 }
 
-static void finish(run *r)
+static void finish_run(run *r)
 {
     ph__map_free(&r->index);
     ph__free(r->off);
@@ -256,7 +256,7 @@ static void abandon(void *what)
 {
     run *r = what;
     close_source(r);
-    finish(r);
+    finish_run(r);
 }
 
 ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
@@ -267,7 +267,7 @@ ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
         return ph__fail_null(call, "out");
     *out = NULL;
     PH_TRY(read_options(&r.options, options));
-    PH_TRY(check(graph, stream));
+    PH_TRY(check_profile(graph, stream));
     graph->bodies++; /* a destroy inside a hook waits */
     PH__UNWIND unwind = {abandon, &r};
     ph_status status = measure(&r);
@@ -275,6 +275,6 @@ ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
     close_source(&r);
     if (status == PH_OK)
         status = ph__profile_make(out, graph->record, &r.times, r.source, call);
-    finish(&r);
+    finish_run(&r);
     return status;
 }

@@ -57,7 +57,7 @@ ph_status ph__profile_make(ph_profile **out, const ph_record *record,
                            const char *call);
 
 /* ---- profile_analyse.c ---- fill the nodes and the summary; false: no host memory. */
-bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times);
+bool ph__profile_acquire_times(ph_profile *profile, const ph__profile_times *times);
 bool ph__profile_find_critical(ph_profile *profile);
 bool ph__profile_find_lanes(ph_profile *profile); /* and idle times, in one walk */
 

@@ -2,7 +2,7 @@
 /* inspect/verify/change.c: the parameters that a capture made now would have else than the graph,
  * in words. */
 #include "base/demangle.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
@@ -109,8 +109,8 @@ void ph__verify_add_change(const ph__verify *verify, size_t node)
     }
     for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
         ph_word rooms[2];
-        const ph_word *mine = ph__record_look(&rooms[0], verify->graph->record, a, i),
-                      *theirs = ph__record_look(&rooms[1], verify->second->record, b, i);
+        const ph_word *mine = ph__record_look_up_foreign(&rooms[0], verify->graph->record, a, i),
+                      *theirs = ph__record_look_up_foreign(&rooms[1], verify->second->record, b, i);
         if (mine->value != theirs->value) {
             add_word_change(verify, a, mine, theirs);
             return;
@@ -170,8 +170,10 @@ void ph__verify_add_changes(const ph__verify *verify, size_t but)
         const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
         for (size_t i = 0; n != but && i < a->info.word_count && i < b->info.word_count; i++) {
             ph_word rooms[2];
-            const ph_word *mine = ph__record_look(&rooms[0], verify->graph->record, a, i),
-                          *theirs = ph__record_look(&rooms[1], verify->second->record, b, i);
+            const ph_word *mine =
+                              ph__record_look_up_foreign(&rooms[0], verify->graph->record, a, i),
+                          *theirs =
+                              ph__record_look_up_foreign(&rooms[1], verify->second->record, b, i);
             if (is_other(verify, mine, theirs) && !has_other_parameters(graph, n, mine->offset) &&
                 found++ < SAID)
                 say_other(verify, n, mine, theirs, but == SIZE_MAX);

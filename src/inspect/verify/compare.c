@@ -41,7 +41,7 @@ static bool still_poison(uintptr_t address, unsigned char a, unsigned char b)
 }
 
 /* ---- bytes ---- */
-static void note(ph__difference *out, const ph__kept *kept, uintptr_t address)
+static void note_difference(ph__difference *out, const ph__kept *kept, uintptr_t address)
 {
     if (out->different++ > 0)
         return;
@@ -90,7 +90,7 @@ static void compare_bytes(ph__difference *out, const ph__verify *verify, const p
         for (size_t i = 0; i < kept->bytes; i++)
             if (x[i] != y[i] &&
                 !(poisons && kept->poisoned && still_poison(kept->base + i, x[i], y[i])))
-                note(out, kept, kept->base + i);
+                note_difference(out, kept, kept->base + i);
     }
     if (out->different)
         take_word(out, verify, a, b);
@@ -176,7 +176,7 @@ static void compare_output(ph__difference *out, const ph__verify *verify,
             memcpy(out->a, x, size);
             memcpy(out->b, y, size);
         }
-        note(out, kept, base + i * size);
+        note_difference(out, kept, base + i * size);
     }
 }
 

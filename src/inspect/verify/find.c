@@ -360,7 +360,7 @@ static ph_status judge(ph__verify *verify, ph__written *written)
     PH_TRY(take_written(verify, written));
     PH_TRY(ph__verify_replay(verify, &verify->replay, PH__POISON_NAN));
     if (verify->options->output_count == 0)
-        PH_TRY(ph__verify_look_at_held(verify, &found));
+        PH_TRY(ph__verify_inspect_held(verify, &found));
     if (found)
         PH_TRY(take_written(verify, written));
     bool differs = ph__verify_compare(&seen, verify, &verify->replay, &verify->eager, 0);

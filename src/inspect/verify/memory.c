@@ -23,7 +23,7 @@ static bool add_piece(ph__verify *verify, uintptr_t base, uintptr_t end, const p
 }
 
 /* Adds what of [base, end) is not kept yet. */
-static bool add(ph__verify *verify, uintptr_t base, uintptr_t end, const ph__kept *as)
+static bool add_kept(ph__verify *verify, uintptr_t base, uintptr_t end, const ph__kept *as)
 {
     while (base < end) {
         const ph__range *there = ph__ranges_from(&verify->places, base);
@@ -41,7 +41,7 @@ static bool add(ph__verify *verify, uintptr_t base, uintptr_t end, const ph__kep
 
 static ph_status add_range(ph__verify *verify, uintptr_t base, size_t bytes, const ph__kept *as)
 {
-    if (bytes == 0 || add(verify, base, base + bytes, as))
+    if (bytes == 0 || add_kept(verify, base, base + bytes, as))
         return PH_OK;
     return ph__fail_host_memory(verify->call, "the list of the memory");
 }
@@ -239,7 +239,7 @@ void ph__verify_swap_held(ph__verify *verify, bool swapped)
     }
 }
 
-ph_status ph__verify_look_at_held(ph__verify *verify, bool *found)
+ph_status ph__verify_inspect_held(ph__verify *verify, bool *found)
 {
     bool any = false;
     *found = false;
@@ -279,7 +279,7 @@ enum {
 
 /* ---- contents ---- over the stream: the driver takes pageable memory on either side, and is
  * done with it when it returns */
-static ph_status copy(ph__verify *verify, void *dst, const void *src, size_t bytes)
+static ph_status copy_bytes(ph__verify *verify, void *dst, const void *src, size_t bytes)
 {
     const ph__drv_memcpy what = {dst, src, bytes};
     int result = verify->driver->copy(verify->stream->handle, &what, NULL);
@@ -296,7 +296,7 @@ static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
     for (size_t i = first; i < verify->kept.count; i++) {
         const ph__kept *one = &verify->kept.at[i];
         if (!one->lost)
-            PH_TRY(copy(verify, to->bytes + one->at, (const void *)one->base, one->bytes));
+            PH_TRY(copy_bytes(verify, to->bytes + one->at, (const void *)one->base, one->bytes));
     }
     return PH_OK;
 }
@@ -373,7 +373,7 @@ static ph_status write_poison(ph__verify *verify, const ph__kept *one, ph__poiso
     for (size_t done = 0; done < one->bytes;) {
         size_t bytes = one->bytes - done < CHUNK ? one->bytes - done : CHUNK;
         ph__poison_fill(verify->chunk, one->base + done, bytes, poison);
-        PH_TRY(copy(verify, (void *)(one->base + done), verify->chunk, bytes));
+        PH_TRY(copy_bytes(verify, (void *)(one->base + done), verify->chunk, bytes));
         done += bytes;
     }
     return PH_OK;
@@ -391,7 +391,7 @@ ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison)
         ph_status status =
             one->poisoned && poison != PH__POISON_NONE
                 ? write_poison(verify, one, poison)
-                : copy(verify, (void *)one->base, verify->start.bytes + one->at, one->bytes);
+                : copy_bytes(verify, (void *)one->base, verify->start.bytes + one->at, one->bytes);
         if (first == PH_OK && status != PH_OK) {
             ph__error_save(&failure);
             first = status;

@@ -57,12 +57,13 @@ static bool is_written(const ph__verify *verify, uintptr_t address)
                                              verify->eager.bytes + kept->at, kept->bytes) != 0);
 }
 
-static bool collect(search *s)
+static bool collect_touches(search *s)
 {
     for (size_t n = 0; n < s->record->node_count; n++)
         for (size_t w = 0; w < s->record->nodes[n].info.word_count; w++) {
             ph_word room;
-            const ph_word *word = ph__record_look(&room, s->record, &s->record->nodes[n], w);
+            const ph_word *word =
+                ph__record_look_up_foreign(&room, s->record, &s->record->nodes[n], w);
             ph_allocation block;
             if (s->touches.count == MOST_TOUCHES)
                 return true;
@@ -108,7 +109,7 @@ static bool is_known_read(const search *s, const touch *at)
     return node->info.kind == PH_NODE_MEMCPY && at->word != 0;
 }
 
-static void note(search *s, const touch *one, const touch *two)
+static void note_pair(search *s, const touch *one, const touch *two)
 {
     bool sure = is_known_write(s, one) || is_known_write(s, two);
     pair found = {one, two, (sure ? 1U : 0U) + (one->base == s->seen ? 2U : 0U)};
@@ -137,11 +138,11 @@ static void look_at_block(search *s, const touch *first, const touch *end)
         mark_before(s, two->node, from->node);
         for (const touch *one = two; one-- > from;)
             if (s->met[one->node] != s->stamp)
-                note(s, one, two);
+                note_pair(s, one, two);
     }
 }
 
-static void look(search *s)
+static void search_pairs(search *s)
 {
     const touch *first = s->touches.at, *end = first + s->touches.count;
     while (first < end && s->steps < MOST_STEPS) {
@@ -262,12 +263,12 @@ ph_status ph__verify_find_race(ph__race *out, ph__verify *verify, uintptr_t seen
     s.seen = ph__verify_find_block(&block, verify, seen) ? (uintptr_t)block.base : 0;
     s.met = ph__calloc(nodes + 1, sizeof *s.met);
     s.stack = ph__calloc(nodes + 1, sizeof *s.stack);
-    if (s.met == NULL || s.stack == NULL || !collect(&s)) {
+    if (s.met == NULL || s.stack == NULL || !collect_touches(&s)) {
         status = ph__fail_host_memory(verify->call, "the nodes that address the same memory");
     } else {
         if (s.touches.count > 1)
             qsort(s.touches.at, s.touches.count, sizeof *s.touches.at, by_block);
-        look(&s);
+        search_pairs(&s);
         status = choose(out, &s);
     }
     ph__vec_free(&s.touches);

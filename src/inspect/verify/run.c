@@ -57,7 +57,7 @@ static void abandon(void *what)
         ph__pool_leave(in->verify->pool);
 }
 
-static ph_status prepare(ph__verify *verify)
+static ph_status prepare_round(ph__verify *verify)
 {
     if (verify->options->prepare == NULL)
         return PH_OK;
@@ -81,7 +81,7 @@ static ph_status capture(ph__verify *verify)
     ph__script_rewind(verify->script, verify->skip_held);
     ph_graph_destroy(verify->second);
     verify->second = NULL;
-    PH_TRY(prepare(verify));
+    PH_TRY(prepare_round(verify));
     PH_TRY(ph_graph_create(&verify->second, NULL));
     ph_error before;
     size_t depth;
@@ -137,7 +137,7 @@ static ph_status run_body(ph__verify *verify)
 ph_status ph__verify_eager(ph__verify *verify, ph__image *to)
 {
     PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
-    PH_TRY(prepare(verify));
+    PH_TRY(prepare_round(verify));
     ph__script_rewind(verify->script, verify->skip_held);
     ph_status status = run_body(verify);
     verify->missed = ph__script_missed(&verify->missed_bytes, verify->script);
@@ -151,7 +151,7 @@ ph_status ph__verify_eager(ph__verify *verify, ph__image *to)
 ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison)
 {
     PH_TRY(ph__verify_write(verify, poison));
-    PH_TRY(prepare(verify));
+    PH_TRY(prepare_round(verify));
     PH_TRY(ph_graph_replay(verify->graph, verify->stream));
     PH_TRY(ph_stream_synchronize(verify->stream));
     return ph__verify_read(verify, to);
@@ -226,7 +226,7 @@ static int turn(const ph__switches *switches, size_t at, bool on)
                : result;
 }
 
-static ph_status set(ph__switches *switches, size_t node, bool on, const char *call)
+static ph_status switch_node(ph__switches *switches, size_t node, bool on, const char *call)
 {
     if (switches->now[node] == on || !can_switch(switches, node))
         return PH_OK;
@@ -242,7 +242,7 @@ static ph_status set(ph__switches *switches, size_t node, bool on, const char *c
 static ph_status select_nodes(ph__switches *switches, size_t first, size_t end, const char *call)
 {
     for (size_t i = 0; i < switches->count; i++)
-        PH_TRY(set(switches, i, switches->on[i] && i >= first && i < end, call));
+        PH_TRY(switch_node(switches, i, switches->on[i] && i >= first && i < end, call));
     return PH_OK;
 }
 
@@ -251,7 +251,7 @@ ph_status ph__switches_restore(ph__switches *switches, const char *call)
     ph_status first = PH_OK;
     ph_error failure;
     for (size_t i = 0; i < switches->count && switches->touched; i++) {
-        ph_status status = set(switches, i, switches->on[i], call);
+        ph_status status = switch_node(switches, i, switches->on[i], call);
         if (status != PH_OK && first == PH_OK) {
             ph__error_save(&failure);
             first = status;
@@ -265,7 +265,7 @@ ph_status ph__switches_restore(ph__switches *switches, const char *call)
 /* ---- parts ---- */
 static ph_status launch(ph__verify *verify, ph__switches *switches)
 {
-    PH_TRY(prepare(verify));
+    PH_TRY(prepare_round(verify));
     return ph_graph_replay(switches->graph, verify->stream);
 }
 
@@ -307,12 +307,12 @@ static ph_status one_by_one(ph__verify *verify, ph__switches *switches, const si
         for (size_t i = first; i < end; i++) {
             size_t node = node_at(order, i);
             any = any || (switches->on[node] && can_switch(switches, node));
-            PH_TRY(set(switches, node, switches->on[node], verify->call));
+            PH_TRY(switch_node(switches, node, switches->on[node], verify->call));
         }
         if (any)
             PH_TRY(launch(verify, switches));
         for (size_t i = first; i < end; i++)
-            PH_TRY(set(switches, node_at(order, i), false, verify->call));
+            PH_TRY(switch_node(switches, node_at(order, i), false, verify->call));
     }
     return PH_OK;
 }

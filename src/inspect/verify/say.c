@@ -69,7 +69,7 @@ static const char *parameter_of(const ph__verify *verify, size_t node,
     const ph__record_node *at = &verify->graph->record->nodes[node];
     for (size_t i = 0; i < at->info.word_count; i++) {
         ph_word room;
-        const ph_word *word = ph__record_look(&room, verify->graph->record, at, i);
+        const ph_word *word = ph__record_look_up_foreign(&room, verify->graph->record, at, i);
         if (word->kind != PH_WORD_VALUE && word->value <= difference->address &&
             word->value >= difference->kept->base && (best == NULL || word->value > highest)) {
             best = word->name;

@@ -39,7 +39,7 @@ static void end_scopes(void *depth)
     ph_annotation_unwind(*(const size_t *)depth);
 }
 
-static ph_status submit(const work *w)
+static ph_status submit_round(const work *w)
 {
     if (w->body == NULL)
         return ph_graph_replay(w->graph, w->stream);
@@ -57,7 +57,7 @@ static ph_status submit(const work *w)
 static ph_status measure(sample *out, const work *w)
 {
     uint64_t start = ph__now_ns();
-    ph_status status = submit(w);
+    ph_status status = submit_round(w);
     uint64_t submitted = ph__now_ns();
     if (status != PH_OK) {
         if (!w->body)
@@ -77,7 +77,7 @@ static ph_status measure_device(uint64_t *out, const work *replays, unsigned rou
 {
     uint64_t start = ph__now_ns();
     for (unsigned i = 0; i < rounds; i++) {
-        ph_status status = submit(replays);
+        ph_status status = submit_round(replays);
         if (status != PH_OK) {
             ph__error_prefix("%s", call);
             return status;
@@ -88,7 +88,7 @@ static ph_status measure_device(uint64_t *out, const work *replays, unsigned rou
     return PH_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b)
 
 static uint64_t median(uint64_t *values, unsigned count)
 {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, compare_times);
     return values[(count - 1) / 2];
 }
 
@@ -228,8 +228,8 @@ static void put_sentence(ph_verdict *v)
 
 /* ---- the call ---- */
 
-static ph_status check(unsigned *rounds, const ph_graph *graph, const ph_stream *stream,
-                       ph_capture_fn body, const ph_verdict_options *options)
+static ph_status check_verdict(unsigned *rounds, const ph_graph *graph, const ph_stream *stream,
+                               ph_capture_fn body, const ph_verdict_options *options)
 {
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_verdict_options");
@@ -275,7 +275,7 @@ ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, 
     if (out == NULL)
         return ph__fail_null(call, "out");
     *out = (ph_verdict){0};
-    PH_TRY(check(&rounds, graph, stream, body, options));
+    PH_TRY(check_verdict(&rounds, graph, stream, body, options));
     const work eager = {graph, stream, body, user}, replays = {graph, stream, NULL, NULL};
     uint64_t *values = ph__calloc(rounds, 4 * sizeof *values);
     if (values == NULL)

@@ -77,8 +77,8 @@ static ph_status check_options(const ph_verify_options *options)
     return PH_OK;
 }
 
-static ph_status check(ph_graph *graph, ph_stream *stream, ph_capture_fn body,
-                       const ph_verify_options *options)
+static ph_status check_verify(ph_graph *graph, ph_stream *stream, ph_capture_fn body,
+                              const ph_verify_options *options)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_VERIFY));
     PH_TRY(ph__stream_check(stream, call));
@@ -176,7 +176,7 @@ static ph_status set_up(ph__verify *verify)
     ph_graph *graph = verify->graph;
     if (graph->exec == NULL)
         PH_TRY(ph_graph_instantiate(graph));
-    PH_TRY(ph__graph_check_live(graph, PH__LOOK_FOREIGN, call));
+    PH_TRY(ph__graph_check_live(graph, PH__LIVE_FOREIGN, call));
     PH_TRY(ph_device_synchronize(graph->device));
     PH_TRY(save_epochs(verify));
     PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
@@ -194,7 +194,7 @@ static ph_status set_up(ph__verify *verify)
 }
 
 /* What body would write now, too, is known from its capture. */
-static ph_status run(ph__verify *verify)
+static ph_status run_verify(ph__verify *verify)
 {
     PH_TRY(ph__verify_capture(verify));
     PH_TRY(check_nodes(verify->second, "a new capture of body"));
@@ -238,7 +238,7 @@ static bool clean_up(ph__verify *verify)
     return settled;
 }
 
-static ph_status finish(ph__verify *verify, ph_status status)
+static ph_status finish_verify(ph__verify *verify, ph_status status)
 {
     ph_error failure;
     ph__error_save(&failure);
@@ -264,7 +264,7 @@ static void abandon(void *what)
     ph_graph *graph = verify->graph;
     ph_error saved;
     ph__error_save(&saved);
-    ph_ignore(finish(verify, PH_ERROR_CALLER));
+    ph_ignore(finish_verify(verify, PH_ERROR_CALLER));
     memset(verify->out, 0, sizeof *verify->out);
     verify->out->node = SIZE_MAX;
     ph__graph_leave(graph);
@@ -283,7 +283,7 @@ ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *str
     given.relative = ph__option_real(given.relative, 0);
     given.absolute = ph__option_real(given.absolute, 0);
     options = &given;
-    PH_TRY(check(graph, stream, body, options));
+    PH_TRY(check_verify(graph, stream, body, options));
     ph__verify verify = {.graph = graph,
                          .stream = stream,
                          .body = body,
@@ -296,9 +296,9 @@ ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *str
     PH__UNWIND unwind = {abandon, &verify};
     ph_status status = set_up(&verify);
     if (status == PH_OK)
-        status = run(&verify);
+        status = run_verify(&verify);
     unwind.undo = NULL;
-    status = finish(&verify, status);
+    status = finish_verify(&verify, status);
     if (status != PH_OK) {
         memset(out, 0, sizeof *out);
         out->node = SIZE_MAX;

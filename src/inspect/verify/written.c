@@ -3,7 +3,7 @@
  * how much of that a verification compares. */
 #include "base/alloc.h"
 #include "base/line.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "inspect/verify/verify.h"
 
@@ -113,7 +113,7 @@ static void look_at_nodes(const survey *s)
     }
 }
 
-static ph_status look(const survey *s)
+static ph_status survey_graph(const survey *s)
 {
     size_t count = 0;
     ph_input_info input;
@@ -133,8 +133,8 @@ ph_status ph__verify_written(ph__written *out, ph__verify *verify)
         out->compared += verify->kept.at[i].compared ? verify->kept.at[i].bytes : 0;
     out->bytes = out->compared;
     survey s = {out, verify, ph__calloc(verify->graph->record->node_count + 1, sizeof(bool))};
-    ph_status status =
-        s.addresses ? look(&s) : ph__fail_host_memory(verify->call, "the list of the memory");
+    ph_status status = s.addresses ? survey_graph(&s)
+                                   : ph__fail_host_memory(verify->call, "the list of the memory");
     ph__free(s.addresses);
     return status;
 }

@@ -128,7 +128,7 @@ static bool advance(search *s)
 
 /* ---- what is searched ---- */
 
-static bool same(ph__align *align, size_t i, size_t j)
+static bool is_same(ph__align *align, size_t i, size_t j)
 {
     align->steps++;
     return align->a[i] == align->b[j];
@@ -136,9 +136,9 @@ static bool same(ph__align *align, size_t i, size_t j)
 
 static void trim(ph__align *align, span *at)
 {
-    for (; at->a0 < at->a1 && at->b0 < at->b1 && same(align, at->a0, at->b0); at->a0++, at->b0++)
+    for (; at->a0 < at->a1 && at->b0 < at->b1 && is_same(align, at->a0, at->b0); at->a0++, at->b0++)
         align->mate[at->a0] = at->b0;
-    for (; at->a0 < at->a1 && at->b0 < at->b1 && same(align, at->a1 - 1, at->b1 - 1);
+    for (; at->a0 < at->a1 && at->b0 < at->b1 && is_same(align, at->a1 - 1, at->b1 - 1);
          at->a1--, at->b1--)
         align->mate[at->a1 - 1] = at->b1 - 1;
 }

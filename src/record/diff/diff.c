@@ -87,7 +87,7 @@ static void compare_pair(ph__differ *d, const ph__diff_level *level, size_t i, s
         compare_level(d, level, mine, theirs, &(ph__diff_place){level->place, i, j}, &alike);
 }
 
-void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs)
+void ph__put_probe(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs)
 {
     static const struct {
         const char *name, *text;
@@ -114,7 +114,7 @@ static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, siz
     ph__change_begin(d, level, added ? PH_CHANGE_ADDED : PH_CHANGE_REMOVED, i, j, rule);
     ph__text_add(&d->text, added ? " was added" : " was removed");
     ph__put_shape(&d->text, added ? &level->b->nodes[j] : &level->a->nodes[i]);
-    ph__put_watch(&d->text, added ? NULL : &level->a->nodes[i], added ? &level->b->nodes[j] : NULL);
+    ph__put_probe(&d->text, added ? NULL : &level->a->nodes[i], added ? &level->b->nodes[j] : NULL);
     ph__change_end(d);
 }
 
@@ -213,7 +213,7 @@ static void heed(ph__differ *d, const ph__refusal *refusal)
 
 /* ---- the result ---- */
 
-static void finish(ph_diff *diff, ph__differ *d)
+static void finish_diff(ph_diff *diff, ph__differ *d)
 {
     diff->steps = d->steps;
     diff->count = d->changes.count;
@@ -251,7 +251,7 @@ ph_status ph__record_compare(ph_diff **out, const ph_record *a, const ph_record 
     compare_level(&d, NULL, a, b, NULL, &diff->alike);
     if (refusal && !d.failed)
         heed(&d, refusal);
-    finish(diff, &d);
+    finish_diff(diff, &d);
     bool failed = d.failed;
     differ_free(&d);
     if (!failed) {

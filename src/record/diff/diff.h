@@ -78,7 +78,7 @@ void ph__put_name(ph__text *text, const char *name, size_t most);
 
 /* What a node of one record alone is there for, where the library put it there for a capture's
  * options; NULL: none. */
-void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
+void ph__put_probe(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
 
 /* ---- diff_words.c ---- the words of two nodes that are of one kind, and one kernel's. */
 void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t j);

@@ -100,8 +100,8 @@ static void put_list(ph__differ *d, const side *s, const size_t *at, size_t coun
         ph__text_format(&d->text, " and %zu more", count - LISTED);
 }
 
-static void tell(ph__differ *d, const ph__diff_level *level, const side *mine, const side *theirs,
-                 size_t i, size_t j)
+static void report_edges(ph__differ *d, const ph__diff_level *level, const side *mine,
+                         const side *theirs, size_t i, size_t j)
 {
     ph__change_begin(d, level, PH_CHANGE_EDGE, i, j, ph__rule_edges);
     ph__text_add(&d->text, " depends on: ");
@@ -152,5 +152,5 @@ void ph__diff_edges(ph__differ *d, const ph__diff_level *level, size_t i, size_t
         return;
     drop_common(d->mine.at, &d->mine.count, d->theirs.at, &d->theirs.count);
     if (d->mine.count || d->theirs.count)
-        tell(d, level, &mine, &theirs, i, j);
+        report_edges(d, level, &mine, &theirs, i, j);
 }

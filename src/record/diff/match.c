@@ -52,7 +52,7 @@ static uint64_t exact_hash(const ph_record *record, const ph__record_node *node,
     uint64_t hash = mix(strong, node->info.value);
     for (size_t w = 0; w < node->info.word_count; w++) {
         ph_word room;
-        const ph_word *word = ph__record_look(&room, record, node, w);
+        const ph_word *word = ph__record_look_up_foreign(&room, record, node, w);
         if (word->kind == PH_WORD_VALUE)
             hash = mix(hash, word->value);
         else if (word->base)

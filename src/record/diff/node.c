@@ -29,7 +29,7 @@ static void tell_other_work(ph__differ *d, const ph__diff_level *level, size_t i
     put_what(&d->text, &level->a->nodes[i]);
     ph__text_add(&d->text, " -> ");
     put_what(&d->text, &level->b->nodes[j]);
-    ph__put_watch(&d->text, &level->a->nodes[i], &level->b->nodes[j]);
+    ph__put_probe(&d->text, &level->a->nodes[i], &level->b->nodes[j]);
     ph__change_end(d);
 }
 

@@ -95,8 +95,8 @@ static void put_which(ph__text *text, const ph_word *word, const ph_word *other)
         ph__text_format(text, " (at 0x%" PRIx64 ")", word->value);
 }
 
-static void tell(ph__differ *d, const ph__diff_level *level, size_t i, size_t j, const ph_word *a,
-                 const ph_word *b)
+static void report_word(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                        const ph_word *a, const ph_word *b)
 {
     bool address = is_address(a) || is_address(b);
     ph__change_begin(d, level, address ? PH_CHANGE_ADDRESS : PH_CHANGE_VALUE, i, j, NULL);
@@ -129,10 +129,12 @@ void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t
     size_t m = 0, t = 0;
     while (m < a->info.word_count || t < b->info.word_count) {
         ph_word rooms[2];
-        const ph_word *mine = m < a->info.word_count ? ph__record_look(&rooms[0], level->a, a, m)
-                                                     : NULL,
-                      *theirs = t < b->info.word_count ? ph__record_look(&rooms[1], level->b, b, t)
-                                                       : NULL;
+        const ph_word *mine = m < a->info.word_count
+                                  ? ph__record_look_up_foreign(&rooms[0], level->a, a, m)
+                                  : NULL,
+                      *theirs = t < b->info.word_count
+                                    ? ph__record_look_up_foreign(&rooms[1], level->b, b, t)
+                                    : NULL;
         if (theirs == NULL || (mine && mine->offset < theirs->offset)) {
             tell_alone(d, level, i, j, mine, true);
             m++;
@@ -141,7 +143,7 @@ void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t
             t++;
         } else {
             if (!same_word(d, mine, theirs))
-                tell(d, level, i, j, mine, theirs);
+                report_word(d, level, i, j, mine, theirs);
             m++;
             t++;
         }

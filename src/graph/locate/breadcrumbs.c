@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the
+/* graph/locate/breadcrumbs.c: the scopes of a capture, by their paths, and the breadcrumbs at the
  * beginning and the end of each. */
-#include "graph/locate/crumbs.h"
+#include "graph/locate/breadcrumbs.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/locate/locate.h"
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "graph/object/graph.h"
 #include <string.h>
 
@@ -105,15 +105,15 @@ void ph__scopes_left(size_t count, const char *call)
 }
 
 /* ---- scopes ---- under the device's capture_lock ---- */
-static void add_crumb(ph__watch_failure *f, ph__locate *locate, ph_stream *stream, size_t scope,
+static void add_crumb(ph__probe_failure *f, ph__locate *locate, ph_stream *stream, size_t scope,
                       bool ends, const char *call)
 {
-    ph__watched_node node = {.scope = scope, .ends = ends};
-    node.args.crumb.number = locate->crumbs.nodes.count + 1;
-    ph__watched_add(f, &locate->crumbs, stream, &node, call);
+    ph__probe_node node = {.scope = scope, .ends = ends};
+    node.args.breadcrumb.number = locate->breadcrumbs.nodes.count + 1;
+    ph__probe_add(f, &locate->breadcrumbs, stream, &node, call);
 }
 
-static void begin_scope(ph__watch_failure *f, ph_graph *graph, ph_stream *stream, const char *call)
+static void begin_scope(ph__probe_failure *f, ph_graph *graph, ph_stream *stream, const char *call)
 {
     ph__locate *locate = ph__locate_get(graph);
     if (!locate || !ph__vec_reserve(&locate->scopes, 1) ||
@@ -122,19 +122,19 @@ static void begin_scope(ph__watch_failure *f, ph_graph *graph, ph_stream *stream
         return;
     }
     ph__located_scope scope = {ph__located_path(), ph__thread_ambient.serial,
-                               locate->crumbs.nodes.count, SIZE_MAX};
+                               locate->breadcrumbs.nodes.count, SIZE_MAX};
     if (scope.path)
         add_crumb(f, locate, stream, locate->scopes.count, false, call);
     else
         f->result = PH__R_OUT_OF_MEMORY;
-    if (ph__watch_failed(f))
+    if (ph__probe_failed(f))
         ph__free(scope.path);
     else
         locate->scopes.at[locate->scopes.count++] = scope;
 }
 
 /* Nothing for a scope that began elsewhere. */
-static void end_scope(ph__watch_failure *f, ph_graph *graph, ph_stream *stream, const char *call)
+static void end_scope(ph__probe_failure *f, ph_graph *graph, ph_stream *stream, const char *call)
 {
     ph__locate *locate = graph->locate;
     size_t i = locate ? locate->scopes.count : 0;
@@ -142,16 +142,16 @@ static void end_scope(ph__watch_failure *f, ph_graph *graph, ph_stream *stream, 
         i--;
     if (i == 0)
         return;
-    size_t crumb = locate->crumbs.nodes.count;
+    size_t breadcrumb = locate->breadcrumbs.nodes.count;
     add_crumb(f, locate, stream, i - 1, true, call);
-    if (!ph__watch_failed(f))
-        locate->scopes.at[i - 1].last = crumb;
+    if (!ph__probe_failed(f))
+        locate->scopes.at[i - 1].last = breadcrumb;
 }
 
 ph_status ph__locate_scope(ph__capture *capture, ph_stream *stream,
                            const ph__annotation *annotation, bool begins, const char *call)
 {
-    ph__watch_failure f = {PH_OK, PH__R_OK, ""};
+    ph__probe_failure f = {PH_OK, PH__R_OK, ""};
     ph_graph *graph = capture->owner;
     bool held;
     (void)annotation; /* the path has it */
@@ -163,5 +163,5 @@ ph_status ph__locate_scope(ph__capture *capture, ph_stream *stream,
         end_scope(&f, graph, stream, call);
     pthread_mutex_unlock(&stream->device->capture_lock);
     ph__marks_leave(held);
-    return ph__watch_tell(&f, stream, call);
+    return ph__probe_report(&f, stream, call);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/crumbs.h: the breadcrumbs at the scopes of annotated captures. */
-#ifndef PH_GRAPH_LOCATE_CRUMBS_H
-#define PH_GRAPH_LOCATE_CRUMBS_H
+/* graph/locate/breadcrumbs.h: the breadcrumbs at the scopes of annotated captures. */
+#ifndef PH_GRAPH_LOCATE_BREADCRUMBS_H
+#define PH_GRAPH_LOCATE_BREADCRUMBS_H
 #include "graph/locate/locate.h"
 
 /* The value of ph__capture.scope in captures with breadcrumbs. */

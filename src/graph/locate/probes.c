@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/watched.c: capturing the nodes that watch replays, behind their root, and finding
+/* graph/locate/probes.c: capturing the nodes that watch replays, behind their root, and finding
  * them in the record. */
-#include "graph/locate/watched.h"
+#include "graph/locate/probes.h"
 #include "base/alloc.h"
 #include "device/capture/culprit.h"
 #include "device/handles/kernel.h"
@@ -9,9 +9,9 @@
 #include "graph/locate/locate.h"
 #include "graph/object/graph.h"
 
-ph_status ph__watch_tell(const ph__watch_failure *f, const ph_stream *stream, const char *call)
+ph_status ph__probe_report(const ph__probe_failure *f, const ph_stream *stream, const char *call)
 {
-    if (!ph__watch_failed(f) || f->status != PH_OK)
+    if (!ph__probe_failed(f) || f->status != PH_OK)
         return f->status;
     if (ph__result_is_host_memory(f->result))
         return ph__fail_host_memory(call, "the nodes that watch the capture's replays");
@@ -25,52 +25,50 @@ ph__locate *ph__locate_get(ph_graph *graph)
         return graph->locate;
     ph__locate *made = ph__calloc(1, sizeof *made);
     if (made) {
-        made->crumbs.kernel = PH__WATCH_CRUMB;
+        made->breadcrumbs.kernel = PH__WATCH_CRUMB;
         made->checks.kernel = PH__WATCH_FINITE;
-        made->crumbs.root.index = made->checks.root.index = SIZE_MAX;
+        made->breadcrumbs.root.index = made->checks.root.index = SIZE_MAX;
     }
     return graph->locate = made;
 }
 
-void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched,
-                        const ph__watched_node *node)
+void ph__probe_launch(ph__drv_launch *out, const ph__probes *probes, const ph__probe_node *node)
 {
-    bool crumb = watched->kernel == PH__WATCH_CRUMB || node == &watched->root;
-    *out = (ph__drv_launch){.grid = {crumb ? 1 : node->blocks, 1, 1},
-                            .block = {crumb ? 1 : PH__FINITE_BLOCK, 1, 1},
+    bool breadcrumb = probes->kernel == PH__WATCH_CRUMB || node == &probes->root;
+    *out = (ph__drv_launch){.grid = {breadcrumb ? 1 : node->blocks, 1, 1},
+                            .block = {breadcrumb ? 1 : PH__FINITE_BLOCK, 1, 1},
                             .args = &node->args};
 }
 
-static void launch(ph__watch_failure *f, const ph__watched *watched, ph_stream *stream,
-                   const ph__watched_node *node, const char *call)
+static void launch(ph__probe_failure *f, const ph__probes *probes, ph_stream *stream,
+                   const ph__probe_node *node, const char *call)
 {
     ph_kernel *kernel;
     ph__drv_launch how;
-    f->status = ph__device_watch_kernel(&kernel, stream->device, watched->kernel, call);
-    if (ph__watch_failed(f))
+    f->status = ph__device_watch_kernel(&kernel, stream->device, probes->kernel, call);
+    if (ph__probe_failed(f))
         return;
-    ph__watched_launch(&how, watched, node);
+    ph__probe_launch(&how, probes, node);
     f->driver_call = PH__NAME_LAUNCH_KERNEL;
     f->result = stream->device->driver->launch(stream->handle, kernel->handle, &how);
 }
 
 ph_status ph__locate_begin(ph_graph *graph, const char *call)
 {
-    ph__watch_failure f = {PH_OK, PH__R_OK, ""};
+    ph__probe_failure f = {PH_OK, PH__R_OK, ""};
     if (!graph->breadcrumbs)
         return PH_OK;
     pthread_mutex_lock(&graph->device->capture_lock);
     ph__locate *locate = ph__locate_get(graph);
     if (locate)
-        launch(&f, &locate->crumbs, graph->stream, &locate->crumbs.root, call);
+        launch(&f, &locate->breadcrumbs, graph->stream, &locate->breadcrumbs.root, call);
     else
         f.result = PH__R_OUT_OF_MEMORY;
     pthread_mutex_unlock(&graph->device->capture_lock);
-    return ph__watch_tell(&f, graph->stream, call);
+    return ph__probe_report(&f, graph->stream, call);
 }
 
-static void make_root(ph__watch_failure *f, ph__watched *checks, ph_stream *stream,
-                      const char *call)
+static void make_root(ph__probe_failure *f, ph__probes *checks, ph_stream *stream, const char *call)
 {
     ph_device *device = stream->device;
     ph_kernel *kernel;
@@ -78,18 +76,18 @@ static void make_root(ph__watch_failure *f, ph__watched *checks, ph_stream *stre
     if (checks->root.handle)
         return;
     f->status = ph__device_watch_kernel(&kernel, device, PH__WATCH_CRUMB, call);
-    if (ph__watch_failed(f))
+    if (ph__probe_failed(f))
         return;
-    ph__watched_launch(&how, checks, &checks->root);
+    ph__probe_launch(&how, checks, &checks->root);
     f->driver_call = PH__NAME_GRAPH_ADD_KERNEL_NODE;
     f->result =
         device->driver->capture_root(&checks->root.handle, stream->handle, kernel->handle, &how);
-    if (ph__watch_failed(f))
+    if (ph__probe_failed(f))
         checks->root.handle = NULL;
 }
 
 /* Puts what comes on the stream behind the root. */
-static void order(ph__watch_failure *f, ph__watched *checks, ph_stream *stream)
+static void order_behind_root(ph__probe_failure *f, ph__probes *checks, ph_stream *stream)
 {
     if (ph__map_get(&checks->ordered, stream->id))
         return;
@@ -99,28 +97,28 @@ static void order(ph__watch_failure *f, ph__watched *checks, ph_stream *stream)
     }
     f->driver_call = PH__NAME_STREAM_UPDATE_CAPTURE_DEPENDENCIES;
     f->result = stream->device->driver->capture_depend(stream->handle, checks->root.handle);
-    if (!ph__watch_failed(f))
+    if (!ph__probe_failed(f))
         (void)ph__map_put(&checks->ordered, stream->id, checks);
 }
 
-void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stream,
-                     const ph__watched_node *node, const char *call)
+void ph__probe_add(ph__probe_failure *f, ph__probes *probes, ph_stream *stream,
+                   const ph__probe_node *node, const char *call)
 {
-    if (!ph__vec_reserve(&watched->nodes, 1)) {
+    if (!ph__vec_reserve(&probes->nodes, 1)) {
         f->result = PH__R_OUT_OF_MEMORY;
         return;
     }
-    if (watched->kernel == PH__WATCH_FINITE) {
-        make_root(f, watched, stream, call);
-        if (!ph__watch_failed(f))
-            order(f, watched, stream);
+    if (probes->kernel == PH__WATCH_FINITE) {
+        make_root(f, probes, stream, call);
+        if (!ph__probe_failed(f))
+            order_behind_root(f, probes, stream);
     }
-    if (!ph__watch_failed(f))
-        launch(f, watched, stream, node, call);
-    if (ph__watch_failed(f))
+    if (!ph__probe_failed(f))
+        launch(f, probes, stream, node, call);
+    if (ph__probe_failed(f))
         return;
-    watched->nodes.at[watched->nodes.count] = *node;
-    watched->nodes.at[watched->nodes.count++].index = SIZE_MAX;
+    probes->nodes.at[probes->nodes.count] = *node;
+    probes->nodes.at[probes->nodes.count++].index = SIZE_MAX;
 }
 
 /* ---- the capture's end ---- */
@@ -128,22 +126,22 @@ void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stre
  * not joined. */
 void ph__locate_join(ph_graph *graph)
 {
-    ph__watch_failure f = {PH_OK, PH__R_OK, ""};
+    ph__probe_failure f = {PH_OK, PH__R_OK, ""};
     if (graph->locate == NULL || graph->locate->checks.root.handle == NULL ||
         graph->capture.stream == NULL)
         return;
     pthread_mutex_lock(&graph->device->capture_lock);
-    order(&f, &graph->locate->checks, graph->capture.stream);
+    order_behind_root(&f, &graph->locate->checks, graph->capture.stream);
     pthread_mutex_unlock(&graph->device->capture_lock);
-    if (ph__watch_failed(&f))
+    if (ph__probe_failed(&f))
         ph__driver_clear_reason();
 }
 
-static void note_node(ph__watched *watched, size_t number, const ph__record_node *node)
+static void note_node(ph__probes *probes, size_t number, const ph__record_node *node)
 {
-    if (number > watched->nodes.count)
+    if (number > probes->nodes.count)
         return;
-    ph__watched_node *found = number ? &watched->nodes.at[number - 1] : &watched->root;
+    ph__probe_node *found = number ? &probes->nodes.at[number - 1] : &probes->root;
     found->index = node->info.index;
     found->handle = node->handle;
 }
@@ -154,45 +152,45 @@ void ph__locate_record(ph_graph *graph)
     const ph_record *record = graph->record;
     if (locate == NULL)
         return;
-    const ph_kernel *crumb = atomic_load(&graph->device->watch_kernels[PH__WATCH_CRUMB]);
+    const ph_kernel *breadcrumb = atomic_load(&graph->device->watch_kernels[PH__WATCH_CRUMB]);
     const ph_kernel *finite = atomic_load(&graph->device->watch_kernels[PH__WATCH_FINITE]);
     locate->checks.root.index = ph__record_index_of(record, locate->checks.root.handle);
     for (size_t i = 0; i < record->node_count; i++) {
         const ph__record_node *node = &record->nodes[i];
         if (node->kernel == NULL || i == locate->checks.root.index)
             continue;
-        if (node->kernel == crumb)
-            note_node(&locate->crumbs, ((const ph__drv_crumb *)node->info.args)->number, node);
+        if (node->kernel == breadcrumb)
+            note_node(&locate->breadcrumbs, ((const ph__drv_crumb *)node->info.args)->number, node);
         else if (node->kernel == finite)
             note_node(&locate->checks, ((const ph__drv_finite *)node->info.args)->number, node);
     }
 }
 
-static bool watched_has(const ph__watched *watched, size_t node)
+static bool probes_have(const ph__probes *probes, size_t node)
 {
-    bool found = watched->root.index == node;
-    for (size_t i = 0; i < watched->nodes.count && !found; i++)
-        found = watched->nodes.at[i].index == node;
+    bool found = probes->root.index == node;
+    for (size_t i = 0; i < probes->nodes.count && !found; i++)
+        found = probes->nodes.at[i].index == node;
     return found;
 }
 
 const char *ph__locate_call_of(const ph_graph *graph, size_t node)
 {
-    if (graph->locate && watched_has(&graph->locate->crumbs, node))
+    if (graph->locate && probes_have(&graph->locate->breadcrumbs, node))
         return "ph_graph_breadcrumbs_enable";
-    return graph->locate && watched_has(&graph->locate->checks, node) ? "ph_finite_enable" : NULL;
+    return graph->locate && probes_have(&graph->locate->checks, node) ? "ph_finite_enable" : NULL;
 }
 
 /* ---- letting go ---- */
-static void drop_watched(ph__watched *watched)
+static void drop_probes(ph__probes *probes)
 {
-    ph_free_pinned(watched->table, NULL);
-    for (size_t i = 0; i < watched->nodes.count; i++) {
-        ph__free(watched->nodes.at[i].name);
-        ph__free(watched->nodes.at[i].path);
+    ph_free_pinned(probes->table, NULL);
+    for (size_t i = 0; i < probes->nodes.count; i++) {
+        ph__free(probes->nodes.at[i].name);
+        ph__free(probes->nodes.at[i].path);
     }
-    ph__vec_free(&watched->nodes);
-    ph__map_free(&watched->ordered);
+    ph__vec_free(&probes->nodes);
+    ph__map_free(&probes->ordered);
 }
 
 void ph__locate_drop(ph_graph *graph)
@@ -201,8 +199,8 @@ void ph__locate_drop(ph_graph *graph)
     graph->locate = NULL;
     if (locate == NULL)
         return;
-    drop_watched(&locate->crumbs);
-    drop_watched(&locate->checks);
+    drop_probes(&locate->breadcrumbs);
+    drop_probes(&locate->checks);
     for (size_t i = 0; i < locate->scopes.count; i++)
         ph__free(locate->scopes.at[i].path);
     ph__vec_free(&locate->scopes);

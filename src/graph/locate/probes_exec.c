@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/watched_switch.c: probe nodes in an executable: whether they are on, and what they
+/* graph/locate/probes_exec.c: probe nodes in an executable: whether they are on, and what they
  * have to do with the changes of their graph. */
-#include "graph/locate/watched_switch.h"
+#include "graph/locate/probes_exec.h"
 #include "base/line.h"
 #include "graph/locate/locate.h"
 #include "graph/object/graph.h"
@@ -9,8 +9,8 @@
 
 ph_status ph__locate_note_stream(const ph_graph *graph, ph_stream *stream)
 {
-    if (graph->locate && graph->locate->crumbs.table)
-        PH_TRY(ph_record_stream(graph->locate->crumbs.table, stream));
+    if (graph->locate && graph->locate->breadcrumbs.table)
+        PH_TRY(ph_record_stream(graph->locate->breadcrumbs.table, stream));
     if (graph->locate && graph->locate->checks.table)
         PH_TRY(ph_record_stream(graph->locate->checks.table, stream));
     return PH_OK;
@@ -18,25 +18,25 @@ ph_status ph__locate_note_stream(const ph_graph *graph, ph_stream *stream)
 
 size_t ph__locate_bytes(const ph_graph *graph)
 {
-    return graph->locate ? graph->locate->crumbs.bytes + graph->locate->checks.bytes : 0;
+    return graph->locate ? graph->locate->breadcrumbs.bytes + graph->locate->checks.bytes : 0;
 }
 
-int ph__watched_enable(const ph_graph *graph, ph__drv_exec *exec, const ph__watched *watched,
-                       bool enabled)
+int ph__probes_enable(const ph_graph *graph, ph__drv_exec *exec, const ph__probes *probes,
+                      bool enabled)
 {
     const ph__driver *driver = graph->device->driver;
     int result = PH__R_OK;
-    if (watched->root.index != SIZE_MAX)
-        result = driver->exec_set_enabled(exec, watched->root.handle, enabled);
-    for (size_t i = 0; i < watched->nodes.count && result == PH__R_OK; i++)
-        if (watched->nodes.at[i].index != SIZE_MAX)
-            result = driver->exec_set_enabled(exec, watched->nodes.at[i].handle, enabled);
+    if (probes->root.index != SIZE_MAX)
+        result = driver->exec_set_enabled(exec, probes->root.handle, enabled);
+    for (size_t i = 0; i < probes->nodes.count && result == PH__R_OK; i++)
+        if (probes->nodes.at[i].index != SIZE_MAX)
+            result = driver->exec_set_enabled(exec, probes->nodes.at[i].handle, enabled);
     return result;
 }
 
-ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call)
+ph_status ph__locate_need_breadcrumbs(const ph_graph *graph, const char *call)
 {
-    if (graph->locate && graph->locate->crumbs.nodes.count)
+    if (graph->locate && graph->locate->breadcrumbs.nodes.count)
         return PH_OK;
     if (!graph->breadcrumbs)
         return ph_fail(PH_ERROR_STATE,
@@ -56,15 +56,15 @@ int ph__locate_start(const ph_graph *graph, ph__drv_exec *exec)
 {
     if (graph->locate == NULL)
         return PH__R_OK;
-    int result = ph__watched_enable(graph, exec, &graph->locate->crumbs, false);
-    return result == PH__R_OK ? ph__watched_enable(graph, exec, &graph->locate->checks, false)
+    int result = ph__probes_enable(graph, exec, &graph->locate->breadcrumbs, false);
+    return result == PH__R_OK ? ph__probes_enable(graph, exec, &graph->locate->checks, false)
                               : result;
 }
 
-void ph__watched_load(ph__watched *checks, const ph_record *record)
+void ph__probes_load(ph__probes *checks, const ph_record *record)
 {
     for (size_t i = 0; i < checks->nodes.count; i++) {
-        ph__watched_node *node = &checks->nodes.at[i];
+        ph__probe_node *node = &checks->nodes.at[i];
         if (node->index == SIZE_MAX)
             continue;
         memcpy(&node->args.finite, record->nodes[node->index].info.args, sizeof node->args.finite);
@@ -76,12 +76,12 @@ void ph__locate_renew(ph_graph *graph)
     ph__locate *locate = graph->locate;
     if (locate == NULL)
         return;
-    ph__watched_load(&locate->checks, graph->record);
-    locate->crumbs.on = locate->checks.on = false;
-    locate->crumbs.given = locate->checks.given = false;
+    ph__probes_load(&locate->checks, graph->record);
+    locate->breadcrumbs.on = locate->checks.on = false;
+    locate->breadcrumbs.given = locate->checks.given = false;
 }
 
-static bool same_nodes(const ph__watched *mine, const ph__watched *theirs)
+static bool same_nodes(const ph__probes *mine, const ph__probes *theirs)
 {
     size_t count = mine ? mine->nodes.count : 0;
     bool same = count == (theirs ? theirs->nodes.count : 0);
@@ -118,17 +118,17 @@ static bool tell_missing(const ph_graph *graph, const ph_graph *from, char *why,
 bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
 {
     const ph__locate *mine = graph->locate, *theirs = from->locate;
-    size_t crumbs = mine ? mine->crumbs.nodes.count : 0,
-           others = theirs ? theirs->crumbs.nodes.count : 0;
+    size_t breadcrumbs = mine ? mine->breadcrumbs.nodes.count : 0,
+           others = theirs ? theirs->breadcrumbs.nodes.count : 0;
     if (tell_missing(graph, from, why, size))
         return false;
-    if (crumbs == others && graph->record->node_count != from->record->node_count)
+    if (breadcrumbs == others && graph->record->node_count != from->record->node_count)
         return true; /* the driver refuses it, and knows why */
-    if (!same_nodes(mine ? &mine->crumbs : NULL, theirs ? &theirs->crumbs : NULL))
+    if (!same_nodes(mine ? &mine->breadcrumbs : NULL, theirs ? &theirs->breadcrumbs : NULL))
         ph__line_format(
             why, size,
             "from was captured with other scopes: it has %zu breadcrumbs, the graph %zu%s", others,
-            crumbs, crumbs == others ? ", and not at the same nodes" : "");
+            breadcrumbs, breadcrumbs == others ? ", and not at the same nodes" : "");
     else if (!same_nodes(mine ? &mine->checks : NULL, theirs ? &theirs->checks : NULL))
         ph__line_format(why, size,
                         "the two captures have not the same checks for NaN and infinity "
@@ -141,9 +141,9 @@ bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, siz
 
 void ph__locate_patch(const ph_graph *graph, size_t node, void *args)
 {
-    const ph__watched *checks = graph->locate ? &graph->locate->checks : NULL;
+    const ph__probes *checks = graph->locate ? &graph->locate->checks : NULL;
     for (size_t i = 0; checks && checks->given && i < checks->nodes.count; i++)
         if (checks->nodes.at[i].index == node)
-            ((ph__drv_finite *)args)->parts = (ph__drv_finite_part *)(uintptr_t)ph__watched_part(
-                checks, checks->nodes.at[i].part);
+            ((ph__drv_finite *)args)->parts =
+                (ph__drv_finite_part *)(uintptr_t)ph__probe_part(checks, checks->nodes.at[i].part);
 }

@@ -12,11 +12,11 @@ typedef struct ph_kernel ph_kernel;
 /* What a kernel's host form is called with: run blocks [begin, end) of a grid, in the linear order
  * x fastest. Blocks of one launch may run in several calls, on several threads, in any order: a
  * block must not depend on another block of its launch. Threads are the library's; for kernels that
- * are declared inline (host_inline) also the one that calls ph_launch or ph_graph_replay: rely on no
- * thread-local state, and do not call the library. A block's threads are the kernel's own affair:
- * the usual one-dimensional kernel loops over items begin * block[0] to end * block[0], clipped to
- * its n (examples/saxpy). shared: config.shared_bytes of scratch, 64-byte aligned, contents
- * undefined, reused from block to block; NULL when 0. */
+ * are declared inline (host_inline) also the one that calls ph_launch or ph_graph_replay: rely on
+ * no thread-local state, and do not call the library. A block's threads are the kernel's own
+ * affair: the usual one-dimensional kernel loops over items begin * block[0] to end * block[0],
+ * clipped to its n (examples/saxpy). shared: config.shared_bytes of scratch, 64-byte aligned,
+ * contents undefined, reused from block to block; NULL when 0. */
 typedef struct ph_block_range {
     uint32_t grid[3], block[3];
     uint64_t begin, end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_inline_replay.c: which replays of the host device run on the calling thread: those
- * whose kernels are all declared inline, and no others, however quick they were before. */
+/* tests/unit/host_inline_replay.c: which replays of the host device run on the calling thread:
+ * those whose kernels are all declared inline, and no others, however quick they were before. */
 #include "support/support.h"
 
 #include "base/alloc.h"

@@ -3,6 +3,8 @@
  * look at it and its submission. Each call either came before it, and did its work, or is in it,
  * with all that its replays need. */
 #include "windows.h"
+#include "device/handles/device.h"
+#include "device/handles/stream.h"
 #include <stdlib.h>
 
 /* Begins a capture of `graph` on the stream. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/memory_state.c: what the graph layer asks of memory: tracking, ranges of a capture,
  * replay order, and the counters of splits. */
+#include "device/capture/capture.h"
 #include "driver/fault.h"
 #include "memory/memory.h"
 #include "support/support.h"

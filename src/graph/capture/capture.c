@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/capture/capture.c: capturing into a graph, as a transaction: begin, end, and the
  * form that calls a function. */
+#include "device/capture/capture.h"
 #include "base/log.h"
 #include "base/unwind.h"
 #include "graph/capture/complete.h"

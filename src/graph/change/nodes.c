@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/change/nodes.c: changing single nodes of an executable. */
+#include "device/launch.h"
+#include "device/work.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/liveness.h"
 #include "graph/inputs/rebind.h"

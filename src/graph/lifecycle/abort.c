@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/abort.c: ending an open capture without a graph. */
 #include "graph/lifecycle/abort.h"
+#include "device/capture/capture.h"
 #include "graph/lifecycle/child.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/object/graph.h"

@@ -3,6 +3,7 @@
  * node of that capture, and the capturing graph keeps what the copy's replays need. */
 #include "graph/lifecycle/child.h"
 #include "base/alloc.h"
+#include "device/capture/culprit.h"
 #include "graph/inputs/inputs_declared.h"
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"

@@ -3,6 +3,7 @@
 #include "device/annotate/nvtx.h"
 #include "device/capture/legacy.h"
 #include "device/capture/refuse.h"
+#include "device/handles/hold.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/child.h"
 #include "graph/lifecycle/graph.h"

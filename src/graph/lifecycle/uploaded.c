@@ -3,7 +3,8 @@
  * its stream and behind launches of the executable, and promises nothing of launches that follow on
  * other streams: an event orders the first of those. */
 #include "graph/lifecycle/uploaded.h"
-#include "device/stream.h"
+#include "device/handles/device.h"
+#include "device/handles/stream.h"
 #include "graph/object/graph.h"
 
 void ph__upload_drop(ph_graph *graph)

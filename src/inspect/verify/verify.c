@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "base/option.h"
 #include "base/unwind.h"
+#include "device/capture/capture.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/graph.h"
 #include <math.h>

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/range_map.h"
+#include "device/capture/refuse.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/capture/replay_allocator.h"
 #include "memory/observe/sites.h"

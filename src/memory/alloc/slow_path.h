@@ -2,7 +2,6 @@
 /* memory/alloc/slow_path.h: the slow path of ph_malloc. No lock held. */
 #ifndef PH_MEMORY_ALLOC_SLOW_PATH_H
 #define PH_MEMORY_ALLOC_SLOW_PATH_H
-#include "device/device.h"
 #include "memory/state/request.h"
 #include <phonograph/memory.h>
 

@@ -3,6 +3,7 @@
  * ph_stream_wait_users. */
 #include "memory/alloc/stream_users.h"
 #include "base/vec.h"
+#include "device/handles/hold.h"
 #include "memory/block/block.h"
 #include "memory/capture/replay_allocator.h"
 #include "memory/capture/workers.h"

@@ -3,7 +3,6 @@
  * in the order in which it asked for them. */
 #ifndef PH_MEMORY_CAPTURE_ALLOCATION_LOG_H
 #define PH_MEMORY_CAPTURE_ALLOCATION_LOG_H
-#include "device/device.h"
 #include "memory/state/allocation.h"
 #include <phonograph/memory.h>
 

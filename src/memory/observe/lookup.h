@@ -2,7 +2,6 @@
 /* memory/observe/lookup.h: the allocation around an address. */
 #ifndef PH_MEMORY_OBSERVE_LOOKUP_H
 #define PH_MEMORY_OBSERVE_LOOKUP_H
-#include "device/device.h"
 #include <phonograph/memory.h>
 
 /* The live allocation, device or pinned, around the address. internal: in one of the ranges of

@@ -2,7 +2,6 @@
 /* memory/observe/track.h: allocations that graphs track, and whether they still live. */
 #ifndef PH_MEMORY_OBSERVE_TRACK_H
 #define PH_MEMORY_OBSERVE_TRACK_H
-#include "device/device.h"
 #include "memory/state/free_counter.h"
 #include <phonograph/memory.h>
 

@@ -2,7 +2,6 @@
 /* memory/pool/pool.h: pools: making them, who holds them, and their end. */
 #ifndef PH_MEMORY_POOL_POOL_H
 #define PH_MEMORY_POOL_POOL_H
-#include "device/device.h"
 #include <phonograph/memory.h>
 
 /* A pool {n, 0}, as captures make for themselves. */

@@ -2,7 +2,6 @@
 /* memory/pool/recording.h: capturing into a pool. */
 #ifndef PH_MEMORY_POOL_RECORDING_H
 #define PH_MEMORY_POOL_RECORDING_H
-#include "device/device.h"
 #include <phonograph/memory.h>
 
 /* In this order:

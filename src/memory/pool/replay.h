@@ -2,7 +2,7 @@
 /* memory/pool/replay.h: the order of replays that share a pool, and of eager work on its memory. */
 #ifndef PH_MEMORY_POOL_REPLAY_H
 #define PH_MEMORY_POOL_REPLAY_H
-#include "device/device.h"
+#include "device/handles/device.h"
 #include <phonograph/memory.h>
 
 typedef struct ph__memory ph__memory;

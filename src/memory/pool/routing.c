@@ -2,6 +2,7 @@
 /* memory/pool/routing.c: which pool a request goes to: captures by stream, then the thread's
  * scopes, then the default pool. */
 #include "memory/pool/routing.h"
+#include "device/handles/captures.h"
 #include "memory/pool/scopes.h"
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/memory_state.h"

@@ -3,7 +3,7 @@
 #ifndef PH_MEMORY_RECLAIM_ELSEWHERE_H
 #define PH_MEMORY_RECLAIM_ELSEWHERE_H
 #include "base/map.h"
-#include "device/device.h"
+#include <phonograph/memory.h>
 
 /* Lets go of all that a holder held of another device than its streams', which are of `own`: when
  * their work so far is done. Takes the map over (generation -> base), and leaves it empty. */

@@ -2,7 +2,7 @@
 /* memory/reclaim/pinned_holders.h: pinned blocks that work may still read, and who holds them. */
 #ifndef PH_MEMORY_RECLAIM_PINNED_HOLDERS_H
 #define PH_MEMORY_RECLAIM_PINNED_HOLDERS_H
-#include "device/device.h"
+#include "device/handles/device.h"
 #include <phonograph/memory.h>
 
 typedef struct ph__memory ph__memory;

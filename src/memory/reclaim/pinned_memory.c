@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/range_map.h"
 #include "base/vec.h"
+#include "device/capture/refuse.h"
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"

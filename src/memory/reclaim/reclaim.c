@@ -2,6 +2,7 @@
 /* memory/reclaim/reclaim.c: memory that goes back to the device, once all work that used it is
  * done. */
 #include "memory/reclaim/reclaim.h"
+#include "device/handles/captures.h"
 #include "memory/reclaim/batches.h"
 #include "memory/reclaim/leaving.h"
 #include "memory/reclaim/pinned_holders.h"

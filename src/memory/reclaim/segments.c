@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/range_map.h"
 #include "base/unwind.h"
+#include "device/capture/refuse.h"
 #include "memory/block/block.h"
 #include "memory/reclaim/cached.h"
 #include "memory/reclaim/pool_lifetime.h"

@@ -4,7 +4,8 @@
 #define PH_MEMORY_STATE_MEMORY_STATE_H
 #include "base/map.h"
 #include "base/range_map.h"
-#include "device/device.h"
+#include "device/handles/device.h"
+#include "device/handles/stream.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
 #include "memory/state/stream_uses.h"

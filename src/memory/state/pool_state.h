@@ -2,7 +2,6 @@
 /* memory/state/pool_state.h: the state of a pool. */
 #ifndef PH_MEMORY_STATE_POOL_STATE_H
 #define PH_MEMORY_STATE_POOL_STATE_H
-#include "device/device.h"
 #include "memory/block/block.h"
 #include "memory/state/account.h"
 #include "memory/state/allocation.h"

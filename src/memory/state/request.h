@@ -2,7 +2,6 @@
 /* memory/state/request.h: a request for a block, and what was decided about it. */
 #ifndef PH_MEMORY_STATE_REQUEST_H
 #define PH_MEMORY_STATE_REQUEST_H
-#include "device/device.h"
 #include <phonograph/memory.h>
 
 typedef struct ph__request {

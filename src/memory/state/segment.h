@@ -2,7 +2,6 @@
 /* memory/state/segment.h: the memory of a segment, which the block core knows as numbers. */
 #ifndef PH_MEMORY_STATE_SEGMENT_H
 #define PH_MEMORY_STATE_SEGMENT_H
-#include "device/device.h"
 #include "memory/block/block.h"
 #include <phonograph/memory.h>
 

@@ -3,7 +3,6 @@
  * block. */
 #ifndef PH_MEMORY_STATE_STREAM_USES_H
 #define PH_MEMORY_STATE_STREAM_USES_H
-#include "device/device.h"
 #include "memory/block/block.h"
 #include <phonograph/memory.h>
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "device/handles/hold.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
 #include "memory/state/segment.h"

@@ -3,6 +3,7 @@
  * capture. */
 #include "memory/streams/events.h"
 #include "base/vec.h"
+#include "device/capture/refuse.h"
 #include "memory/state/memory_state.h"
 
 ph__drv_event *ph__mark_acquire(ph__memory *memory, int *failure)

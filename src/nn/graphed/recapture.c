@@ -339,7 +339,7 @@ static void abandon(void *what)
     ph_error saved;
     ph__error_save(&saved);
     ph__making_clear(making);
-    drop(other);
+    ph__callable_drop_other(other);
     ph__error_restore(&saved);
 }
 

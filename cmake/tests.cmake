@@ -363,6 +363,7 @@ else()
     add_test(NAME headers.format COMMAND sh -c "echo 'skipped: no clang-format-14 was found, whose form the tree has'; exit 77")
     set_tests_properties(headers.format PROPERTIES SKIP_RETURN_CODE 77)
 endif()
+add_test(NAME headers.names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/names.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.layers COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/layers.sh ${PROJECT_SOURCE_DIR})
 
 # ---- A program outside the tree, against an installed copy ----

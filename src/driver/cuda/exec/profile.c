@@ -7,15 +7,15 @@
 #include "driver/cuda/exec/profile_events.h"
 #include "driver/cuda/load/entries.h"
 
-struct ph__drv_profile {
+typedef struct ph__cuda_profile {
     ph__drv_exec *exec;
     ph__cuda_activity *activity; /* one of the two is there */
     ph__cuda_clone *copy;
     ph__cuda_spans spans;
-};
+} ph__cuda_profile;
 
 /* The reason against CUPTI is reported with the one against events, where both were wanted. */
-static int open_source(ph__drv_profile *profile, ph_profile_source *source)
+static int open_source(ph__cuda_profile *profile, ph_profile_source *source)
 {
     char why[256] = "";
     if (*source == PH_PROFILE_DEVICE) {
@@ -51,7 +51,7 @@ int ph__cuda_profile_open(ph__drv_profile **out, ph__drv_exec *exec, ph_profile_
         ph__driver_set_reason("it is being measured already");
         return PH__R_ILLEGAL_STATE;
     }
-    ph__drv_profile *profile = ph__calloc(1, sizeof *profile);
+    ph__cuda_profile *profile = ph__calloc(1, sizeof *profile);
     if (!profile)
         return PH__R_OUT_OF_MEMORY;
     profile->exec = exec;
@@ -59,12 +59,13 @@ int ph__cuda_profile_open(ph__drv_profile **out, ph__drv_exec *exec, ph_profile_
     if (result != PH__R_OK)
         ph__free(profile);
     else
-        *out = profile;
+        *out = (ph__drv_profile *)profile;
     return result;
 }
 
-int ph__cuda_profile_read(const ph__drv_span **spans, size_t *count, ph__drv_profile *profile)
+int ph__cuda_profile_read(const ph__drv_span **spans, size_t *count, ph__drv_profile *handle)
 {
+    ph__cuda_profile *profile = (ph__cuda_profile *)handle;
     if (!spans || !count || !profile)
         return PH__R_INVALID_VALUE;
     ph__vec_clear(&profile->spans);
@@ -77,8 +78,9 @@ int ph__cuda_profile_read(const ph__drv_span **spans, size_t *count, ph__drv_pro
     return PH__R_OK;
 }
 
-void ph__cuda_profile_close(ph__drv_profile *profile)
+void ph__cuda_profile_close(ph__drv_profile *handle)
 {
+    ph__cuda_profile *profile = (ph__cuda_profile *)handle;
     if (!profile)
         return;
     ph__cuda_activity_close(profile->activity);

@@ -364,7 +364,10 @@ else()
     set_tests_properties(headers.format PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 add_test(NAME headers.names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/names.sh ${PROJECT_SOURCE_DIR})
-add_test(NAME headers.layers COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/layers.sh ${PROJECT_SOURCE_DIR})
+# The folders of src/: which may use which, by the object files.
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/tests/objects.txt
+    CONTENT "$<JOIN:$<TARGET_OBJECTS:phonograph_objects>,\n>\n$<JOIN:$<TARGET_OBJECTS:phonograph_nn_objects>,\n>\n")
+add_test(NAME headers.rooms COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/rooms.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tests/objects.txt)
 
 # ---- A program outside the tree, against an installed copy ----
 set(install_flags)

@@ -4,9 +4,9 @@
 #ifndef PH_DRIVER_TYPES_H
 #define PH_DRIVER_TYPES_H
 #include <phonograph/device.h>
-#include <phonograph/kernel.h>
 #include <phonograph/inspect/profile.h>
 #include <phonograph/inspect/record.h>
+#include <phonograph/kernel.h>
 #include <stdatomic.h>
 
 /* Handles. Each driver gives them its own meaning; NULL stands for none. ph__drv_node is owned

@@ -6,7 +6,6 @@
 #include "base/line.h"
 #include "device/annotate/annotation.h"
 #include "device/annotate/pairs.h"
-#include "record/diff/diff.h"
 #include "record/record.h"
 #include <phonograph/inspect/diff.h>
 #include <string.h>

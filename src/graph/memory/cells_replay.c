@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/memory/cells_replay.c: the values that a graph's cells have in a replay, and the
  * order of their memory. */
+#include "graph/memory/cells_replay.h"
 #include "device/capture/submit.h"
 #include "graph/memory/cells.h"
-#include "graph/memory/cells_replay.h"
 #include "graph/object/graph.h"
 
 /* ---- memory ---- The allocator orders what it gives behind its earlier uses on the stream that

@@ -2,8 +2,8 @@
 /* graph/slots/slots_make.c: the calls that make slots of what the record proves or the caller
  * declares, and those that show slots. */
 #include "graph/slots/slots_make.h"
-#include "graph/object/graph.h"
 #include "base/option.h"
+#include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include <string.h>
 

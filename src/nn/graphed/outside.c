@@ -13,7 +13,6 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/sightings.h"
 #include <phonograph/inspect/inputs.h>
-#include <phonograph/inspect/inputs.h>
 #include <string.h>
 
 ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call)

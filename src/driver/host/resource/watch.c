@@ -4,7 +4,6 @@
 #include "driver/host/resource/watch.h"
 #include "driver/host/stream/entries.h"
 #include <phonograph/inspect/locate.h>
-#include <phonograph/inspect/locate.h>
 #include <string.h>
 
 static uint64_t next_tick(void)

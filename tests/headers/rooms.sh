@@ -25,7 +25,7 @@ grep -roE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' --include='*.[c
 [ -s "$objects" ] || { echo "no object files in $objects"; exit 1; }
 # Only what one file defines for others, and what others define.
 xargs nm -A -g <"$objects" |
-    sed -nE 's|^.*\.dir/src/([^:]*)\.o:.* ([A-Za-z]) ([A-Za-z_][A-Za-z0-9_]*)$|\2 \1 \3|p' |
+    sed -nE 's|^.*\.dir/(\./)?src/([^:]*)\.o:.* ([A-Za-z]) ([A-Za-z_][A-Za-z0-9_]*)$|\3 \2 \4|p' |
     awk '{ print ($1 == "U" || $1 == "w" ? "U" : "D"), $2, $3 }' >>"$lines"
 grep -q '^D' "$lines" || { echo "no symbols in the object files"; exit 1; }
 awk -f "$here/rooms.awk" "$lines" || failed=1

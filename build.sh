@@ -462,8 +462,11 @@ run_tests()
     preset=$1
     shift
     tested=0
+    jobs=$(getconf _NPROCESSORS_ONLN)
+    # Processes on one GPU wait for each other: with more of them each takes longer.
+    [ "$preset" != gpu ] || [ "$jobs" -lt 4 ] || jobs=4
     # shellcheck disable=SC2086
-    (cd "$root" && ctest --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)" $timeout "$@") || tested=$?
+    (cd "$root" && ctest --preset "$preset" -j "$jobs" $timeout "$@") || tested=$?
     show_skipped "$root/build/$preset/Testing/Temporary/LastTest.log"
     return $tested
 }

@@ -36,7 +36,7 @@ set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
 # see; or they open devices again and again, which the driver does one at a time for the whole machine.
 set(PH_GPU_ALONE cuda.cupti cuda.fault_place cuda.illegal_address cuda.loading cuda.profile cuda.upload fault.driver fault.host_memory
     graph.account graph.upload inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
-    nn.module_shortages tensor.operator_shortages tensor.products_memory)
+    nn.graphed_life nn.module_shortages tensor.operator_shortages tensor.products_memory)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
 set(test_launcher)

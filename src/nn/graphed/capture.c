@@ -230,7 +230,7 @@ static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_
 
 /* What the capture of forward is compared with: as it was before. */
 typedef struct before {
-    ph__watch watch;
+    ph__graphed_watch watch;
     uint64_t *versions; /* of the inputs */
 } before;
 

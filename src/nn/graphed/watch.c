@@ -49,16 +49,16 @@ void ph__storages_free(ph__storages *list)
 /* ---- what the module changes ---- */
 static bool see(const char *name, ph_tensor *x, void *user)
 {
-    ph__watch *watch = user;
+    ph__graphed_watch *watch = user;
     (void)name;
     watch->failed = watch->failed ||
                     !ph__vec_push(&watch->seen, ((ph__seen){x->storage, version_of(x->storage)}));
     return !watch->failed;
 }
 
-ph_status ph__watch_begin(ph__watch *watch, const ph_module *module, const char *call)
+ph_status ph__watch_begin(ph__graphed_watch *watch, const ph_module *module, const char *call)
 {
-    *watch = (ph__watch){0};
+    *watch = (ph__graphed_watch){0};
     ph_module_buffers(module, see, watch);
     ph_module_parameters(module, see, watch);
     return watch->failed ? fail_memory(call) : PH_OK;
@@ -82,7 +82,7 @@ static bool is_exposed(const ph__trial *trial, const ph__storage *storage)
     return storage->kind != PH__STORAGE_CACHED || storage->key != ph__tape_key(trial->tape);
 }
 
-ph_status ph__watch_end(ph__watch *watch, const ph__trial *trial, const char *call)
+ph_status ph__watch_end(ph__graphed_watch *watch, const ph__trial *trial, const char *call)
 {
     ph__callable *callable = trial->callable;
     bool ok = true;
@@ -101,7 +101,7 @@ ph_status ph__watch_end(ph__watch *watch, const ph__trial *trial, const char *ca
     return ok ? PH_OK : fail_memory(call);
 }
 
-void ph__watch_free(ph__watch *watch)
+void ph__watch_free(ph__graphed_watch *watch)
 {
     ph__vec_free(&watch->seen);
 }

@@ -9,15 +9,15 @@ typedef struct ph__seen {
     ph__storage *storage;
     uint64_t version;
 } ph__seen;
-typedef struct ph__watch {
+typedef struct ph__graphed_watch {
     PH__VEC(ph__seen) seen;
     bool failed;
-} ph__watch;
+} ph__graphed_watch;
 /* Around the capture of forward: the callable's `changed` and
  * `exposed`. free: also after a failure. */
-ph_status ph__watch_begin(ph__watch *watch, const ph_module *module, const char *call);
-ph_status ph__watch_end(ph__watch *watch, const ph__trial *trial, const char *call);
-void ph__watch_free(ph__watch *watch);
+ph_status ph__watch_begin(ph__graphed_watch *watch, const ph_module *module, const char *call);
+ph_status ph__watch_end(ph__graphed_watch *watch, const ph__trial *trial, const char *call);
+void ph__watch_free(ph__graphed_watch *watch);
 
 void ph__storages_free(ph__storages *list);
 void ph__callable_count_changes(const ph__callable *callable); /* forward has been replayed */

@@ -9,12 +9,12 @@
 #include "tensor/tape/tape_error.h"
 
 typedef struct place {
-    ph__place base;    /* first */
-    ph_module *module; /* retained */
-    char *name;        /* "" of the outermost one: as those below it are named */
+    ph__tensor_place base; /* first */
+    ph_module *module;     /* retained */
+    char *name;            /* "" of the outermost one: as those below it are named */
 } place;
 
-static void destroy(ph__place *base)
+static void destroy(ph__tensor_place *base)
 {
     place *at = (place *)base;
     ph_module_release(at->module);
@@ -40,7 +40,7 @@ static place *make_place(const place *outer, ph_module *module)
     place *at = ph__calloc(1, sizeof *at);
     if (!at)
         return NULL;
-    at->base = (ph__place){1, destroy};
+    at->base = (ph__tensor_place){1, destroy};
     at->module = ph_module_retain(module);
     at->name = name_of(outer, module);
     if (at->name)

@@ -103,7 +103,7 @@ void ph__called_failed(ph_tape *tape);
 /* ---- marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the
  * tape has failed; end is called in any case. */
 typedef struct ph__module_mark {
-    struct ph__place *place, *outer;
+    struct ph__tensor_place *place, *outer;
     size_t depth; /* of the thread's scopes before it */
 } ph__module_mark;
 bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *module);

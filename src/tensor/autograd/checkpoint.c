@@ -364,7 +364,7 @@ static bool call_marked(ph_tape *tape, ph__region *region, const run *r)
     bool marked = is_marked(tape, region);
     if (marked && !ph__tape_resume(tape, region->scope))
         return false;
-    ph__place *place = tape->place;
+    ph__tensor_place *place = tape->place;
     tape->place = region->place;
     bool ok = call_again(tape, region, r);
     tape->place = place;
@@ -377,7 +377,7 @@ static bool call_marked(ph_tape *tape, ph__region *region, const run *r)
 typedef struct second {
     ph_tape *tape;
     size_t first_node, first_region, mark, depth;
-    ph__place *place;
+    ph__tensor_place *place;
     ph_tensor **out;
 } second;
 

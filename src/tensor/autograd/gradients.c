@@ -38,7 +38,7 @@ bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad)
 
 /* ---- leaves ---- */
 /* A gradient in memory that a later replay writes is borrowed as it is: it is never added to. */
-static void borrow(ph_tape *tape, ph__leaf *leaf, ph__slot *slot)
+static void borrow(ph_tape *tape, ph__leaf *leaf, ph__gradient_slot *slot)
 {
     if (ph__tensor_is_overwritten(slot->grad)) {
         ph_tape_check(tape, ph__fail_overwritten(slot->grad, "backward", "the gradient of a leaf"));
@@ -58,7 +58,7 @@ static void add_beside(ph_tape *tape, ph__leaf *leaf, ph_tensor *grad)
 }
 
 /* Work that is done here is in no scope. */
-static void accumulate(ph__pass *pass, ph__slot *slot)
+static void accumulate(ph__pass *pass, ph__gradient_slot *slot)
 {
     ph_tape *tape = pass->tape;
     ph__leaf *leaf = slot->leaf->leaf;
@@ -78,7 +78,7 @@ static void accumulate(ph__pass *pass, ph__slot *slot)
     }
 }
 
-static bool run_leaf_hooks(ph__pass *pass, ph__slot *slot)
+static bool run_leaf_hooks(ph__pass *pass, ph__gradient_slot *slot)
 {
     ph_tape *tape = pass->tape;
     if (!ph__pass_mark(pass, NULL))
@@ -91,7 +91,7 @@ static bool run_leaf_hooks(ph__pass *pass, ph__slot *slot)
     return grad;
 }
 
-static bool finish_leaf(ph__pass *pass, ph__slot *slot)
+static bool finish_leaf(ph__pass *pass, ph__gradient_slot *slot)
 {
     ph_tape *tape = pass->tape;
     if (!slot->grad)

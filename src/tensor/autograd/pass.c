@@ -22,7 +22,7 @@ static bool make_slot(ph__pass *pass, ph_tensor *leaf, uint32_t *out)
     if (*out != PH__NO_SLOT)
         return true;
     size_t index = pass->slots.count;
-    ph__slot slot = {.leaf = leaf};
+    ph__gradient_slot slot = {.leaf = leaf};
     if (!ph__tensor_leaf(leaf) ||
         !ph__map_put(&pass->by_leaf, (uintptr_t)leaf, (void *)(uintptr_t)(index + 1)) ||
         !ph__vec_push(&pass->slots, slot)) {

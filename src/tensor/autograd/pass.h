@@ -10,11 +10,11 @@
 
 /* A leaf that the pass reaches. It is complete, and its gradient is used, once no node is to
  * come that would add to it. */
-typedef struct ph__slot {
+typedef struct ph__gradient_slot {
     ph_tensor *leaf; /* retained */
     ph_tensor *grad; /* the sum so far, retained; NULL: none */
     size_t uses;     /* contributions to come */
-} ph__slot;
+} ph__gradient_slot;
 
 typedef struct ph__pass {
     ph_tape *tape;
@@ -29,7 +29,7 @@ typedef struct ph__pass {
     ph_tensor *const *grads; /* may be NULL, and have NULLs */
     size_t output_count;
     size_t floor, top; /* the nodes that it may reach */
-    PH__VEC(ph__slot) slots;
+    PH__VEC(ph__gradient_slot) slots;
     ph__map by_leaf;      /* index in slots, + 1 */
     size_t widest;        /* operands of a node that it reaches */
     ph_tensor **in_grads; /* scratch of widest elements; leaves, needed and sole lie behind it */

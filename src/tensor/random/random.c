@@ -12,7 +12,7 @@
 /* ---- launches ---- */
 bool ph__random_fill(ph__op *op, ph_tensor *y, const void *numbers)
 {
-    const ph__numbers *n = numbers;
+    const ph__draw_numbers *n = numbers;
     ph__draw draw;
     if (y->count == 0)
         return true;
@@ -105,7 +105,7 @@ static ph_tensor *make(ph__op *op, ph_dtype dtype, const ph_shape *shape, ph__ra
 ph_tensor *ph_rand(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 {
     ph__op op;
-    const ph__numbers n = {PH__UNIFORM, 0, 1};
+    const ph__draw_numbers n = {PH__UNIFORM, 0, 1};
     if (!ph__op_begin(&op, tape, "rand", NULL, 0, 0) || !ph__random_floats(&op, dtype))
         return NULL;
     return make(&op, dtype, &shape, ph__random_fill, &n);
@@ -114,7 +114,7 @@ ph_tensor *ph_rand(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 ph_tensor *ph_uniform(ph_tape *tape, ph_dtype dtype, ph_shape shape, double low, double high)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (!ph__op_begin(&op, tape, "uniform", NULL, 0, 0) ||
         !ph__random_uniform(&n, &op, dtype, low, high))
         return NULL;
@@ -124,7 +124,7 @@ ph_tensor *ph_uniform(ph_tape *tape, ph_dtype dtype, ph_shape shape, double low,
 ph_tensor *ph_randn(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 {
     ph__op op;
-    const ph__numbers n = {PH__NORMAL, 0, 1};
+    const ph__draw_numbers n = {PH__NORMAL, 0, 1};
     if (!ph__op_begin(&op, tape, "randn", NULL, 0, 0) || !ph__random_floats(&op, dtype))
         return NULL;
     return make(&op, dtype, &shape, ph__random_fill, &n);
@@ -133,7 +133,7 @@ ph_tensor *ph_randn(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 ph_tensor *ph_normal(ph_tape *tape, ph_dtype dtype, ph_shape shape, double mean, double deviation)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (!ph__op_begin(&op, tape, "normal", NULL, 0, 0) ||
         !ph__random_normal(&n, &op, dtype, mean, deviation))
         return NULL;
@@ -143,7 +143,7 @@ ph_tensor *ph_normal(ph_tape *tape, ph_dtype dtype, ph_shape shape, double mean,
 ph_tensor *ph_exponential(ph_tape *tape, ph_dtype dtype, ph_shape shape, double rate)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (!ph__op_begin(&op, tape, "exponential", NULL, 0, 0) ||
         !ph__random_exponential(&n, &op, dtype, rate))
         return NULL;

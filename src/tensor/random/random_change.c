@@ -25,7 +25,7 @@ static void change(ph__op *op, ph_tensor *dst, ph__random_launch launch, const v
 void ph_tensor_uniform(ph_tape *tape, ph_tensor *dst, double low, double high)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (begin(&op, tape, "tensor_uniform", &dst) &&
         ph__random_uniform(&n, &op, dst->dtype, low, high))
         change(&op, dst, ph__random_fill, &n);
@@ -34,7 +34,7 @@ void ph_tensor_uniform(ph_tape *tape, ph_tensor *dst, double low, double high)
 void ph_tensor_normal(ph_tape *tape, ph_tensor *dst, double mean, double deviation)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (begin(&op, tape, "tensor_normal", &dst) &&
         ph__random_normal(&n, &op, dst->dtype, mean, deviation))
         change(&op, dst, ph__random_fill, &n);
@@ -43,7 +43,7 @@ void ph_tensor_normal(ph_tape *tape, ph_tensor *dst, double mean, double deviati
 void ph_tensor_exponential(ph_tape *tape, ph_tensor *dst, double rate)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (begin(&op, tape, "tensor_exponential", &dst) &&
         ph__random_exponential(&n, &op, dst->dtype, rate))
         change(&op, dst, ph__random_fill, &n);
@@ -52,7 +52,7 @@ void ph_tensor_exponential(ph_tape *tape, ph_tensor *dst, double rate)
 void ph_tensor_log_normal(ph_tape *tape, ph_tensor *dst, double mean, double deviation)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (!begin(&op, tape, "tensor_log_normal", &dst) ||
         !ph__random_normal(&n, &op, dst->dtype, mean, deviation))
         return;
@@ -63,7 +63,7 @@ void ph_tensor_log_normal(ph_tape *tape, ph_tensor *dst, double mean, double dev
 void ph_tensor_cauchy(ph_tape *tape, ph_tensor *dst, double median, double scale)
 {
     ph__op op;
-    const ph__numbers n = {PH__CAUCHY, median, scale};
+    const ph__draw_numbers n = {PH__CAUCHY, median, scale};
     if (begin(&op, tape, "tensor_cauchy", &dst) && ph__random_floats(&op, dst->dtype) &&
         ph__random_check(&op, scale > 0, "the scale", scale, "above 0"))
         change(&op, dst, ph__random_fill, &n);
@@ -75,7 +75,7 @@ void ph_tensor_geometric(ph_tape *tape, ph_tensor *dst, double p)
     if (!begin(&op, tape, "tensor_geometric", &dst) || !ph__random_floats(&op, dst->dtype) ||
         !ph__random_check(&op, p > 0 && p <= 1, "the probability", p, "above 0, and at most 1"))
         return;
-    const ph__numbers n = {PH__GEOMETRIC, p < 1 ? -1 / log1p(-p) : 0, 0};
+    const ph__draw_numbers n = {PH__GEOMETRIC, p < 1 ? -1 / log1p(-p) : 0, 0};
     change(&op, dst, ph__random_fill, &n);
 }
 

@@ -48,7 +48,7 @@ static double largest(ph_dtype dtype, double low, double width)
     }
 }
 
-bool ph__random_uniform(ph__numbers *out, ph__op *op, ph_dtype dtype, double low, double high)
+bool ph__random_uniform(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, double low, double high)
 {
     if (!ph__random_floats(op, dtype))
         return false;
@@ -74,20 +74,21 @@ bool ph__random_uniform(ph__numbers *out, ph__op *op, ph_dtype dtype, double low
         }
         width = good;
     }
-    *out = (ph__numbers){PH__UNIFORM, low, width};
+    *out = (ph__draw_numbers){PH__UNIFORM, low, width};
     return true;
 }
 
-bool ph__random_normal(ph__numbers *out, ph__op *op, ph_dtype dtype, double mean, double deviation)
+bool ph__random_normal(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, double mean,
+                       double deviation)
 {
-    *out = (ph__numbers){PH__NORMAL, mean, deviation};
+    *out = (ph__draw_numbers){PH__NORMAL, mean, deviation};
     return ph__random_floats(op, dtype) &&
            ph__random_check(op, deviation >= 0, "the deviation", deviation, "0 or more");
 }
 
-bool ph__random_exponential(ph__numbers *out, ph__op *op, ph_dtype dtype, double rate)
+bool ph__random_exponential(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, double rate)
 {
-    *out = (ph__numbers){PH__EXPONENTIAL, rate, 0};
+    *out = (ph__draw_numbers){PH__EXPONENTIAL, rate, 0};
     return ph__random_floats(op, dtype) &&
            ph__random_check(op, rate > 0, "the rate", rate, "above 0");
 }

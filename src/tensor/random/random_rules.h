@@ -8,17 +8,18 @@
 
 /* ---- rules ---- false: the tape has failed (ARGUMENT). */
 /* A distribution of floats, and two numbers, whose meaning cuda/draws.cu gives. */
-typedef struct ph__numbers {
+typedef struct ph__draw_numbers {
     ph__distribution distribution;
     double a, b;
-} ph__numbers;
+} ph__draw_numbers;
 bool ph__random_floats(ph__op *op, ph_dtype dtype);
 /* "<what> is <value>; it must be <rule>", unless it is good. */
 bool ph__random_check(ph__op *op, bool good, const char *what, double value, const char *rule);
 /* [low, high): rounding never gives high itself, where low < high. */
-bool ph__random_uniform(ph__numbers *out, ph__op *op, ph_dtype dtype, double low, double high);
-bool ph__random_normal(ph__numbers *out, ph__op *op, ph_dtype dtype, double mean, double deviation);
-bool ph__random_exponential(ph__numbers *out, ph__op *op, ph_dtype dtype, double rate);
+bool ph__random_uniform(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, double low, double high);
+bool ph__random_normal(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, double mean,
+                       double deviation);
+bool ph__random_exponential(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, double rate);
 /* Whole numbers of [low, high), all of which the dtype has. */
 typedef struct ph__span {
     uint64_t low, range;
@@ -31,7 +32,7 @@ ph_tensor *ph__random_dense(ph__op *op, ph_tensor *x, const ph_shape *shape);
 
 /* ---- launches ---- y: contiguous. Nothing is drawn for empty ones. False: the tape has failed. */
 typedef bool (*ph__random_launch)(ph__op *op, ph_tensor *y, const void *user);
-bool ph__random_fill(ph__op *op, ph_tensor *y, const void *numbers);  /* a ph__numbers */
+bool ph__random_fill(ph__op *op, ph_tensor *y, const void *numbers);  /* a ph__draw_numbers */
 bool ph__random_integers(ph__op *op, ph_tensor *y, const void *span); /* a ph__span */
 /* one probability for all: a double */
 bool ph__random_events(ph__op *op, ph_tensor *y, const void *p);

@@ -87,7 +87,7 @@ static void backward(ph__grad_call *call)
 }
 static const ph__grad_def gradient = {.name = "rrelu", .backward = backward};
 
-static ph_tensor *run(ph__op *op, const ph_tensor *x, const ph__numbers *n)
+static ph_tensor *run(ph__op *op, const ph_tensor *x, const ph__draw_numbers *n)
 {
     ph__draw draw;
     const bool any = x->count > 0;
@@ -116,7 +116,7 @@ static ph_tensor *run(ph__op *op, const ph_tensor *x, const ph__numbers *n)
 ph_tensor *ph_rrelu(ph_tape *tape, ph_tensor *x, double lower, double upper)
 {
     ph__op op;
-    ph__numbers n;
+    ph__draw_numbers n;
     if (!ph__op_begin(&op, tape, "rrelu", &x, 1, 1) ||
         !ph__random_uniform(&n, &op, x->dtype, lower, upper))
         return NULL;

@@ -6,17 +6,17 @@
 
 /* The module that is being called, with its name: for those that it calls. Made by who knows
  * modules. */
-typedef struct ph__place {
+typedef struct ph__tensor_place {
     size_t references;
-    void (*destroy)(struct ph__place *place);
-} ph__place;
-static inline ph__place *ph__place_retain(ph__place *place)
+    void (*destroy)(struct ph__tensor_place *place);
+} ph__tensor_place;
+static inline ph__tensor_place *ph__place_retain(ph__tensor_place *place)
 {
     if (place)
         place->references++;
     return place;
 }
-static inline void ph__place_release(ph__place *place)
+static inline void ph__place_release(ph__tensor_place *place)
 {
     if (place && --place->references == 0)
         place->destroy(place);

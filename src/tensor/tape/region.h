@@ -25,7 +25,7 @@ struct ph__region {
     size_t in_count, out_count;
     /* that it was called in, which its second run is in; retained; NULL: none */
     ph_annotation_scope *scope;
-    ph__place *place;   /* likewise; names of modules begin there */
+    ph__tensor_place *place; /* likewise; names of modules begin there */
     ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
     uint64_t *versions; /* that they had */
 };

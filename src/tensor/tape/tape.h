@@ -27,7 +27,7 @@ struct ph_tape {
     ph_autocast autocast; /* dtype 0: off */
     ph__casts *casts;     /* of weights, kept; NULL: none yet */
     /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
-    ph__place *place;
+    ph__tensor_place *place;
     const ph__called *called; /* the innermost; NULL: none */
     /* borrowed: notes what operators use that is not the tape's own; NULL: nobody asks */
     ph__sightings *sightings;

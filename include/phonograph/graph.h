@@ -61,7 +61,8 @@ typedef struct ph_capture_options {
      * code submitted is of pageable host memory, whose replays read or overwrite whatever lies
      * there then (on every device, also one that can read pageable memory itself); STATE where
      * the graph is empty, or the function left annotation scopes open. Likewise for
-     * ph_graph_import_cuda, of copies */
+     * ph_graph_import_cuda, of copies; and STATE there, where a node addresses memory of this
+     * library that was freed before the import */
     bool strict;
     uint64_t reserved[3];
 } ph_capture_options;

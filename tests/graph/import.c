@@ -109,6 +109,35 @@ TEST(test_as_after_a_capture)
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
 }
 
+/* Memory that was freed before the import is anybody's by the time of a replay. */
+TEST(test_says_what_was_freed_before_the_import)
+{
+    const ph_capture_options strict = {.strict = true};
+    int32_t *kept = x;
+    assert_ok(PH_NEW(&x, 5 * N, world.stream)); /* a block that is not the fixture's */
+    struct CUgraph_st *native = make_native();
+    ph_free(x, world.stream);
+    x = kept;
+    t_log_start();
+    assert_ok(ph_graph_import_cuda(graph, world.device, native, NULL));
+    assert_int_equal(t_log_count("was freed before the import (4 such words in all)"), 1);
+    assert_int_equal(t_log_count("node 0 (add_i32)"), 1);
+    assert_ok(ph_graph_reset(graph));
+    native = make_native();
+    assert_ok(ph_graph_import_cuda(graph, world.device, native, &strict));
+    assert_int_equal(t_log_count("freed before"), 1);
+    assert_ok(ph_graph_reset(graph));
+    /* typed parameters: refused */
+    assert_ok(PH_NEW(&x, 5 * N, world.stream));
+    native = make_native();
+    ph_free(x, world.stream);
+    x = kept;
+    assert_error(ph_graph_import_cuda(graph, world.device, native, &strict), PH_ERROR_STATE,
+                 "was freed before the import");
+    destroy_native(native);
+    t_log_stop();
+}
+
 TEST(test_keep_graph)
 {
     ph_graph *kept;
@@ -332,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_as_after_a_capture),
+        IN_WORLD(test_says_what_was_freed_before_the_import),
         IN_WORLD(test_keep_graph),
         IN_WORLD(test_options),
         IN_WORLD(test_as_after_a_capture),

@@ -3,6 +3,7 @@
 #include "graph/capture/complete.h"
 #include "graph/capture/options.h"
 #include "graph/inputs/copies.h"
+#include "graph/inputs/freed.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/lifecycle/graph.h"
@@ -66,6 +67,7 @@ static ph_status import(ph_graph *graph, void *native, const ph_capture_options 
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
     PH_TRY(ph__graph_acquire_copies(graph, call));
+    PH_TRY(ph__graph_report_freed(graph, call));
     return ph__graph_complete(graph, false, call);
 }
 

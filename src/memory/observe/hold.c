@@ -200,6 +200,20 @@ uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address)
     return generation;
 }
 
+bool ph__memory_is_free(const ph_device *device, uintptr_t address)
+{
+    ph__memory *memory = ph__memory_of(device);
+    bool is_free = false;
+    if (!memory || !ph__hull_has(&memory->device_hull, address))
+        return false;
+    ph__spin_lock(&memory->lock);
+    const ph__range *range = ph__range_map_find(&memory->segments, address);
+    if (range && ph__memory_block(memory, address) == NULL)
+        is_free = ((const ph__mseg *)((ph__segment *)range->value)->user)->pool->graphs == 0;
+    ph__spin_unlock(&memory->lock);
+    return is_free;
+}
+
 /* The record of uses of exactly that allocation, for which *fresh is taken where there is none.
  * Lock held. */
 static ph__stream_uses *uses_of(ph__memory *memory, const ph__born *born, ph__stream_uses **fresh)

@@ -5,9 +5,13 @@
  *
  *     bench_growth [ROUNDS [CASE...]]    times
  *     bench_growth --count [CASE...]     instructions alone: other work does not change them
+ *
+ * PH_BENCH_DEVICE names another device. "cuda" with LD_LIBRARY_PATH=BUILD/tests/fake is the CUDA
+ * driver over the tests' software libcuda: the instructions of src/driver/cuda, without a GPU.
  */
 #include "growth/growth.h"
 #include "clock.h"
+#include "fake/fake_cuda.h"
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +33,20 @@ typedef struct add_args {
     const float *x;
     float *y;
 } add_args;
+
+static const char *device_name(void)
+{
+    const char *name = getenv("PH_BENCH_DEVICE");
+    return name ? name : "host:threads=1,memory=1024g";
+}
+
+ph_kernel *growth_kernel(ph_device *device, const ph_kernel_source *source)
+{
+    ph_kernel *kernel;
+    fake_cuda_register(source);
+    OK(ph_kernel_create(&kernel, device, source));
+    return kernel;
+}
 
 ph_status growth_launch(growth_world *w, ph_stream *stream, size_t i)
 {
@@ -67,16 +85,19 @@ static void open_world(growth_world *w, size_t n)
         {.name = "y", .kind = PH_PARAM_ADDRESS, .offset = 8, .size = 8}};
     const ph_kernel_source source = {.name = "add",
                                      .host = add_rows,
+                                     .cuda = "struct add_args { const float *x; float *y; };"
+                                             "extern \"C\" __global__ void add(add_args a)"
+                                             "{ a.y[threadIdx.x] += a.x[threadIdx.x]; }",
                                      .args_size = sizeof(add_args),
                                      .params = params,
                                      .param_count = 2};
     *w = (growth_world){.n = n, .things = calloc(n, sizeof *w->things)};
     if (!w->things)
         exit(1);
-    OK(ph_device_open(&w->device, "host:threads=1,memory=1024g", NULL));
+    OK(ph_device_open(&w->device, device_name(), NULL));
     OK(ph_stream_create(&w->stream, w->device, NULL));
     OK(ph_stream_create(&w->other, w->device, NULL));
-    OK(ph_kernel_create(&w->kernel, w->device, &source));
+    w->kernel = growth_kernel(w->device, &source);
     for (size_t i = 0; i < 64; i++)
         OK(PH_NEW(&w->x[i], 64, w->stream));
 }
@@ -220,7 +241,7 @@ static const growth_case *find(const char *name)
 static void print_head(bool counts)
 {
     ph_device *device;
-    OK(ph_device_open(&device, "host", NULL));
+    OK(ph_device_open(&device, device_name(), NULL));
     timing_print_machine(device);
     ph_device_release(device);
     printf("| case |");

@@ -31,6 +31,8 @@ typedef struct growth_case {
 /* each up to one without a name */
 extern const growth_case growth_nodes[], growth_graphs[], growth_blocks[];
 
+/* A kernel, which the software libcuda of the tests, where it is the driver, is given too. */
+ph_kernel *growth_kernel(ph_device *device, const ph_kernel_source *source);
 /* A launch of the shared kernel, which adds one of the arrays to another. */
 ph_status growth_launch(growth_world *w, ph_stream *stream, size_t i);
 /* Holds `other` until growth_open. */

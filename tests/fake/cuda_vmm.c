@@ -80,10 +80,8 @@ FAKE(MemAddressReserve,
 
 static bool overlaps(const ph__ranges *ranges, uintptr_t base, size_t bytes)
 {
-    for (size_t i = 0; i < ranges->count; i++)
-        if (ranges->at[i].base < base + bytes && base < ranges->at[i].base + ranges->at[i].size)
-            return true;
-    return false;
+    const ph__range *first = ph__ranges_from(ranges, base);
+    return first && first->base < base + bytes;
 }
 
 FAKE(MemAddressFree, (ph__cu_pointer address, size_t bytes), (address, bytes))

@@ -13,13 +13,16 @@ enum {
     BYTES = N * sizeof(int32_t)
 };
 
-/* t_deep(struct { void *unused; int *y; int value }): *y = value. */
+/* t_deep(struct { void *unused; int *y; int value }): *y = value, unless that is 0: replays on
+ * memory that was freed must not write it. */
 static const char ptx[] = ".version 7.0\n.target sm_60\n.address_size 64\n"
                           ".visible .entry t_deep(.param .align 8 .b8 t_deep_param_0[24])\n{\n"
                           "    .reg .b64 %y;\n    .reg .b32 %value;\n"
+                          "    .reg .pred %wanted;\n"
                           "    ld.param.u64 %y, [t_deep_param_0+8];\n"
                           "    ld.param.u32 %value, [t_deep_param_0+16];\n"
-                          "    st.u32 [%y], %value;\n    ret;\n}\n";
+                          "    setp.ne.s32 %wanted, %value, 0;\n"
+                          "    @%wanted st.u32 [%y], %value;\n    ret;\n}\n";
 struct deep {
     const void *unused;
     int32_t *y;
@@ -30,7 +33,8 @@ static void deep_on_host(const ph_block_range *range, const void *args)
 {
     const struct deep *p = args;
     (void)range;
-    *p->y = p->value;
+    if (p->value)
+        *p->y = p->value;
 }
 
 static t_world world;
@@ -114,16 +118,21 @@ static void end(void)
 }
 
 /* ---- a program's own kernel ---- by a list of parameters, and by a buffer of them. */
-static void launch(int32_t *y, bool buffer)
+static void launch_value(int32_t *y, int32_t value, bool buffer)
 {
     struct CUstream_st *raw;
-    struct deep args = {NULL, y, 5, 0};
+    struct deep args = {NULL, y, value, 0};
     size_t size = sizeof args;
     void *params[] = {&args};
     void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &size, PH__CU_LAUNCH_PARAM_END};
     assert_ok(ph_stream_cuda(&raw, world.stream));
     cu(LaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, raw, buffer ? NULL : params, buffer ? extra : NULL));
+}
+
+static void launch(int32_t *y, bool buffer)
+{
+    launch_value(y, 0, buffer);
 }
 
 static void own_kernel_of(bool foreign, bool buffer)
@@ -223,7 +232,7 @@ TEST(proved_by_a_capture)
 static ph_status launch_deep(ph_stream *stream, void *user)
 {
     (void)stream;
-    launch(user, false);
+    launch_value(user, 5, false);
     return PH_OK;
 }
 

@@ -122,7 +122,8 @@ static void capture_beside(submitter *s, ph_capture_fn body, int *yields)
         *yields = i % 8;
         if (capture_once(body, yields)) {
             check_nodes();
-            assert_ok(ph_graph_replay(graph, world.stream));
+            /* on the submitter's stream: both write x */
+            assert_ok(ph_graph_replay(graph, s->stream));
         }
         assert_ok(ph_graph_reset(graph));
     }

@@ -5,7 +5,7 @@
 set -eu
 cd "$1"
 failed=0
-files=$(find src include tests bench cli examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort)
+files=$(find src include tests bench cli examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' -o -name '*.hpp' | sort)
 # shellcheck disable=SC2086
 changed=$("$2" --dry-run --Werror $files 2>&1 | sed -n "s/:[0-9]*:[0-9]*: error:.*//p" | sort -u)
 [ -z "$changed" ] || { printf 'not as clang-format writes them:\n%s\n' "$changed"; failed=1; }

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# snippets.sh SOURCE_DIR CC: the C code in every page compiles against include/, warnings are errors.
+# snippets.sh SOURCE_DIR CC [CXX]: the C and C++ code in every page compiles against include/, warnings are errors.
 #   ```c            functions and declarations, or a whole program, which gets nothing that it does not show
 #   ```c fragment   statements: they are compiled inside a function that returns ph_status
+#   ```cpp          the same in C++17 (as are fragments, of a function that returns nothing); without CXX it is passed over
 #   ...             alone, or before a comment: a line is left out there
 #   <!-- with       lines up to "-->", right before the fence: declarations that the page does not show
 set -eu
 cd "$1"
 cc=$2
+cxx=${3:-}
 root=$(pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -25,17 +27,20 @@ extract_code()
             whole = code ~ /(^|\n)int main\(/
             if (whole && (with != "" || kind == "fragment"))
                 complain("a whole program is ```c alone, with nothing before it")
-            path = sprintf("%s/%03d.c", folder, ++blocks)
-            if (!whole) {
+            path = sprintf("%s/%03d.%s", folder, ++blocks, is_cxx ? "cpp" : "c")
+            if (!whole && is_cxx) {
+                print "#include <cstdio>\n#include <phonograph/nn.hpp>\n#include <vector>" >path
+                printf "%s", with >path
+            } else if (!whole) {
                 print "#include <inttypes.h>\n#include <phonograph/cuda.h>\n#include <phonograph/nn.h>" >path
                 print "#include <phonograph/phonograph.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>" >path
                 printf "%s", with >path
             }
             if (kind == "fragment")
-                print "static ph_status fragment(void)\n{" >path
+                print (is_cxx ? "static void fragment()" : "static ph_status fragment(void)") "\n{" >path
             printf "#line %d \"%s\"\n%s", first, FILENAME, code >path
             if (kind == "fragment")
-                print "    return PH_OK;\n}" >path
+                print (is_cxx ? "}" : "    return PH_OK;\n}") >path
             close(path)
         }
         FNR == 1 { fenced = 0; with = ""; hidden = 0 }
@@ -46,8 +51,9 @@ extract_code()
             fenced = 1
             kind = $0
             sub(/^[ \t]*```[ \t]*/, "", kind)
-            is_c = kind ~ /^c( |$)/
-            sub(/^c ?/, "", kind)
+            is_cxx = kind ~ /^cpp( |$)/
+            is_c = is_cxx || kind ~ /^c( |$)/
+            sub(is_cxx ? "^cpp ?" : "^c ?", "", kind)
             if (is_c && kind != "" && kind != "fragment")
                 complain("a C block is ```c or ```c fragment")
             code = ""
@@ -78,6 +84,11 @@ compile_code()
         "$cc" -std=c11 -fsyntax-only -Wall -Wextra -Wno-unused -Wno-unused-parameter \
             -Wno-misleading-indentation -Werror -I"$root/include" "$block" || failed=1
     done
+    for block in "$1"/*.cpp; do
+        [ -e "$block" ] && [ -n "$cxx" ] || continue
+        "$cxx" -std=c++17 -fsyntax-only -Wall -Wextra -Wno-unused -Wno-unused-parameter \
+            -Wno-misleading-indentation -Werror -I"$root/include" "$block" || failed=1
+    done
     return "$failed"
 }
 
@@ -101,4 +112,4 @@ if [ -z "$lines" ] || [ "$lines" -gt 15 ] || ! awk '/^```c$/ { p = 1 } /^```$/ {
     echo "README.md: the first C block is not a whole program of at most 15 lines (${lines:-none})"
     exit 1
 fi
-echo "$(find "$work/right" -name '*.c' | wc -l) blocks of code, all compile"
+echo "$(find "$work/right" -name '*.c*' | wc -l) blocks of code, all compile"

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/cxx/graph.hpp: a graph: captured by a function, replayed by one launch. */
+#ifndef PHONOGRAPH_CXX_GRAPH_HPP
+#define PHONOGRAPH_CXX_GRAPH_HPP
+#include <phonograph/cxx/memory.hpp>
+#include <phonograph/cxx/options.hpp>
+#include <phonograph/inspect/record.h>
+#include <phonograph/slots.h>
+#include <string>
+
+namespace phonograph
+{
+namespace detail
+{
+/* A body takes the stream or nothing, and returns a ph_status or nothing. */
+template <class Body> ph_status call_body(ph_stream *stream, void *user)
+{
+    Body &body = *static_cast<Body *>(user);
+    if constexpr (std::is_invocable_v<Body &, stream_view>) {
+        if constexpr (std::is_same_v<std::invoke_result_t<Body &, stream_view>, ph_status>)
+            return body(stream_view(stream));
+        else
+            body(stream_view(stream));
+    } else {
+        static_assert(std::is_invocable_v<Body &>, "a body takes the stream, or nothing");
+        if constexpr (std::is_same_v<std::invoke_result_t<Body &>, ph_status>)
+            return body();
+        else
+            body();
+    }
+    return PH_OK;
+}
+
+template <class T> void *address_of(T &object) noexcept
+{
+    return const_cast<void *>(static_cast<const volatile void *>(std::addressof(object)));
+}
+} // namespace detail
+
+/* Text that the C API made. */
+inline std::string take_string(char *text)
+{
+    const handle<char, ph_string_free> owned(text);
+    return owned ? std::string(owned.get()) : std::string();
+}
+
+/* Externally synchronised, as ph_graph is. */
+class graph : public handle<ph_graph, ph_graph_destroy>
+{
+  public:
+    using handle::handle;
+    explicit graph(const ph_graph_options *options)
+    {
+        check(ph_graph_create(out(), options));
+    }
+    graph() : graph(static_cast<const ph_graph_options *>(nullptr))
+    {
+    }
+    explicit graph(const ph_graph_options &options) : graph(&options)
+    {
+    }
+
+    /* Captures what body submits, then makes the executable (unless kept: graph_options). body is
+     * called once, with the stream or with nothing. What it throws arrives here; the capture is
+     * aborted, and the stream can capture again. */
+    template <class Body>
+    void capture(ph_stream *stream, Body &&body, const ph_capture_options *options = nullptr)
+    {
+        using callable = std::remove_reference_t<Body>;
+        check(ph_graph_capture(get(), stream, options, detail::call_body<callable>,
+                               detail::address_of(body)));
+    }
+    template <class Body>
+    void capture(ph_stream *stream, const ph_capture_options &options, Body &&body)
+    {
+        capture(stream, std::forward<Body>(body), &options);
+    }
+
+    void replay(ph_stream *stream)
+    {
+        check(ph_graph_replay(get(), stream));
+    }
+    [[nodiscard]] ph_status replay(ph_stream *stream, const std::nothrow_t &) noexcept
+    {
+        return ph_graph_replay(get(), stream);
+    }
+    /* Sets slots, then replays. */
+    void replay(ph_stream *stream, span<const ph_slot_value> values)
+    {
+        check(ph_graph_replay_with(get(), stream, values.data(), values.size()));
+    }
+    void instantiate()
+    {
+        check(ph_graph_instantiate(get()));
+    }
+    void upload(ph_stream *stream)
+    {
+        check(ph_graph_upload(get(), stream));
+    }
+    /* Drops the capture; the object can capture again. (handle::reset ends the object itself.) */
+    void clear()
+    {
+        check(ph_graph_reset(get()));
+    }
+    ph_graph_state state() const noexcept
+    {
+        return ph_graph_get_state(get());
+    }
+    ph_pool *pool() const
+    {
+        ph_pool *borrowed;
+        check(ph_graph_pool(&borrowed, get()));
+        return borrowed;
+    }
+    ph_graph_memory memory() const
+    {
+        ph_graph_memory memory;
+        check(ph_graph_get_memory(&memory, get()));
+        return memory;
+    }
+    void check_inputs()
+    {
+        check(ph_graph_check_inputs(get()));
+    }
+
+    /* Borrowed from the graph until its next capture. */
+    const ph_record *record() const
+    {
+        const ph_record *record;
+        check(ph_graph_record(&record, get()));
+        return record;
+    }
+    std::string dot(bool verbose = false) const
+    {
+        char *text;
+        check(ph_record_dot(&text, record(), verbose));
+        return take_string(text);
+    }
+    std::string json() const
+    {
+        char *text;
+        check(ph_record_json(&text, record()));
+        return take_string(text);
+    }
+
+    /* A slot of all proved uses of the span: see ph_graph_slot_find. */
+    template <class T> std::size_t find_slot(const char *name, span<T> at)
+    {
+        std::size_t slot;
+        check(ph_graph_slot_find(&slot, get(), name, at.data(), at.bytes(), nullptr));
+        return slot;
+    }
+};
+} // namespace phonograph
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/cxx/graphed.hpp: a part of an existing program as a graph, with one call around it. */
+#ifndef PHONOGRAPH_CXX_GRAPHED_HPP
+#define PHONOGRAPH_CXX_GRAPHED_HPP
+#include <cstdlib>
+#include <phonograph/cuda.h>
+#include <phonograph/cxx/graph.hpp>
+#include <phonograph/cxx/variable.hpp>
+#include <phonograph/log.h>
+
+namespace phonograph
+{
+/* graphed part;
+ * part.value("lr", lr);
+ * part.run(stream, [&] { step(...); });
+ *
+ * - The first call runs the body as it is (libraries make their handles and workspaces then), the
+ *   second captures it and replays the capture, later ones replay. A replay does the work that was
+ *   captured; what the body does on the host happens in the first two calls alone, and as often
+ *   more as variables are proved.
+ * - Memory that the body's work addresses must stay where it is, unless its pointer is a variable
+ *   of the part: address("x", x, bytes), value("lr", lr), before the second call. The part keeps a
+ *   reference to the variable. To find where its value goes, the body is captured again with
+ *   another value in the variable, which is put back (ph_graph_slot_prove, _prove_scalar); those
+ *   captures run nothing. The body must read the variable itself, not a copy. Replays take the
+ *   value that it has at the call.
+ * - A variable that is not proved, and changes: the body is captured anew at each change, and one
+ *   warning says why.
+ * - PH_GRAPHS=0 in the environment: every call runs the body as it is. So do calls on a stream that
+ *   is capturing: the body becomes part of that capture.
+ * - What the body throws arrives at the caller, and the capture is aborted; the next call captures
+ *   again. Where the body ends the process inside a capture (a macro that calls exit), the log says
+ *   which call killed the capture.
+ * - Externally synchronised. */
+class graphed
+{
+    ph_capture_options options_;
+    unsigned eager_calls_, calls_ = 0;
+    bool warned_ = false, provable_ = true;
+    std::vector<std::unique_ptr<detail::variable>> variables_;
+    std::vector<ph_slot_value> values_;
+    handle<ph_graph, ph_graph_destroy> graph_;
+    CUstream_st *wrapped_ = nullptr;
+    stream wrapper_;
+
+    static bool is_off() noexcept
+    {
+        static const bool off = [] {
+            const char *text = std::getenv("PH_GRAPHS");
+            return text && text[0] == '0' && text[1] == '\0';
+        }();
+        return off;
+    }
+
+    template <class Body>
+    handle<ph_graph, ph_graph_destroy> capture(ph_stream *on, Body &body) const
+    {
+        graph made;
+        made.capture(on, body, &options_);
+        return handle<ph_graph, ph_graph_destroy>(made.release());
+    }
+
+    /* What cannot be captured with another value, or is not proved, stays without a slot. */
+    template <class Body> void prove(detail::variable &one, ph_stream *on, Body &body)
+    {
+        try {
+            const detail::stand_in other(one, on);
+            const auto later = capture(on, body);
+            one.prove_in(graph_, later);
+        } catch (const error &refused) {
+            one.refuse(refused.what());
+        }
+    }
+
+    /* The values that changed, for the replay. False: one has no slot. */
+    bool collect_changes()
+    {
+        values_.clear();
+        for (const auto &one : variables_) {
+            if (!one->has_changed())
+                continue;
+            if (one->slot() == PH_SLOT_NONE) {
+                warn(*one);
+                return false;
+            }
+            values_.push_back({one->slot(), one->slot_value()});
+        }
+        return true;
+    }
+
+    void warn(const detail::variable &one)
+    {
+        if (warned_)
+            return;
+        warned_ = true;
+        const std::string text = "graphed: \"" + one.name() +
+                                 "\" has changed, and its uses are not proved: " + one.reason() +
+                                 "; the body is captured anew at each change";
+        ph_log_write(PH_LOG_WARNING, text.c_str());
+    }
+
+    template <class Body> void make(ph_stream *on, Body &body)
+    {
+        graph_ = capture(on, body);
+        for (const auto &one : variables_)
+            one->was_captured();
+        for (const auto &one : variables_)
+            if (provable_)
+                prove(*one, on, body);
+    }
+
+    void add(std::unique_ptr<detail::variable> one)
+    {
+        variables_.push_back(std::move(one));
+        graph_.reset();
+    }
+
+  public:
+    /* eager_calls: calls that run the body before it is captured. */
+    explicit graphed(const ph_capture_options &options = capture_options(),
+                     unsigned eager_calls = 1) noexcept
+        : options_(options), eager_calls_(eager_calls)
+    {
+    }
+
+    /* A pointer to device or pinned memory: the body's work uses bytes behind it, all of which the
+     * addresses that it changes to must have too. */
+    template <class T> void address(const char *name, T *&pointer, std::size_t bytes)
+    {
+        add(std::make_unique<detail::address_variable<T>>(name, pointer, bytes));
+    }
+    /* A number that kernels take as a parameter. */
+    template <class T> void value(const char *name, T &number)
+    {
+        static_assert(std::is_arithmetic_v<T>, "give another value for the proof: value(n, v, o)");
+        value(name, number, detail::another(number));
+    }
+    /* other: a value that differs, and that the body may be captured with. */
+    template <class T> void value(const char *name, T &variable, const T &other)
+    {
+        static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 256, "see slots.h");
+        add(std::make_unique<detail::value_variable<T>>(name, variable, other));
+    }
+
+    template <class Body> void run(ph_stream *on, Body &&body)
+    {
+        if (is_off() || calls_ < eager_calls_ || ph_stream_is_capturing(on)) {
+            calls_ += calls_ < eager_calls_;
+            check(detail::call_body<std::remove_reference_t<Body>>(on, detail::address_of(body)));
+            return;
+        }
+        if (graph_ && !collect_changes()) {
+            graph_.reset();
+            provable_ = false;
+        }
+        if (!graph_) {
+            values_.clear();
+            make(on, body);
+        }
+        check(ph_graph_replay_with(graph_, on, values_.data(), values_.size()));
+        for (const auto &one : variables_)
+            one->was_set();
+    }
+    /* A stream of CUDA's: a cudaStream_t, not a default stream. */
+    template <class Body> void run(CUstream_st *on, Body &&body)
+    {
+        if (on != wrapped_ || !wrapper_.get()) {
+            ph_stream *made;
+            check(ph_stream_wrap_cuda(&made, on));
+            wrapper_.reset(made);
+            wrapped_ = on;
+        }
+        run(wrapper_.get(), std::forward<Body>(body));
+    }
+
+    /* The next call is a first one. Variables stay. */
+    void reset() noexcept
+    {
+        graph_.reset();
+        calls_ = 0;
+        provable_ = true;
+        warned_ = false;
+    }
+    /* The graph, to look into; NULL before the capture. Borrowed until the next one. */
+    ph_graph *get() const noexcept
+    {
+        return graph_;
+    }
+};
+} // namespace phonograph
+#endif

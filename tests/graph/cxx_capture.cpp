@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cxx_capture.cpp: captures, replays and hooks of phonograph.hpp. */
+#include "support/cxx.hpp"
+
+static void test_bodies()
+{
+    scene s;
+    auto x = s.ints(0);
+    phonograph::graph graph;
+    const auto step = [&](phonograph::stream_view on) { s.plus(x.data(), x.data(), 2, on); };
+    graph.capture(s.stream, step);
+    EXPECT(x.data(), 0);
+    graph.replay(s.stream);
+    CHECK(graph.replay(s.stream, std::nothrow) == PH_OK);
+    EXPECT(x.data(), 4);
+    CHECK(graph.state() == PH_GRAPH_READY && ph_record_node_count(graph.record()) == 1);
+    /* without the stream, with a status, a function */
+    graph.clear();
+    graph.capture(s.stream, [&] { step(s.stream); });
+    graph.clear();
+    graph.capture(s.stream, [&](phonograph::stream_view on) -> ph_status {
+        step(on);
+        return PH_OK;
+    });
+    graph.replay(s.stream);
+    EXPECT(x.data(), 6);
+    graph.clear();
+    const phonograph::error refused = THROWN(graph.capture(
+        s.stream, [&]() -> ph_status { return ph_fail(PH_ERROR_CALLER, "not today"); }));
+    CHECK(refused.status() == PH_ERROR_CALLER && std::strstr(refused.what(), "not today"));
+    CHECK(graph.state() == PH_GRAPH_FAILED && !s.stream.is_capturing());
+}
+
+/* What a body throws arrives whole, and the same stream can capture again. */
+static void test_exceptions()
+{
+    scene s;
+    auto x = s.ints(0);
+    phonograph::graph graph;
+    CHECK(throws([&] {
+        graph.capture(s.stream, [&] {
+            s.plus(x.data(), x.data(), 2, s.stream);
+            throw std::runtime_error(boom);
+        });
+    }));
+    CHECK(!s.stream.is_capturing() && graph.state() == PH_GRAPH_NEW);
+    const phonograph::error inner =
+        THROWN(graph.capture(s.stream, [&] { s.stream.synchronize(); }));
+    CHECK(inner.status() == PH_ERROR_CAPTURE && inner.native_code() == 900);
+    graph.capture(s.stream, [&] { s.plus(x.data(), x.data(), 2, s.stream); });
+    graph.replay(s.stream);
+    EXPECT(x.data(), 2);
+}
+
+static void test_options()
+{
+    scene s;
+    auto x = s.ints(0);
+    phonograph::pool pool(s.device);
+    phonograph::graph kept(phonograph::graph_options().keep().defer());
+    kept.capture(s.stream, phonograph::capture_options().in(pool).with_mode(PH_CAPTURE_RELAXED),
+                 [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+    CHECK(kept.state() == PH_GRAPH_ENDED && kept.pool() == pool.get());
+    kept.instantiate();
+    kept.upload(s.stream);
+    kept.replay(s.stream);
+    EXPECT(x.data(), 1);
+    phonograph::graph checked;
+    auto y = s.ints(0);
+    checked.capture(s.stream, phonograph::capture_options().check_liveness(),
+                    [&] { s.plus(y.data(), y.data(), 1, s.stream); });
+    checked.check_inputs();
+    y = phonograph::buffer<int32_t>();
+    CHECK(THROWN(checked.replay(s.stream)).status() == PH_ERROR_STALE_INPUT);
+    CHECK(checked.replay(s.stream, std::nothrow) == PH_ERROR_STALE_INPUT);
+    CHECK(
+        THROWN(phonograph::graph().capture(s.stream, phonograph::capture_options().be_strict(), [] {
+        })).status() == PH_ERROR_STATE);
+}
+
+static void test_slots()
+{
+    scene s;
+    auto x = s.ints(1), y = s.ints(5), out = s.ints(0);
+    phonograph::graph graph;
+    graph.capture(s.stream, [&] { s.plus(out.data(), x.data(), 10, s.stream); });
+    const std::size_t slot = graph.find_slot("x", x.all());
+    graph.replay(s.stream);
+    EXPECT(out.data(), 11);
+    const ph_slot_value values[] = {{slot, y.data()}};
+    graph.replay(s.stream, values);
+    EXPECT(out.data(), 15);
+}
+
+static void test_hooks()
+{
+    scene s;
+    auto x = s.ints(0);
+    int starts = 0;
+    phonograph::graph graph;
+    {
+        phonograph::hook counting(graph, PH_HOOK_REPLAY_START,
+                                  [&](const ph_graph_hook_info &) { starts++; });
+        const phonograph::hook moved = std::move(counting);
+        graph.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+        graph.replay(s.stream);
+        CHECK(starts == 1);
+    }
+    graph.replay(s.stream);
+    CHECK(starts == 1);
+    const phonograph::hook refusing(graph, PH_HOOK_REPLAY_START, [](const ph_graph_hook_info &) {
+        return ph_fail(PH_ERROR_CALLER, "refused");
+    });
+    CHECK(THROWN(graph.replay(s.stream)).status() == PH_ERROR_CALLER);
+    EXPECT(x.data(), 2);
+}
+
+int main()
+{
+    test_bodies();
+    test_exceptions();
+    test_options();
+    test_slots();
+    test_hooks();
+    CHECK(ph__alloc_live() == 0);
+    return 0;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cxx_handles.cpp: handles of phonograph.hpp: they move, end once, and give the object
+ * of the C API; errors as exceptions and as values; copies, host functions, scopes. */
+#include "support/cxx.hpp"
+#include <atomic>
+
+static_assert(!std::is_copy_constructible_v<phonograph::graph>, "handles do not copy");
+static_assert(!std::is_copy_constructible_v<phonograph::stream>, "handles do not copy");
+static_assert(!std::is_copy_constructible_v<phonograph::buffer<int>>, "handles do not copy");
+static_assert(std::is_nothrow_move_constructible_v<phonograph::graph>, "handles move");
+static_assert(std::is_nothrow_move_assignable_v<phonograph::stream>, "handles move");
+static_assert(sizeof(phonograph::graph) == sizeof(void *), "a handle is a pointer");
+static_assert(sizeof(phonograph::stream) == sizeof(void *), "a handle is a pointer");
+
+static void test_move_and_end_once()
+{
+    scene s;
+    const int64_t before = ph__alloc_live();
+    {
+        phonograph::graph first, second = std::move(first);
+        CHECK(!first && second);
+        first = std::move(second);
+        CHECK(first && !second);
+        auto &same = first;
+        first = std::move(same);
+        ph_graph *raw = first.release();
+        CHECK(!first);
+        first.reset(raw);
+        CHECK(first.get() == raw);
+    }
+    CHECK(ph__alloc_live() == before);
+    phonograph::stream other(s.device, &static_cast<const ph_stream_options &>(
+                                           phonograph::stream_options().with_priority(-1)));
+    phonograph::stream moved = std::move(other);
+    CHECK(!other.get() && moved.get() && ph_stream_priority(moved) == -1);
+    auto block = s.ints(3);
+    auto taken = std::move(block);
+    CHECK(!block.data() && block.size() == 0 && taken.size() == scene::N);
+    taken = std::move(taken);
+    EXPECT(taken.data(), 3);
+    taken = phonograph::buffer<int32_t>();
+    s.device.synchronize();
+    CHECK(s.device.memory_stats().allocated == 0);
+}
+
+static void test_share()
+{
+    scene s;
+    phonograph::device second = phonograph::device::share(s.device);
+    s.stream.synchronize();
+    CHECK(second.get() == s.device.get());
+    CHECK(std::strcmp(second.info().name, s.device.info().name) == 0);
+}
+
+static void test_errors()
+{
+    scene s;
+    const phonograph::error none = THROWN(phonograph::device("nosuch"));
+    CHECK(none.status() == PH_ERROR_NOT_FOUND);
+    CHECK(std::strstr(none.what(), "nosuch"));
+    CHECK(none.record().status == PH_ERROR_NOT_FOUND && none.native_code() == 0);
+    CHECK(none.native_call()[0] == '\0');
+    phonograph::graph empty;
+    const phonograph::error early = THROWN(empty.replay(s.stream));
+    CHECK(early.status() == PH_ERROR_STATE);
+    CHECK(empty.replay(s.stream, std::nothrow) == PH_ERROR_STATE);
+    CHECK(std::strcmp(early.what(), ph_error_last()->message) == 0);
+    /* as values */
+    CHECK(phonograph::attempt([] {}) == PH_OK);
+    CHECK(phonograph::attempt([&] { empty.replay(s.stream); }) == PH_ERROR_STATE);
+    CHECK(std::strcmp(early.what(), ph_error_last()->message) == 0);
+    CHECK(phonograph::attempt([] { throw std::bad_alloc(); }) == PH_ERROR_HOST_MEMORY);
+    CHECK(phonograph::attempt([] { throw std::runtime_error("of mine"); }) == PH_ERROR_CALLER);
+    CHECK(std::strstr(ph_error_last()->message, "of mine"));
+    CHECK(phonograph::attempt([] { throw 3; }) == PH_ERROR_CALLER);
+    /* a number that came without a record */
+    CHECK(ph_fail(PH_ERROR_STATE, "another one") == PH_ERROR_STATE);
+    CHECK(std::strcmp(THROWN(phonograph::check(PH_ERROR_IO)).what(), "PH_ERROR_IO") == 0);
+}
+
+static void test_copies()
+{
+    scene s;
+    auto x = s.ints(1);
+    phonograph::pinned<int32_t> host(scene::N, s.stream);
+    std::vector<int32_t> few(3), all(scene::N, 9);
+    s.stream.copy(x.all(), phonograph::span<const int32_t>(all));
+    EXPECT(x.data(), 9);
+    const phonograph::error sizes =
+        THROWN(s.stream.copy(phonograph::span<int32_t>(few), phonograph::span<const int32_t>(all)));
+    CHECK(sizes.status() == PH_ERROR_SIZE && std::strstr(sizes.what(), "1000 elements into 3"));
+    s.stream.copy(host.data(), x.data(), x.bytes());
+    s.stream.synchronize();
+    for (int32_t one : host)
+        CHECK(one == 9);
+    s.stream.fill(x.data(), 0, x.bytes());
+    EXPECT(x.data(), 0);
+    /* more blocks than a grid has: refused by the launch, not cut off */
+    const auto huge = phonograph::launch_config::linear(UINT64_MAX, 32);
+    CHECK(THROWN(s.stream.launch(s.fill, huge, t_fill_i32{scene::N, x.data(), 1})).status() ==
+          PH_ERROR_ARGUMENT);
+}
+
+static void test_events()
+{
+    scene s;
+    phonograph::stream other(s.device);
+    const ph_event_options timing = {true, false, {}};
+    phonograph::event start(s.device, &timing), end(s.device, &timing);
+    auto x = s.ints(1);
+    s.stream.record(start);
+    other.wait(start);
+    s.plus(x.data(), x.data(), 4, other);
+    other.record(end);
+    s.stream.wait(end);
+    EXPECT(x.data(), 5);
+    end.synchronize();
+    CHECK(start.done() && end.done() && phonograph::event::elapsed(start, end) >= 0);
+}
+
+/* A closure lives as long as it may be called. */
+static void test_host_functions()
+{
+    scene s;
+    auto counter = std::make_shared<std::atomic<int>>(0);
+    s.stream.host([counter] { ++*counter; });
+    s.stream.synchronize();
+    for (int i = 0; i < 2000 && counter.use_count() > 1; i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(*counter == 1 && counter.use_count() == 1);
+    {
+        phonograph::graph graph;
+        graph.capture(s.stream,
+                      [&](phonograph::stream_view on) { on.host([counter] { ++*counter; }); });
+        CHECK(*counter == 1 && counter.use_count() == 2);
+        for (int i = 0; i < 3; i++)
+            graph.replay(s.stream);
+    }
+    CHECK(*counter == 4 && counter.use_count() == 1);
+    /* of a capture that fails the graph keeps it until its own end */
+    phonograph::graph failing;
+    CHECK(THROWN(failing.capture(s.stream, [&](phonograph::stream_view on) {
+              on.host([counter] { ++*counter; });
+              phonograph::check(ph_fail(PH_ERROR_CALLER, "no"));
+          })).status() == PH_ERROR_CALLER);
+    failing.reset();
+    CHECK(*counter == 4 && counter.use_count() == 1);
+}
+
+static void test_scopes()
+{
+    scene s;
+    phonograph::pool pool(s.device);
+    {
+        const phonograph::pool_scope route(pool);
+        auto x = s.ints(1);
+        CHECK(pool.stats().allocated >= x.bytes());
+        CHECK(THROWN(phonograph::pool_scope(pool.get())).status() == PH_ERROR_POOL_BUSY);
+    }
+    auto x = s.ints(1);
+    phonograph::graph graph;
+    graph.capture(s.stream, phonograph::capture_options().annotate(), [&] {
+        const phonograph::annotation outer(s.stream, "outer");
+        CHECK(ph_annotation_depth() == 1);
+        s.plus(x.data(), x.data(), 1, s.stream);
+    });
+    CHECK(ph_annotation_depth() == 0);
+    CHECK(graph.json().find("\"outer\"") != std::string::npos);
+    CHECK(graph.dot().find("digraph") != std::string::npos);
+    CHECK(throws([&] {
+        const phonograph::annotation left_early(s.stream, "left early");
+        throw std::runtime_error(boom);
+    }));
+    CHECK(ph_annotation_depth() == 0);
+}
+
+int main()
+{
+    test_move_and_end_once();
+    test_share();
+    test_errors();
+    test_copies();
+    test_events();
+    test_host_functions();
+    test_scopes();
+    CHECK(ph__alloc_live() == 0);
+    return 0;
+}

@@ -95,6 +95,30 @@ static ph_status for_each_driver(ph_status (*visit)(const ph_driver_info *driver
     }
 }
 
+/* docs/reference/debugging.md has the same table. */
+static void show_environment(void)
+{
+    static const char *const variables[][2] = {
+        {"PH_DEBUG", "liveness, annotations, breadcrumbs, strict, log=off|warning|info"},
+        {"PH_DEBUG_RECORD", "a folder: the record of each capture as JSON"},
+        {"PH_GRAPHS", "0: ph::graphed of phonograph.hpp runs eagerly"},
+        {"PH_QUARANTINE", "handles of tensors that are kept after their end"},
+        {"PH_CACHE_DIR", "where compiled kernels are kept"},
+        {"PH_NVRTC", "the NVRTC library"},
+        {"PH_CUBLASLT", "the cuBLASLt library"},
+        {"PH_BLAS", "the BLAS library of the host device"},
+        {"PH_CULPRIT", "cupti, off: how a dead capture's culprit is found"},
+        {"PH_NVTX_SCOPES", "1: NVTX ranges are scopes"},
+        {"PH_NVTX_NEXT", "the next tool of NVTX"},
+    };
+    (void)printf("\nenvironment\n");
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i][0]);
+        (void)printf("  %-16s %s%s%s\n", variables[i][0], value ? value : "(not set)",
+                     value ? "" : ": ", value ? "" : variables[i][1]);
+    }
+}
+
 static ph_status show(bool *all, char *const *names, size_t count)
 {
     bool cuda = false;
@@ -104,6 +128,7 @@ static ph_status show(bool *all, char *const *names, size_t count)
     PH_TRY(for_each_driver(show_driver, &cuda));
     if (!cuda)
         (void)printf("  %-6s not in this build\n", "cuda");
+    show_environment();
     (void)printf("\ndevices\n");
     if (count == 0)
         return for_each_driver(show_all_devices, all);

@@ -64,6 +64,9 @@ typedef struct ph_capture_options {
      * ph_graph_import_cuda, of copies; and STATE there, where a node addresses memory of this
      * library that was freed before the import */
     bool strict;
+    /* this capture is compared with others, so that PH_DEBUG=breadcrumbs adds no nodes to it
+     * (docs/reference/debugging.md); other switches hold */
+    bool compared;
     uint64_t reserved[3];
 } ph_capture_options;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* base/log.c: the log callback of the process, and the default that writes to stderr. */
 #include "base/log.h"
+#include "base/debug.h"
 #include "base/fork.h"
 #include "base/line.h"
 #include <errno.h>
@@ -21,16 +22,24 @@ static struct sink {
 
 /* One write for the whole line, so that lines of two threads do not mix. A stderr that cannot be
  * written to loses it: there is nobody left to tell. */
-static void write_to_stderr(const char *message)
+static void write_to_stderr(ph_log_level level, const char *message)
 {
     char line[MESSAGE_BYTES + 32];
-    ph__line_format(line, sizeof line - 1, "phonograph: warning: %s", message);
+    ph__line_format(line, sizeof line - 1, "phonograph: %s: %s",
+                    level == PH_LOG_WARNING ? "warning" : "info", message);
     size_t length = strlen(line);
     line[length++] = '\n';
     ssize_t written;
     do
         written = write(STDERR_FILENO, line, length);
     while (written < 0 && errno == EINTR);
+}
+
+/* Up to which level the default prints: PH_DEBUG's log=, or warnings. */
+static int printed_level(void)
+{
+    const ph__debug *debug = ph__debug_switches();
+    return debug->log_set ? debug->log_level : PH_LOG_WARNING;
 }
 
 void ph_log_set(ph_log_fn callback, void *user)
@@ -60,7 +69,7 @@ void ph__log(ph_log_level level, const char *format, ...)
     pthread_mutex_unlock(&sink_lock);
     if (now.callback)
         now.callback(level, message, now.user);
-    else if (level == PH_LOG_WARNING)
-        write_to_stderr(message);
+    else if ((int)level <= printed_level())
+        write_to_stderr(level, message);
     errno = saved_errno;
 }

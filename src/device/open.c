@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device/open.c: opening devices by their names, what they are, and waiting for them. */
 #include "base/alloc.h"
+#include "base/debug.h"
 #include "base/fork.h"
 #include "base/option.h"
 #include "device/annotate/nvtx.h"
@@ -103,6 +104,7 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
+    PH_TRY(ph__debug_check(call));
     if (!name)
         return ph__fail_null(call, "name");
     if (options && !PH__RESERVED_OK(options))

@@ -121,6 +121,7 @@ class graphed
                      unsigned eager_calls = 1) noexcept
         : options_(options), eager_calls_(eager_calls)
     {
+        options_.compared = true;
     }
 
     /* A pointer to device or pinned memory: the body's work uses bytes behind it, all of which the

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/unwind.h"
 #include "graph/capture/complete.h"
+#include "graph/capture/debug.h"
 #include "graph/capture/options.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/liveness.h"
@@ -126,10 +127,12 @@ static ph_status begin_capture(ph_graph *graph, ph_stream *stream,
 {
     const char *call = ph__graph_calls[which].name;
     static const ph_capture_options defaults;
+    ph_capture_options room;
     PH_TRY(ph__graph_check(graph, which));
     PH_TRY(ph__stream_check(stream, call));
     options = options ? options : &defaults;
     PH_TRY(ph__graph_check_options(options, call));
+    PH_TRY(ph__debug_options(&options, &room, options, false, call));
     if (stream->is_default)
         return ph__fail_native(
             PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_STREAM_BEGIN_CAPTURE,

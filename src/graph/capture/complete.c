@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/capture/complete.c: from the driver's graph to what the user sees. */
 #include "graph/capture/complete.h"
+#include "graph/capture/debug.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
@@ -36,6 +37,7 @@ static ph_status lower(ph_graph *graph, const char *call)
 ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call)
 {
     graph->state = PH_GRAPH_ENDED;
+    ph__debug_record(graph, call);
     graph->in_end_hooks = true;
     ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_END, graph->stream, 0);
     graph->in_end_hooks = false;

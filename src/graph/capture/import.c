@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/capture/import.c: taking a graph over that was built elsewhere. */
 #include "graph/capture/complete.h"
+#include "graph/capture/debug.h"
 #include "graph/capture/options.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/freed.h"
@@ -95,6 +96,7 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
 {
     static const char call[] = "ph_graph_import_cuda";
     static const ph_capture_options defaults;
+    ph_capture_options room;
     PH_TRY(ph__graph_check(graph, PH__CALL_IMPORT_CUDA));
     if (device == NULL)
         return ph__fail_null(call, "device");
@@ -102,6 +104,7 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
         return ph__fail_null(call, "cuda_graph");
     options = options ? options : &defaults;
     PH_TRY(ph__graph_check_options(options, call));
+    PH_TRY(ph__debug_options(&options, &room, options, true, call));
     if (options->enable_annotations)
         return ph_fail(PH_ERROR_UNSUPPORTED,
                        "%s: annotations come from the scopes that nodes are captured in, and this "

@@ -77,7 +77,8 @@ static ph_status capture(ph__verify *verify)
     const ph_capture_options options = {.pool = verify->pool,
                                         .mode = verify->graph->capture.mode,
                                         .enable_annotations = verify->graph->marks != NULL,
-                                        .breadcrumbs = verify->graph->breadcrumbs};
+                                        .breadcrumbs = verify->graph->breadcrumbs,
+                                        .compared = true};
     ph__script_rewind(verify->script, verify->skip_held);
     ph_graph_destroy(verify->second);
     verify->second = NULL;

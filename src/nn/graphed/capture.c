@@ -135,7 +135,8 @@ static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn
                               .mode = set->options.mode,
                               .enable_annotations = set->options.enable_annotations,
                               .check_input_liveness = set->options.check_input_liveness,
-                              .check_foreign_every = set->options.check_foreign_every},
+                              .check_foreign_every = set->options.check_foreign_every,
+                              .compared = true},
         body, p);
 }
 

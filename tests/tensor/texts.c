@@ -3,6 +3,7 @@
  * architecture that it is meant for, and its function takes what the argument struct holds.
  * Needs NVRTC, not a GPU. The short tier compiles some of each family, for one of the
  * architectures in turn. */
+#include "tensor/backend/texts.h"
 #include "base/text.h"
 #include "nn/optimizer/optimizer.h"
 #include "support/ptx.h"
@@ -10,14 +11,30 @@
 #include "support/test.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cast.h"
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/kernels/reduce.h"
+#include "tensor/kernels/reduce_kernels.h"
 #include "tensor/operators/attention.h"
 #include "tensor/products/products.h"
+#include "tensor/products/products_sum.h"
 #include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The tables of PH__KERNEL_FAMILY. */
+extern ph__kernel_def *const ph__factory_kernels[];
+extern ph__kernel_def *const ph__softmax_kernels[];
+extern ph__kernel_def *const ph__cross_entropy_kernels[];
+extern ph__kernel_def *const ph__mse_kernels[];
+extern ph__kernel_def *const ph__norm_kernels[];
+extern ph__kernel_def *const ph__indexing_kernels[];
+extern ph__kernel_def *const ph__sort_kernels[];
+extern ph__kernel_def *const ph__add_sorted_kernels[];
+extern ph__kernel_def *const ph__random_kernels[];
+extern ph__kernel_def *const ph__dropout_kernels[];
+extern ph__kernel_def *const ph__rrelu_kernels[];
 extern ph__kernel_def *const ph__randperm_kernels[];
 
 static const struct family {
@@ -35,6 +52,7 @@ static const struct family {
     {"norm", ph__norm_kernels},
     {"indexing", ph__indexing_kernels},
     {"sort", ph__sort_kernels},
+    {"add_sorted", ph__add_sorted_kernels},
     {"attention", ph__attention_kernels},
     {"product_sum", ph__product_sum_kernels},
     {"random", ph__random_kernels},

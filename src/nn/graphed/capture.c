@@ -10,81 +10,15 @@
 #include "nn/graphed/callable.h"
 #include "nn/graphed/outside.h"
 #include "nn/graphed/stage.h"
+#include "nn/graphed/trial_tensors.h"
 #include "nn/graphed/warmup.h"
 #include "nn/graphed/watch.h"
 #include "tensor/core/describe.h"
-#include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
-
-static const char no_room[] = "a capture";
-
-/* ---- tensors that stand for what calls bring ---- */
-static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__binding *binding,
-                      void *data, const char *call)
-{
-    ph__storage *storage;
-    *out = NULL;
-    PH_TRY(ph__storage_wrap(&storage, trial->tape->backend, data, binding->bytes, NULL, NULL));
-    storage->stands_in = true;
-    *out = ph__tensor_make(storage, binding->dtype, &binding->shape, NULL, 0);
-    ph__storage_release(storage);
-    return *out ? PH_OK : ph__fail_host_memory(call, no_room);
-}
-
-/* A copied binding has memory of its own, the same in a probe. */
-static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__binding *binding,
-                          const ph__stand_in *memory, const char *call)
-{
-    if (binding->rebound)
-        PH_TRY(wrap(out, trial, binding,
-                    trial->probe ? memory->shifted[trial->number] : memory->base, call));
-    else {
-        if (!binding->buffer)
-            binding->buffer =
-                ph_tensor_retain(ph_empty(trial->tape, binding->dtype, binding->shape));
-        PH_TRY(ph_tape_status(trial->tape));
-        *out = ph__tensor_make(binding->buffer->storage, binding->dtype, &binding->shape, NULL, 0);
-        if (!*out)
-            return ph__fail_host_memory(call, no_room);
-    }
-    return PH_OK;
-}
-
-static bool copy_in(const ph__trial *trial, const ph__binding *bindings, const ph__stage *stage,
-                    ph_tensor *const *to, size_t count)
-{
-    ph__bundle_pair *pairs = ph__calloc(count + 1, sizeof *pairs);
-    size_t used = 0;
-    if (!pairs) {
-        ph__tape_fail_host_memory(trial->tape, no_room, "copies");
-        return false;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (bindings[i].used && !bindings[i].rebound && to[i] && to[i]->count > 0)
-            pairs[used++] = (ph__bundle_pair){stage->at[i].base, to[i]->data, to[i]->count,
-                                              to[i]->dtype, PH__BUNDLE_COPY};
-    bool ok = ph__bundle_launch(trial->tape, pairs, used);
-    ph__free(pairs);
-    return ok;
-}
-
-/* ---- forward ---- */
-/* Memory of the graph's own, that nobody else has: an output may be an input, a parameter, or a
- * buffer. */
-static ph_tensor *own(const ph__trial *trial, ph_tensor *x)
-{
-    bool is_own = !x || (x->storage->kind == PH__STORAGE_CACHED &&
-                         x->storage->key == ph__tape_key(trial->tape));
-    for (size_t i = 0; i < trial->callable->in_count && is_own && x; i++)
-        is_own = x->storage != trial->in[i]->storage;
-    for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
-        is_own = !trial->grad_outputs[i] || x->storage != trial->grad_outputs[i]->storage;
-    return is_own ? x : ph_clone(trial->tape, x);
-}
 
 typedef struct passing {
     ph__trial *trial;
@@ -114,18 +48,20 @@ static ph_status forward_body(ph_stream *stream, void *user)
     PH__UNWIND unwind = {leave_others, &t};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
-    if (copy_in(trial, callable->inputs, &p->making->inputs, trial->in, callable->in_count))
+    if (ph__trial_copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
+                          callable->in_count))
         ph_call_n(trial->tape, callable->original, trial->out, callable->out_count, trial->in,
                   callable->in_count);
     for (; t.taken < callable->out_count && !ph__tape_failed(trial->tape); t.taken++)
-        trial->out[t.taken] = ph_tensor_retain(own(trial, trial->out[t.taken]));
+        trial->out[t.taken] = ph_tensor_retain(ph__trial_own(trial, trial->out[t.taken]));
     unwind.undo = NULL;
     leave_others(&t);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);
     return ph_tape_status(trial->tape);
 }
 
-static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn body, passing *p)
+static ph_status capture_pass(ph_graph **graph, const ph__trial *trial, ph_capture_fn body,
+                              passing *p)
 {
     const ph__graphed_set *set = trial->callable->set;
     PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
@@ -150,7 +86,7 @@ static ph_status capture_seeing(ph_graph **graph, ph__trial *trial, ph_capture_f
 {
     trial->tape->sightings = &trial->seen[graph == &trial->backward];
     PH__UNWIND unwind = {stop_noting, trial->tape};
-    ph_status status = capture(graph, trial, body, p);
+    ph_status status = capture_pass(graph, trial, body, p);
     unwind.undo = NULL;
     stop_noting(trial->tape);
     ph__trial_forget_brought(trial, graph == &trial->backward);
@@ -204,7 +140,7 @@ static void note_saved(const ph__trial *trial)
 }
 
 /* The module changes an input: the caller's own must stay as it is. */
-static void note_writes(ph__trial *trial, const uint64_t *versions)
+static void note_input_writes(ph__trial *trial, const uint64_t *versions)
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
         ph__binding *binding = &trial->callable->inputs[i];
@@ -221,7 +157,7 @@ static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
         ph__binding *binding = &trial->callable->inputs[i];
-        PH_TRY(stand_in(&trial->in[i], trial, binding, &making->inputs.at[i], call));
+        PH_TRY(ph__trial_stand_in(&trial->in[i], trial, binding, &making->inputs.at[i], call));
         if (binding->requires_grad)
             PH_TRY(ph_tensor_set_requires_grad(trial->in[i], true));
         versions[i] = ph_tensor_version(trial->in[i]);
@@ -235,7 +171,7 @@ typedef struct before {
     uint64_t *versions; /* of the inputs */
 } before;
 
-static void forget(void *what)
+static void forget_versions(void *what)
 {
     before *b = what;
     ph__watch_free(&b->watch);
@@ -247,14 +183,14 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     const ph__callable *callable = trial->callable;
     passing p = {trial, making, call};
     before b = {.versions = ph__calloc(callable->in_count + 1, sizeof *b.versions)};
-    PH__UNWIND unwind = {forget, &b};
+    PH__UNWIND unwind = {forget_versions, &b};
     trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
     trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
     trial->grad_outputs = ph__calloc(callable->out_count, sizeof *trial->grad_outputs);
     trial->first_node = trial->tape->nodes.count;
     ph_status status = b.versions && trial->in && trial->out && trial->grad_outputs
                            ? PH_OK
-                           : ph__fail_host_memory(call, no_room);
+                           : ph__fail_host_memory(call, PH__TRIAL);
     if (status == PH_OK)
         status = make_inputs(trial, making, b.versions, call);
     if (status == PH_OK && !trial->probe)
@@ -264,14 +200,14 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
             ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
                                 "capturing forward", call);
     if (status == PH_OK) {
-        note_writes(trial, b.versions);
+        note_input_writes(trial, b.versions);
         note_saved(trial);
         status = check_leaves(trial, call);
     }
     if (status == PH_OK && !trial->probe)
         status = ph__watch_end(&b.watch, trial, call);
     unwind.undo = NULL;
-    forget(&b);
+    forget_versions(&b);
     return status;
 }
 
@@ -281,7 +217,7 @@ typedef struct gathering {
     size_t *wanted_at, *with_at, wanted_count, with_count;
 } gathering;
 
-static bool gather(gathering *g, const ph__trial *trial)
+static bool gather_gradients(gathering *g, const ph__trial *trial)
 {
     const ph__callable *callable = trial->callable;
     size_t all = callable->in_count + callable->parameter_count + 1, out = callable->out_count;
@@ -306,7 +242,7 @@ static bool gather(gathering *g, const ph__trial *trial)
     return true;
 }
 
-static void let_go(void *what)
+static void free_gathering(void *what)
 {
     const gathering *g = what;
     ph__free(g->wanted);
@@ -323,7 +259,7 @@ static ph_tensor *own_alone(const ph__trial *trial, ph_tensor *grad)
     for (size_t i = 0; grad && i < trial->grad_input_count; i++)
         if (trial->grad_inputs[i].grad->storage == grad->storage)
             return ph_clone(trial->tape, grad);
-    return own(trial, grad);
+    return ph__trial_own(trial, grad);
 }
 
 /* What leaves the graph is contiguous, and in memory of its own where it is lent. */
@@ -342,11 +278,11 @@ static void collect_grad_inputs(ph__trial *trial, const gathering *g, bool borro
     }
 }
 
-static void copy_out(const ph__trial *trial, const ph__stage *stage)
+static void copy_out_gradients(const ph__trial *trial, const ph__stage *stage)
 {
     ph__bundle_pair *pairs = ph__calloc(trial->grad_input_count + 1, sizeof *pairs);
     if (!pairs) {
-        ph__tape_fail_host_memory(trial->tape, no_room, "gradients");
+        ph__tape_fail_host_memory(trial->tape, PH__TRIAL, "gradients");
         return;
     }
     for (size_t i = 0; i < trial->grad_input_count; i++) {
@@ -365,15 +301,15 @@ static ph_status backward_body(ph_stream *stream, void *user)
     const ph__callable *callable = trial->callable;
     const ph_graphed_options *options = &callable->set->options;
     gathering g = {0};
-    PH__UNWIND unwind = {let_go, &g};
+    PH__UNWIND unwind = {free_gathering, &g};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
-    if (!gather(&g, trial)) {
-        ph__tape_fail_host_memory(trial->tape, p->call, no_room);
-    } else if (copy_in(trial, callable->grad_outputs, &p->making->grad_outputs, trial->grad_outputs,
-                       callable->out_count) &&
-               (!callable->of || copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
-                                         callable->in_count))) {
+    if (!gather_gradients(&g, trial)) {
+        ph__tape_fail_host_memory(trial->tape, p->call, PH__TRIAL);
+    } else if (ph__trial_copy_in(trial, callable->grad_outputs, &p->making->grad_outputs,
+                                 trial->grad_outputs, callable->out_count) &&
+               (!callable->of || ph__trial_copy_in(trial, callable->inputs, &p->making->inputs,
+                                                   trial->in, callable->in_count))) {
         bool borrowed = options->gradients == PH_GRAPHED_BORROW;
         ph_grad(trial->tape, g.found, g.wanted, g.wanted_count, g.with, g.seeds, g.with_count,
                 &(ph_grad_options){.retain_graph = true, .allow_unused = true});
@@ -381,10 +317,10 @@ static ph_status backward_body(ph_stream *stream, void *user)
             ph__callable_check_unused(callable, trial->tape, g.found, g.wanted_at, g.wanted_count);
         collect_grad_inputs(trial, &g, borrowed);
         if (!borrowed && !ph__tape_failed(trial->tape))
-            copy_out(trial, &p->making->outgoing);
+            copy_out_gradients(trial, &p->making->outgoing);
     }
     unwind.undo = NULL;
-    let_go(&g);
+    free_gathering(&g);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);
     return ph_tape_status(trial->tape);
 }
@@ -396,11 +332,12 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
     trial->grad_inputs =
         ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->grad_inputs);
     if (!trial->grad_inputs)
-        return ph__fail_host_memory(call, no_room);
+        return ph__fail_host_memory(call, PH__TRIAL);
     for (size_t i = 0; i < callable->out_count; i++)
         if (callable->grad_outputs[i].used)
-            PH_TRY(stand_in(&trial->grad_outputs[i], trial, &trial->callable->grad_outputs[i],
-                            &making->grad_outputs.at[i], call));
+            PH_TRY(ph__trial_stand_in(&trial->grad_outputs[i], trial,
+                                      &trial->callable->grad_outputs[i],
+                                      &making->grad_outputs.at[i], call));
     return ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
                                "capturing backward", call);
 }

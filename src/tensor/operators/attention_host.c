@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/attention_host.c: attention on the host device: blocks of queries or keys, after
  * "FlashAttention-2" (Dao 2023), in C. */
+#include "tensor/operators/attention_host.h"
 #include "tensor/core/half.h"
 #include "tensor/kernels/math.h"
 #include "tensor/operators/attention.h"
@@ -22,24 +23,25 @@ typedef struct place {
 } place;
 
 /* Empty tensors have no address. */
-static const char *moved(const void *at, int64_t bytes)
+static const char *move_address(const void *at, int64_t bytes)
 {
     return at ? (const char *)at + bytes : NULL;
 }
 
 static ph__view view_at(const void *at, ph_dtype dtype, int64_t offset, int64_t row)
 {
-    return (ph__view){moved(at, offset * (int64_t)ph_dtype_size(dtype)), dtype, row, 1};
+    return (ph__view){move_address(at, offset * (int64_t)ph_dtype_size(dtype)), dtype, row, 1};
 }
 
-static ph__view part_of(const ph__view *x, int64_t row, int64_t column)
+static ph__view view_part(const ph__view *x, int64_t row, int64_t column)
 {
     ph__view part = *x;
-    part.at = moved(x->at, (row * x->row + column * x->column) * (int64_t)ph_dtype_size(x->dtype));
+    part.at =
+        move_address(x->at, (row * x->row + column * x->column) * (int64_t)ph_dtype_size(x->dtype));
     return part;
 }
 
-static double element(const ph__view *x, int64_t row, int64_t column)
+static double view_element(const ph__view *x, int64_t row, int64_t column)
 {
     int64_t at = row * x->row + column * x->column;
     switch (x->dtype) {
@@ -141,6 +143,8 @@ static void exp_row_f64(double *x, double shift, int64_t n)
 #define LOG     logf
 #define EXP_ROW exp_row_f32
 #define COMPUTE PH_DTYPE_F32
+#include "tensor/operators/attention_pieces.h"
+
 #include "tensor/operators/attention_blocks.h"
 #undef C
 #undef NAME
@@ -154,6 +158,8 @@ static void exp_row_f64(double *x, double shift, int64_t n)
 #define LOG     log
 #define EXP_ROW exp_row_f64
 #define COMPUTE PH_DTYPE_F64
+#include "tensor/operators/attention_pieces.h"
+
 #include "tensor/operators/attention_blocks.h"
 
 size_t ph__attention_host_scratch(bool f64, uint32_t rows, uint32_t d)

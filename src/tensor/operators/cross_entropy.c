@@ -3,6 +3,7 @@
  * forward, and one backward. A row's maximum and one over its sum of exponentials are all that
  * is kept of the softmax. */
 #include "base/status.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
 #include "tensor/operators/autocast_operands.h"
@@ -113,12 +114,12 @@ PH__ROWS_KERNELS(cross_entropy_grad, grad_host, ph__text_cross_entropy, "#define
                  grad_args, grad_params)
 PH__ROWS_KERNELS(cross_entropy_short_grad, grad_host, ph__text_cross_entropy,
                  "#define LOSS_GRAD\n#define WARPS\n", grad_args, grad_params)
-ph__kernel_def *const ph__cross_entropy_kernels[] = {PH__ROWS_LIST(cross_entropy),
-                                                     PH__ROWS_LIST(cross_entropy_short),
-                                                     PH__ROWS_LIST(cross_entropy_total),
-                                                     PH__ROWS_LIST(cross_entropy_grad),
-                                                     PH__ROWS_LIST(cross_entropy_short_grad),
-                                                     NULL};
+PH__KERNEL_FAMILY(cross_entropy) = {PH__ROWS_LIST(cross_entropy),
+                                    PH__ROWS_LIST(cross_entropy_short),
+                                    PH__ROWS_LIST(cross_entropy_total),
+                                    PH__ROWS_LIST(cross_entropy_grad),
+                                    PH__ROWS_LIST(cross_entropy_short_grad),
+                                    NULL};
 
 static bool launch_rows(ph__op *op, const rows_args *args, ph_dtype dtype)
 {
@@ -212,7 +213,7 @@ typedef struct loss_work {
 } loss_work;
 
 /* False: the tape has failed. */
-static bool make(ph__op *op, loss_work *work, const loss_state *state)
+static bool make_loss(ph__op *op, loss_work *work, const loss_state *state)
 {
     ph_dtype dtype = op->in[0]->dtype, real = ph__compute_dtype(dtype);
     work->logits = ph__dense(op->tape, op->in[0]);
@@ -224,7 +225,7 @@ static bool make(ph__op *op, loss_work *work, const loss_state *state)
     return work->logits && work->targets && work->saved && work->terms && work->loss && work->scale;
 }
 
-static bool launch(ph__op *op, const loss_work *work, const loss_state *state, bool mean)
+static bool launch_loss(ph__op *op, const loss_work *work, const loss_state *state, bool mean)
 {
     bool wide = work->targets->dtype == PH_DTYPE_I64;
     rows_args rows = {.logits = work->logits->data,
@@ -281,8 +282,8 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
                         .ignored = options->ignore_index,
                         .ignores = options->has_ignore_index,
                         .each = options->reduction == PH_REDUCTION_NONE};
-    if (!make(&op, &work, &state) ||
-        !launch(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
+    if (!make_loss(&op, &work, &state) ||
+        !launch_loss(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
         return NULL;
     if (op.tracked) {
         loss_state *kept = ph__op_track(&op, &loss_grad, 4);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/dropout.c: dropout. Backward needs one bit an element, which says what was kept. */
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
@@ -103,7 +104,7 @@ DROPOUT(f16, u16, f32, ph__f16_get, ph__f16_put)
 DROPOUT(bf16, u16, f32, ph__bf16_get, ph__bf16_put)
 
 /* In the order of the dtypes' numbers, which begin with 1. */
-ph__kernel_def *const ph__dropout_kernels[] = {
+PH__KERNEL_FAMILY(dropout) = {
     &def_dropout_f32,          &def_dropout_f64,           &def_dropout_f16,
     &def_dropout_bf16,         &def_dropout_gradient_f32,  &def_dropout_gradient_f64,
     &def_dropout_gradient_f16, &def_dropout_gradient_bf16, NULL};
@@ -115,7 +116,7 @@ typedef struct dropout_state {
     double scale;
 } dropout_state;
 
-static void backward(ph__grad_call *call)
+static void dropout_backward(ph__grad_call *call)
 {
     ph__op op;
     const dropout_state *state = call->state;
@@ -136,10 +137,10 @@ static void backward(ph__grad_call *call)
         call->in_grads[0] = ph__op_done(&op, dx);
 }
 static const ph__grad_def gradient = {
-    .name = "dropout", .state_bytes = sizeof(dropout_state), .backward = backward};
+    .name = "dropout", .state_bytes = sizeof(dropout_state), .backward = dropout_backward};
 
 /* ---- forward ---- */
-static ph_tensor *run(ph__op *op, const ph_tensor *x, double p)
+static ph_tensor *run_dropout(ph__op *op, const ph_tensor *x, double p)
 {
     ph__draw draw;
     const double scale = p < 1 ? 1 / (1 - p) : 0;
@@ -183,5 +184,5 @@ ph_tensor *ph_dropout(ph_tape *tape, ph_tensor *x, double p)
     if (p == 0)
         return x;
     const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);
-    return dense ? run(&op, dense, p) : NULL;
+    return dense ? run_dropout(&op, dense, p) : NULL;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/module_names.c: what modules are called from above: as a search each time would find
  * it, and looked for once. */
+#include "nn/module/module.h"
+#include "nn/module/names.h"
 #include "support/support.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "nn/module/module.h"
 #include "support/test.h"
 #include <pthread.h>
 #include <stdio.h>

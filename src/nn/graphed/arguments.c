@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "base/status.h"
 #include "nn/graphed/call.h"
+#include "nn/module/parameter_slots.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/generator.h"

@@ -7,6 +7,7 @@
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/structure.h"
 #include "nn/graphed/watch.h"
+#include "nn/module/parameter_slots.h"
 #include "tensor/core/storage.h"
 
 void ph__graphed_set_release(ph__graphed_set *set)

@@ -4,6 +4,7 @@
 #include "nn/graphed/check.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
+#include "nn/module/parameter_slots.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"

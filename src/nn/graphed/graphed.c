@@ -15,6 +15,7 @@
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/structure.h"
 #include "nn/graphed/warmup.h"
+#include "nn/module/parameter_slots.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"

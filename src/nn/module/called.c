@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/called.c: in which module of the network a tape failed. */
+#include "nn/module/called.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "nn/module/module.h"
+#include "nn/module/names.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/hooks.c: hooks before and after a module's forward function, and on the gradients of
  * its outputs. */
+#include "nn/module/hooks.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/unwind.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/layers.c: Linear, Embedding, LayerNorm, RMSNorm, Dropout, activations, Sequential;
  * initialised as PyTorch's are. */
+#include "nn/module/layers.h"
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"

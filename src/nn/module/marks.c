@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/marks.c: scopes of annotation.h around calls of modules, by their names in the
  * network (mark_modules of ph_tape_options). */
-#include "tensor/autograd/marks.h"
+#include "nn/module/marks.h"
 #include "base/alloc.h"
 #include "nn/module/module.h"
+#include "nn/module/names.h"
+#include "tensor/autograd/marks.h"
 #include "tensor/tape/place.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/names.c: what modules below a module are called from there. Children never change,
  * so that they are looked through once, and not for each call of one of them. */
+#include "nn/module/names.h"
 #include "base/alloc.h"
 #include "base/map.h"
 #include "nn/module/module.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/parameter_slots.c: where structs keep the tensors of their modules, and which of them
  * hold another one since. */
+#include "nn/module/parameter_slots.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/module/module.h"
+#include "nn/module/traverse.h"
 
 static bool note_slot(ph_module *module, const ph_parameter *from, bool buffer)
 {

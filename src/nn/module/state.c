@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/state.c: a module's parameters and buffers to and from safetensors. */
+#include "nn/module/state.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "nn/module/layers.h"
 #include "nn/module/module.h"
+#include "nn/module/parameter_slots.h"
+#include "nn/module/traverse.h"
 #include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"
 #include "tensor/tape/tape.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module/traverse.c: walking what a module holds, by dotted names, each tensor and module
  * once. */
+#include "nn/module/traverse.h"
 #include "base/unwind.h"
 #include "nn/module/module.h"
 #include "tensor/core/tensor.h"

@@ -2,8 +2,10 @@
 /* nn/optimizer/state.c: an optimizer's state to and from safetensors. For every parameter: its
  * state tensors, of shape [0] where it has made no step, and its steps where the kind counts
  * them; and "steps", of the optimizer. */
+#include "nn/module/state.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "nn/module/layers.h"
 #include "nn/optimizer/optimizer.h"
 #include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"

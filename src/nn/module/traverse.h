@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/module/traverse.h: visits everything below a module, by dotted names. */
+#ifndef PH_NN_MODULE_TRAVERSE_H
+#define PH_NN_MODULE_TRAVERSE_H
+#include <phonograph/module.h>
+
+typedef struct ph__entry {
+    const char *name;
+    ph_tensor *tensor; /* NULL: a module */
+    ph_module *module; /* that holds the tensor, or the module itself */
+    bool buffer;
+} ph__entry;
+typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);
+/* Until visit gives false. Gives false then, and where there is no host memory. */
+bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
+#endif

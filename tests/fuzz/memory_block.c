@@ -2,6 +2,7 @@
 /* tests/fuzz/memory_block.c: random operations on a heap beside a slow model of it, compared
  * after each step. PH_TEST_SEED=n runs the one round whose seed a failure printed. */
 #include "memory_block.h"
+#include "memory/block/block_heap.h"
 #include "support/test.h"
 
 static void failing_start(round *r)

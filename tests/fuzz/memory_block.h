@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "memory/block/block.h"
+#include "memory/block/block_check.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/layouts.c: checkpoints of a pool, live sets, and allocation at an exact address. */
 #include "base/alloc.h"
-#include "memory/block/block_heap.h"
+#include "memory/block/heap_state.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <pthread.h>

@@ -2,6 +2,7 @@
 /* tests/unit/memory_block.c: the rules of memory/block/block.h for sizes, splitting, coalescing and
  * best fit. */
 #include "memory_block.h"
+#include "memory/block/block_heap.h"
 #include "support/test.h"
 
 TEST(test_rounding)

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "memory/block/block.h"
+#include "memory/block/block_check.h"
+#include "memory/block/block_heap.h"
 #include <string.h>
 
 #define KIB  ((size_t)1 << 10)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/memory_block_segments.c: the block core: segments, addresses, statistics, host
  * memory failures. */
+#include "memory/block/block_heap.h"
 #include "memory_block.h"
 
 #include "base/alloc.h"

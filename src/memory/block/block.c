@@ -2,7 +2,7 @@
 /* memory/block/block.c: the block core: taking, splitting, giving back and coalescing blocks of
  * segments. */
 #include "memory/block/block.h"
-#include "memory/block/block_heap.h"
+#include "memory/block/heap_state.h"
 
 bool ph__block_round(size_t bytes, size_t *rounded)
 {

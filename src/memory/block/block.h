@@ -77,12 +77,6 @@ typedef struct ph__heap_stats {
     size_t split_blocks[2], split_bytes[2];
 } ph__heap_stats;
 
-/* create/destroy: NULL options are all zero; NULL when out of memory. destroy requires that
- * every segment was removed; it frees what the core holds, and takes NULL. Not thread-safe: one
- * caller at a time per heap. */
-ph__heap *ph__heap_create(const ph__heap_options *options);
-void ph__heap_destroy(ph__heap *heap);
-
 /* The block size for a request of bytes (>= 1): a multiple of 512; false on overflow. And the
  * segment size to ask the provider for when a request of that rounded size finds no block. */
 bool ph__block_round(size_t bytes, size_t *rounded);
@@ -111,14 +105,6 @@ ph__block *ph__heap_acquire_at(ph__heap *heap, uintptr_t address, size_t rounded
  * the segment, whose used_blocks may now be 0. */
 ph__segment *ph__heap_give(ph__heap *heap, ph__block *block);
 
-/* Adds a segment as one free block. NULL when out of host memory, and for a range that is empty,
- * wraps around, is not a multiple of 512 bytes or overlaps another segment: nothing changed. The
- * address itself may have any alignment; blocks keep that of their segment. remove: the segment
- * must have used_blocks == 0; it is gone afterwards. */
-ph__segment *ph__heap_add_segment(ph__heap *heap, uintptr_t address, size_t size, uint64_t stream,
-                                  bool small);
-void ph__heap_remove_segment(ph__heap *heap, ph__segment *segment);
-
 /* The block that is in use and starts at address, in O(1), or else contains it, in O(log
  * segments), plus once what merged blocks have left behind in the search bitmap, which a search
  * tidies: it is no mere read for other threads. NULL: no such block. */
@@ -127,8 +113,4 @@ ph__block *ph__heap_find(const ph__heap *heap, uintptr_t address);
 ph__segment *ph__heap_first_segment(const ph__heap *heap);
 bool ph__heap_has_stream(ph__heap *heap, uint64_t stream); /* any segment of it */
 void ph__heap_get_stats(const ph__heap *heap, ph__heap_stats *out);
-
-/* Every invariant, the costly ones too: NULL when all hold, else words that say which does not.
- * For tests. */
-const char *ph__heap_check(const ph__heap *heap);
 #endif

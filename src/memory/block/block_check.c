@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/block/block_check.c: the whole consistency check of a heap, for tests. */
-#include "memory/block/block_heap.h"
+#include "memory/block/block_check.h"
+#include "memory/block/heap_state.h"
 #include <string.h>
 
 static const char *check_block(const ph__heap *heap, const ph__segment *segment,

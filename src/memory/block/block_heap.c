@@ -2,6 +2,7 @@
 /* memory/block/block_heap.c: a heap's own memory: block records, free sets, segments. */
 #include "memory/block/block_heap.h"
 #include "base/alloc.h"
+#include "memory/block/heap_state.h"
 
 ph__heap *ph__heap_create(const ph__heap_options *options)
 {

@@ -6,6 +6,7 @@
 #include "base/range_map.h"
 #include "base/vec.h"
 #include "memory/block/block.h"
+#include "memory/block/block_heap.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/sites.h"
 #include "memory/pool/replay.h"

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/option.h"
 #include "memory/block/block.h"
+#include "memory/block/block_heap.h"
 #include "memory/pool/attach.h"
 #include "memory/reclaim/leaving.h"
 #include "memory/reclaim/pinned_holders.h"

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/range_map.h"
 #include "memory/block/block.h"
+#include "memory/block/block_heap.h"
 #include "memory/reclaim/batches.h"
 #include "memory/state/due.h"
 #include "memory/state/memory_state.h"

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "memory/block/block.h"
+#include "memory/block/block_heap.h"
 #include "memory/state/due.h"
 #include "memory/state/memory_state.h"
 #include "memory/streams/dependency_walk.h"

@@ -8,6 +8,7 @@
 #include "base/unwind.h"
 #include "device/capture/refuse.h"
 #include "memory/block/block.h"
+#include "memory/block/block_heap.h"
 #include "memory/reclaim/cached.h"
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/account.h"

@@ -7,6 +7,7 @@
 #include "support/test.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cores.h"
 #include "tensor/tape/tape.h"
 #include <math.h>
 

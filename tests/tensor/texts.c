@@ -3,6 +3,7 @@
  * architecture that it is meant for, and its function takes what the argument struct holds.
  * Needs NVRTC, not a GPU. The short tier compiles some of each family, for one of the
  * architectures in turn. */
+#include "tensor/backend/texts.h"
 #include "base/text.h"
 #include "nn/optimizer/optimizer.h"
 #include "support/ptx.h"
@@ -10,15 +11,29 @@
 #include "support/test.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cast.h"
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/kernels/reduce.h"
+#include "tensor/kernels/reduce_kernels.h"
 #include "tensor/operators/attention.h"
 #include "tensor/products/products.h"
+#include "tensor/products/products_sum.h"
 #include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern ph__kernel_def *const ph__randperm_kernels[];
+/* The tables of PH__KERNEL_FAMILY. */
+extern ph__kernel_def *const ph__factory_kernels[],
+    *const ph__softmax_kernels[], *const ph__cross_entropy_kernels[],
+                                      *const ph__mse_kernels[],
+                                          *const ph__norm_kernels[],
+                                              *const ph__indexing_kernels[],
+                                                  *const ph__sort_kernels[],
+                                                      *const ph__random_kernels[],
+                                                          *const ph__dropout_kernels[],
+                                                              *const ph__rrelu_kernels[],
+                                                                  *const ph__randperm_kernels[];
 
 static const struct family {
     const char *name;

@@ -3,6 +3,7 @@
  * cuda/optimizer.cu, and what a launch takes. */
 #include "nn/optimizer/optimizer.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include <math.h>
 
 /* ---- the formulas ---- for each kind and dtype. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/autograd/gradients.c: gradients where they meet: sums on the way, and what becomes of
  * them in leaves. */
+#include "tensor/autograd/gradients.h"
 #include "base/status.h"
 #include "tensor/autograd/hooks_run.h"
+#include "tensor/autograd/marks.h"
 #include "tensor/autograd/pass.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/storage.h"

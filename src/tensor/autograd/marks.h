@@ -2,6 +2,7 @@
 /* tensor/autograd/marks.h: the scopes of annotation.h in backward. */
 #ifndef PH_TENSOR_AUTOGRAD_MARKS_H
 #define PH_TENSOR_AUTOGRAD_MARKS_H
+#include "tensor/autograd/pass.h"
 #include "tensor/tape/tape.h"
 
 /* Opens the scope of mark (NULL: none, there is the phase alone) for backward's work. False: the
@@ -16,4 +17,14 @@ static inline void ph__tape_unwind_marks(const ph_tape *tape, size_t depth)
     if (ph__tape_failed(tape))
         ph_annotation_unwind(depth);
 }
+
+/* In a capture, the work that follows is in the scope of mark; NULL: in none. Consecutive nodes of
+ * one scope share it. False: the tape has failed. */
+bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark);
+static inline bool ph__pass_mark(ph__pass *pass, ph_annotation_scope *mark)
+{
+    return pass->mark == mark || ph__pass_change_mark(pass, mark);
+}
+/* At the end of the pass, and whatever callbacks left open with it. */
+void ph__pass_end_marks(ph__pass *pass);
 #endif

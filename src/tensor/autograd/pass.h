@@ -54,24 +54,6 @@ void ph__pass_found(ph__pass *pass, const ph_tensor *leaf, ph_tensor *grad);
 /* Unmarks the nodes below `below`, releases everything. */
 void ph__pass_end(ph__pass *pass, size_t below);
 
-/* ---- marks.c ---- in a capture, what follows is in the scope of mark, NULL: in none. Nodes of
- * one scope that follow each other share it. False: the tape has failed. */
-bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark);
-static inline bool ph__pass_mark(ph__pass *pass, ph_annotation_scope *mark)
-{
-    return pass->mark == mark || ph__pass_change_mark(pass, mark);
-}
-/* At the end of the pass, and whatever callbacks left open with it. */
-void ph__pass_end_marks(ph__pass *pass);
-
-/* ---- gradients.c ---- */
-/* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else
- * sees the memory. False: the tape has failed. */
-bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad);
-/* One contribution fewer is to come, from a node or from the caller: after the last one hooks
- * run, and the gradient is used. */
-bool ph__pass_count_down(ph__pass *pass, uint32_t slot);
-
 static inline bool ph__pass_runs(const ph__pass *pass, const ph__node *node)
 {
     return node->reached && (!pass->inputs || node->wanted);

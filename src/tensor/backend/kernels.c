@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/backend/backend.h"
+#include "tensor/backend/texts.h"
 
 const char *(*ph__kernel_stand_in)(const ph__kernel_def *def);
 

@@ -30,39 +30,9 @@ ph_kernel *ph__kernel_get(ph__backend *backend, ph__kernel_def *def);
  * from, read at once; NULL: its own. Itself NULL at first. */
 extern const char *(*ph__kernel_stand_in)(const ph__kernel_def *def);
 
-/* Texts of cuda/, embedded: ph__text_<name>, NUL-terminated. */
-#define PH__TEXTS(X)                                                                               \
-    X(prelude)                                                                                     \
-    X(bundle)                                                                                      \
-    X(factory)                                                                                     \
-    X(elementwise)                                                                                 \
-    X(reduce)                                                                                      \
-    X(rows)                                                                                        \
-    X(softmax)                                                                                     \
-    X(cross_entropy)                                                                               \
-    X(norm)                                                                                        \
-    X(indexing)                                                                                    \
-    X(attention)                                                                                   \
-    X(attention_simple)                                                                            \
-    X(products)                                                                                    \
-    X(draws)                                                                                       \
-    X(random)                                                                                      \
-    X(optimizer)
-#define PH__TEXT_DECLARE(name)                                                                     \
-    extern const char ph__text_##name[] __attribute__((visibility("hidden")));
-PH__TEXTS(PH__TEXT_DECLARE)
-#undef PH__TEXT_DECLARE
-
-extern ph__kernel_def *const ph__random_kernels[];
-extern ph__kernel_def *const ph__randperm_kernels[];
-extern ph__kernel_def *const ph__dropout_kernels[];
-extern ph__kernel_def *const ph__rrelu_kernels[];
-extern ph__kernel_def *const ph__softmax_kernels[];
-extern ph__kernel_def *const ph__cross_entropy_kernels[];
-extern ph__kernel_def *const ph__mse_kernels[];
-extern ph__kernel_def *const ph__norm_kernels[];
-extern ph__kernel_def *const ph__indexing_kernels[];
-extern ph__kernel_def *const ph__sort_kernels[];
-/* factory.c; NULL-terminated, as every family has one */
-extern ph__kernel_def *const ph__factory_kernels[];
+/* Defines a NULL-terminated table of all kernels of a file: ph__<name>_kernels. For those who compile
+ * them all. */
+#define PH__KERNEL_FAMILY(name)                                                                    \
+    extern ph__kernel_def *const ph__##name##_kernels[];                                           \
+    ph__kernel_def *const ph__##name##_kernels[]
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/backend/texts.c: the CUDA texts of cuda/, embedded as they are. */
+#include "tensor/backend/texts.h"
 #include "tensor/backend/kernels.h"
 
 #define EMBED(name)                                                                                \

@@ -22,7 +22,7 @@ __device__ __forceinline__ f64 root_of(f64 x)
 #define THREADS      128
 #define BLOCKS       4
 enum {
-    MANY = sizeof(T) == 2 ? 4 : 8 /* PACKS of the longest row, as norm.c has it */
+    MANY = sizeof(T) == 2 ? 4 : 8 /* PACKS of the longest row, as normalization.c has it */
 };
 #else
 #define SUM(slot, x) block_sum<slot>(x)

@@ -8,6 +8,7 @@
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/tensor.h"
 #include "tensor/files/json_read.h"
+#include "tensor/files/safetensors_header.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/files/safetensors.h: an open safetensors file, as its two files share it. */
+/* tensor/files/safetensors.h: an open safetensors file. */
 #ifndef PH_TENSOR_FILES_SAFETENSORS_H
 #define PH_TENSOR_FILES_SAFETENSORS_H
 #include "base/vec.h"
@@ -33,12 +33,8 @@ struct ph_safetensors {
     PH__VEC(ph__safe_pair) metadata; /* by key */
 };
 
-/* safetensors_header.c: reads and checks the header of the open file. On failure what it made is
- * the caller's to free. */
-ph_status ph__safetensors_read_header(ph_safetensors *file);
 /* Before tensors that are to be loaded all or not at all: reads and checks every one of a dtype
  * that there is, and gets the memory for it. What can fail behind it is the device. call: must
  * stay. */
 ph_status ph__safetensors_look_up(ph_safetensors *file, ph_tape *tape, const char *call);
-const char *ph__safetensors_dtype_name(ph_dtype dtype); /* as the format has it */
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/files/safetensors_header.c: the header of a safetensors file, which is not trusted. */
+#include "tensor/files/safetensors_header.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"

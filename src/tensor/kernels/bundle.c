@@ -3,6 +3,7 @@
  * host form, and what a launch takes. */
 #include "tensor/kernels/bundle.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"

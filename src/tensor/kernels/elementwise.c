@@ -4,6 +4,8 @@
 #include "tensor/kernels/elementwise.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
+#include "tensor/kernels/elementwise_cast.h"
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
 #include <math.h>

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/elementwise_cast.c: the kernels that copy: from each dtype to each other one, and
  * elements as they are, by their size. */
+#include "tensor/kernels/elementwise_cast.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_host.h"
 
 #undef bool /* it is a word in the names of kernels here */
 

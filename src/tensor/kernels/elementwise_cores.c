@@ -8,6 +8,7 @@
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
+#include "tensor/kernels/elementwise_cores.h"
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/math.h"
 #include <math.h>
@@ -45,18 +46,18 @@ PH__MATH uint8_t to_u8(double x)
 #define PH__LEVEL base
 #define PH__LEVEL_TARGET
 #define PH__LEVEL_MATH(name) ph__##name
-#include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_level.h"
 
 #if defined(__x86_64__)
 #define PH__LEVEL            avx2
 #define PH__LEVEL_TARGET     __attribute__((target("avx2,fma")))
 #define PH__LEVEL_MATH(name) ph__fma_##name
-#include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_level.h"
 
 #define PH__LEVEL            avx512
 #define PH__LEVEL_TARGET     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define PH__LEVEL_MATH(name) ph__fma_##name
-#include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_level.h"
 
 ph__core_table ph__cores(void)
 {

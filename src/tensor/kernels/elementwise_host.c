@@ -2,7 +2,9 @@
 /* tensor/kernels/elementwise_host.c: the host form that all kernels of elementwise.def share:
  * brings operands of any strides and dtypes into contiguous arrays of the dtype that is computed
  * in, piece by piece, runs the core's loop, and puts the results where they belong. */
+#include "tensor/kernels/elementwise_host.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cores.h"
 #include <string.h>
 
 enum {

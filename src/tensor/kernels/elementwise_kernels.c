@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/elementwise_kernels.c: the kernels of elementwise.def: for each function and
  * dtype one over flat and one over strided tensors. */
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_host.h"
 
 #undef bool /* it is a word in the names of kernels here */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/indexing_kernels.c: kernels that read and write where an index says, and their
  * host forms. */
+#include "tensor/kernels/indexing_kernels.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/tensor.h"
-#include "tensor/kernels/indexing.h"
 
 ph__places ph__places_of(const ph_tensor *x, size_t axis, const ph_shape *index)
 {
@@ -254,7 +255,7 @@ ph__kernel_def *ph__add_columns_kernel(ph_dtype dtype)
 }
 
 #define FOUR(defs) &defs[0], &defs[1], &defs[2], &defs[3]
-ph__kernel_def *const ph__indexing_kernels[] = {
+PH__KERNEL_FAMILY(indexing) = {
     FOUR(ph__take_kernels),    &ph__take_kernels[4],           FOUR(ph__gather_kernels),
     FOUR(ph__write_kernels),   FOUR(ph__winners_grad_kernels), &ph__claim_kernel,
     FOUR(add_columns_kernels), &add_columns_kernels[4],        NULL};

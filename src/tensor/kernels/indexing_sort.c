@@ -3,10 +3,12 @@
  * index are sorted by where they point, stably; then equal ones are added in order, in runs of
  * 32, and the runs in order. Sorting takes, for up to RANK_LIMIT elements, a comparison of each
  * with each; for more, a pass of three kernels over them for each 8 bits of the largest place. */
+#include "tensor/kernels/indexing_sort.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
-#include "tensor/kernels/indexing.h"
+#include "tensor/kernels/indexing_kernels.h"
 #include "tensor/tape/op.h"
 
 enum {
@@ -324,14 +326,14 @@ ADD_DEFS(add_sorted, "ADD_SORTED", add_sorted_params)
 ADD_DEFS(add_parts, "ADD_PARTS", add_parts_params)
 
 #define SEVEN(defs) &defs[0], &defs[1], &defs[2], &defs[3], &defs[4], &defs[5], &defs[6]
-ph__kernel_def *const ph__sort_kernels[] = {&keys_kernel,
-                                            &rank_kernel,
-                                            &count_kernel,
-                                            &offsets_kernel,
-                                            &move_kernel,
-                                            SEVEN(add_sorted_kernels),
-                                            SEVEN(add_parts_kernels),
-                                            NULL};
+PH__KERNEL_FAMILY(sort) = {&keys_kernel,
+                           &rank_kernel,
+                           &count_kernel,
+                           &offsets_kernel,
+                           &move_kernel,
+                           SEVEN(add_sorted_kernels),
+                           SEVEN(add_parts_kernels),
+                           NULL};
 
 /* ---- launching ---- */
 static ph_tensor *words(ph__op *op, int64_t count)

@@ -44,49 +44,9 @@ typedef struct ph__reduce {
         *join[PH__ELEMENTWISE_DTYPES];
 } ph__reduce;
 
-#define PH__REDUCE(name, ...) extern const ph__reduce ph__reduce_##name;
-#include "tensor/kernels/reduce.def"
-#undef PH__REDUCE
-extern const ph__reduce ph__reduce_argmax;
-extern ph__kernel_def *const ph__reduce_kernels[]; /* all of them, NULL-terminated */
-
 /* out: contiguous, x's shape without the axes of gone (bit i: axis i). False: the tape has
  * failed. */
 bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, const ph_tensor *x,
                        uint32_t gone, double a, double b);
 
-/* ---- host forms ---- reduce_host.c. Cores work on arrays of the dtype that is computed in; a:
- * the call's number. row: n elements into one accumulator; index: of the first, among the
- * reduced ones. columns: element i into accumulator i; columns4 (NULL: none): of four rows, one
- * after the other, with what lies between two of them in place of index. end: the result, in the
- * type that is computed in, or an integer of its own. */
-typedef void (*ph__reduce_core)(void *accumulators, const void *x, int64_t n, int64_t index,
-                                double a);
-typedef struct ph__reduce_cores {
-    size_t accumulator;
-    ph__reduce_core start; /* n accumulators */
-    ph__reduce_core row, columns, columns4;
-    ph__reduce_core join; /* n accumulators into one */
-    void (*end)(void *out, const void *accumulator, double a, double b);
-} ph__reduce_cores;
-enum {
-#define PH__REDUCE(name, ...) PH__REDUCE_##name,
-#include "tensor/kernels/reduce.def"
-#undef PH__REDUCE
-    PH__REDUCE_argmax,
-    PH__REDUCTIONS
-};
-extern const ph__reduce_cores *const ph__reduce_core_table[PH__REDUCTIONS][PH__CORE_TYPES];
-
-typedef struct ph__reduce_info {
-    uint8_t dtype;      /* of x: a ph_dtype */
-    uint8_t result;     /* of out: a ph_dtype */
-    uint8_t core, type; /* place in the table */
-} ph__reduce_info;
-void ph__reduce_host_rows(const ph_block_range *range, const void *args,
-                          const ph__reduce_info *info);
-void ph__reduce_host_columns(const ph_block_range *range, const void *args,
-                             const ph__reduce_info *info);
-void ph__reduce_host_join(const ph_block_range *range, const void *args,
-                          const ph__reduce_info *info);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each
  * type that is computed in. */
+#include "tensor/kernels/reduce_cores.h"
 #include "tensor/kernels/math.h"
 #include "tensor/kernels/reduce.h"
 #include <math.h>
@@ -28,13 +29,17 @@ enum {
 
 #define T         float
 #define TYPE_NAME f32
-#include "tensor/kernels/reduce_cores.h"
+#include "tensor/kernels/reduce_loops.h"
+
+#include "tensor/kernels/argmax_loops.h"
 #undef T
 #undef TYPE_NAME
 
 #define T         double
 #define TYPE_NAME f64
-#include "tensor/kernels/reduce_cores.h"
+#include "tensor/kernels/reduce_loops.h"
+
+#include "tensor/kernels/argmax_loops.h"
 #undef T
 #undef TYPE_NAME
 
@@ -56,7 +61,9 @@ enum {
 #define T         int32_t
 #define TYPE_NAME i32
 #define LOWEST    INT32_MIN
-#include "tensor/kernels/reduce_cores.h"
+#include "tensor/kernels/reduce_loops.h"
+
+#include "tensor/kernels/argmax_loops.h"
 #undef T
 #undef TYPE_NAME
 #undef LOWEST
@@ -64,7 +71,9 @@ enum {
 #define T         int64_t
 #define TYPE_NAME i64
 #define LOWEST    INT64_MIN
-#include "tensor/kernels/reduce_cores.h"
+#include "tensor/kernels/reduce_loops.h"
+
+#include "tensor/kernels/argmax_loops.h"
 #undef T
 #undef TYPE_NAME
 #undef LOWEST
@@ -72,7 +81,9 @@ enum {
 #define T         uint8_t
 #define TYPE_NAME u8
 #define LOWEST    0
-#include "tensor/kernels/reduce_cores.h"
+#include "tensor/kernels/reduce_loops.h"
+
+#include "tensor/kernels/argmax_loops.h"
 
 #define FLOATS_ENTRY(name)                                                                         \
     {                                                                                              \

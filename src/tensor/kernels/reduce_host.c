@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/reduce_host.c: the host forms of the reductions: walks the dimensions, brings
  * what is not contiguous or of 16 bits into arrays, and runs the cores' loops over them. */
+#include "tensor/kernels/reduce_host.h"
+#include "tensor/kernels/elementwise_cores.h"
 #include "tensor/kernels/reduce.h"
+#include "tensor/kernels/reduce_cores.h"
 #include <string.h>
 
 enum {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/reduce_kernels.c: the kernels of reduce.def and of argmax: for each and each
  * dtype one for rows, one for columns, one that joins. */
+#include "tensor/kernels/reduce_kernels.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/kernels/reduce.h"
+#include "tensor/kernels/reduce_cores.h"
+#include "tensor/kernels/reduce_host.h"
 
 #undef bool /* it is a word in the names of kernels here */
 

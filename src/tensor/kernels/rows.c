@@ -3,6 +3,7 @@
  * host. */
 #include "tensor/kernels/rows.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cores.h"
 
 /* The loops of the element-wise operators, which are there for each level of the processor's
  * instructions. */

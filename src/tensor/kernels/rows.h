@@ -3,6 +3,7 @@
  * for each floating dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_KERNELS_ROWS_H
 #define PH_TENSOR_KERNELS_ROWS_H
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/tape/op.h"
 #include <float.h>

@@ -2,6 +2,7 @@
 /* tensor/operators/arithmetic.c: arithmetic of two tensors, and of a tensor and a number. */
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/operators/autocast_operands.h"
 #include "tensor/tape/grad_def.h"
 #include "tensor/tape/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/attention.h: what the kernels of attention are given, and their host forms. */
+/* tensor/operators/attention.h: what the kernels of attention are given. */
 #ifndef PH_TENSOR_OPERATORS_ATTENTION_H
 #define PH_TENSOR_OPERATORS_ATTENTION_H
 #include "tensor/backend/kernels.h"
@@ -24,20 +24,5 @@ typedef struct ph__attention_args {
     uint32_t rows;
 } ph__attention_args;
 
-void ph__attention_forward_f32(const ph_block_range *range, const void *args);
-void ph__attention_forward_f64(const ph_block_range *range, const void *args);
-void ph__attention_forward_f16(const ph_block_range *range, const void *args);
-void ph__attention_forward_bf16(const ph_block_range *range, const void *args);
-void ph__attention_queries_f32(const ph_block_range *range, const void *args);
-void ph__attention_queries_f64(const ph_block_range *range, const void *args);
-void ph__attention_queries_f16(const ph_block_range *range, const void *args);
-void ph__attention_queries_bf16(const ph_block_range *range, const void *args);
-void ph__attention_keys_f32(const ph_block_range *range, const void *args);
-void ph__attention_keys_f64(const ph_block_range *range, const void *args);
-void ph__attention_keys_f16(const ph_block_range *range, const void *args);
-void ph__attention_keys_bf16(const ph_block_range *range, const void *args);
 extern ph__kernel_def *const ph__attention_kernels[]; /* NULL-terminated */
-
-/* Of scratch that a block of the host forms takes; at most 232448. */
-size_t ph__attention_host_scratch(bool f64, uint32_t rows, uint32_t d);
 #endif

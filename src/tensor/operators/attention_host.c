@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/attention_host.c: attention on the host device: blocks of queries or keys, after
  * "FlashAttention-2" (Dao 2023), in C. */
+#include "tensor/operators/attention_host.h"
 #include "tensor/core/half.h"
 #include "tensor/kernels/math.h"
 #include "tensor/operators/attention.h"
@@ -141,6 +142,8 @@ static void exp_row_f64(double *x, double shift, int64_t n)
 #define LOG     logf
 #define EXP_ROW exp_row_f32
 #define COMPUTE PH_DTYPE_F32
+#include "tensor/operators/attention_pieces.h"
+
 #include "tensor/operators/attention_blocks.h"
 #undef C
 #undef NAME
@@ -154,6 +157,8 @@ static void exp_row_f64(double *x, double shift, int64_t n)
 #define LOG     log
 #define EXP_ROW exp_row_f64
 #define COMPUTE PH_DTYPE_F64
+#include "tensor/operators/attention_pieces.h"
+
 #include "tensor/operators/attention_blocks.h"
 
 size_t ph__attention_host_scratch(bool f64, uint32_t rows, uint32_t d)

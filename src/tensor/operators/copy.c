@@ -6,6 +6,7 @@
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/operators/transfer.h"
 #include "tensor/tape/grad_def.h"
 #include "tensor/tape/op.h"

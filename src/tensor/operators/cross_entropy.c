@@ -3,6 +3,7 @@
  * forward, and one backward. A row's maximum and one over its sum of exponentials are all that
  * is kept of the softmax. */
 #include "base/status.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
 #include "tensor/operators/autocast_operands.h"
@@ -113,12 +114,12 @@ PH__ROWS_KERNELS(cross_entropy_grad, grad_host, ph__text_cross_entropy, "#define
                  grad_args, grad_params)
 PH__ROWS_KERNELS(cross_entropy_short_grad, grad_host, ph__text_cross_entropy,
                  "#define LOSS_GRAD\n#define WARPS\n", grad_args, grad_params)
-ph__kernel_def *const ph__cross_entropy_kernels[] = {PH__ROWS_LIST(cross_entropy),
-                                                     PH__ROWS_LIST(cross_entropy_short),
-                                                     PH__ROWS_LIST(cross_entropy_total),
-                                                     PH__ROWS_LIST(cross_entropy_grad),
-                                                     PH__ROWS_LIST(cross_entropy_short_grad),
-                                                     NULL};
+PH__KERNEL_FAMILY(cross_entropy) = {PH__ROWS_LIST(cross_entropy),
+                                    PH__ROWS_LIST(cross_entropy_short),
+                                    PH__ROWS_LIST(cross_entropy_total),
+                                    PH__ROWS_LIST(cross_entropy_grad),
+                                    PH__ROWS_LIST(cross_entropy_short_grad),
+                                    NULL};
 
 static bool launch_rows(ph__op *op, const rows_args *args, ph_dtype dtype)
 {

@@ -3,6 +3,7 @@
  * memory. */
 #include "base/status.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
@@ -114,7 +115,7 @@ static int64_t nth_integer(const arange_args *args, int64_t i)
 ARANGE_KERNELS(ARANGE_KERNEL)
 
 #define ARANGE_DEF(NAME, TYPE, VALUE, DEFINES) &def_##NAME,
-ph__kernel_def *const ph__factory_kernels[] = {ARANGE_KERNELS(ARANGE_DEF) NULL};
+PH__KERNEL_FAMILY(factory) = {ARANGE_KERNELS(ARANGE_DEF) NULL};
 
 enum {
     DTYPE_f32 = PH_DTYPE_F32,

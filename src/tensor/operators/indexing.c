@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/indexing.c: embedding, index_select, gather, scatter and scatter_add. */
-#include "tensor/kernels/indexing.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
+#include "tensor/kernels/indexing_kernels.h"
+#include "tensor/kernels/indexing_sort.h"
 #include "tensor/operators/autocast_operands.h"
 #include "tensor/operators/copy.h"
 #include "tensor/tape/grad_def.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/mse.c: the mean squared error, in one pass over its operands forward and one
  * backward. */
+#include "tensor/backend/texts.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
@@ -59,8 +60,8 @@ PH__ROWS_KERNELS(mse_total, squares_total_host, ph__text_cross_entropy, "#define
                  total_args, total_params)
 PH__ROWS_KERNELS(mse_grad, squares_grad_host, ph__text_cross_entropy, "#define SQUARES_GRAD\n",
                  grad_args, grad_params)
-ph__kernel_def *const ph__mse_kernels[] = {PH__ROWS_LIST(mse), PH__ROWS_LIST(mse_total),
-                                           PH__ROWS_LIST(mse_grad), NULL};
+PH__KERNEL_FAMILY(mse) = {PH__ROWS_LIST(mse), PH__ROWS_LIST(mse_total), PH__ROWS_LIST(mse_grad),
+                          NULL};
 
 /* Elements of a block: a multiple of 16 bytes, and at most 1024 blocks forward, whose sums one
  * block adds. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/softmax.c: softmax and log_softmax along any axis. What backward needs is the
  * result. */
+#include "tensor/backend/texts.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
@@ -35,6 +36,8 @@ enum {
 #define REAL     float
 #define OF(name) name##_float
 #define LOWEST   (-FLT_MAX)
+#include "tensor/operators/softmax_columns_real.h"
+
 #include "tensor/operators/softmax_real.h"
 #undef REAL
 #undef OF
@@ -42,6 +45,8 @@ enum {
 #define REAL     double
 #define OF(name) name##_double
 #define LOWEST   (-DBL_MAX)
+#include "tensor/operators/softmax_columns_real.h"
+
 #include "tensor/operators/softmax_real.h"
 #undef REAL
 #undef OF
@@ -55,13 +60,13 @@ KERNELS(softmax_columns, "#define COLUMNS\n")
 KERNELS(softmax_small_grad, "#define SMALL\n#define GRAD\n")
 KERNELS(softmax_row_grad, "#define ROW\n#define GRAD\n")
 KERNELS(softmax_columns_grad, "#define COLUMNS\n#define GRAD\n")
-ph__kernel_def *const ph__softmax_kernels[] = {PH__ROWS_LIST(softmax_small),
-                                               PH__ROWS_LIST(softmax_row),
-                                               PH__ROWS_LIST(softmax_columns),
-                                               PH__ROWS_LIST(softmax_small_grad),
-                                               PH__ROWS_LIST(softmax_row_grad),
-                                               PH__ROWS_LIST(softmax_columns_grad),
-                                               NULL};
+PH__KERNEL_FAMILY(softmax) = {PH__ROWS_LIST(softmax_small),
+                              PH__ROWS_LIST(softmax_row),
+                              PH__ROWS_LIST(softmax_columns),
+                              PH__ROWS_LIST(softmax_small_grad),
+                              PH__ROWS_LIST(softmax_row_grad),
+                              PH__ROWS_LIST(softmax_columns_grad),
+                              NULL};
 
 static bool launch(ph__op *op, softmax_args *args, ph_dtype dtype)
 {

@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/backend/backend.h"
+#include "tensor/products/products_cuda.h"
+#include "tensor/products/products_host.h"
 #include "tensor/products/products_workspace.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"

@@ -27,26 +27,9 @@ bool ph__op_product(ph__op *op, const ph__product *product);
  * capture: what cuBLASLt allocates is nobody's graph's. */
 ph__products *ph__products_of(ph__backend *backend);
 
-/* ---- inside products*.c ---- */
-typedef struct ph__blas ph__blas;     /* products_host.c: of the process */
-typedef struct ph__cublas ph__cublas; /* products_cuda.c: of a device */
+typedef struct ph__cublas ph__cublas;
 struct ph__products {
     ph__backend *backend; /* borrowed */
     ph__cublas *cublas;   /* of a GPU */
 };
-/* Looks for a BLAS once in the process: libopenblas.so.0, or what PH_BLAS names ("none": the
- * plain product). False: PH_BLAS cannot be used; the record is set. */
-bool ph__blas_load(void);
-bool ph__product_host(ph__op *op, const ph__product *product);
-ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors);
-void ph__cublas_destroy(ph__cublas *cublas, ph_device *device);
-bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *product);
-
-/* product's c = part[0] + part[1] .. (+ bias) (+ c where accumulate), in order; parts lie one
- * behind the other as [batch, m, n], in the dtype that is computed in. products_sum.c. */
-bool ph__product_sum(ph__op *op, const ph__product *product, const void *part, uint32_t parts);
-
-extern ph__kernel_def
-    *const ph__product_kernels[]; /* host forms alone; NULL-terminated, as all such tables are */
-extern ph__kernel_def *const ph__product_sum_kernels[]; /* both forms */
 #endif

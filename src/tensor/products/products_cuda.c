@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products/products_cuda.c: products on a GPU by cuBLASLt: an algorithm for each kind of
  * product, chosen once, and none that needs a workspace worth the name. */
+#include "tensor/products/products_cuda.h"
 #include "base/alloc.h"
 #include "base/environment.h"
 #include "base/fork.h"
@@ -9,6 +10,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
+#include "tensor/products/products_sum.h"
 #include "tensor/products/products_workspace.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"

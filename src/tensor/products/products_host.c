@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products/products_host.c: products on the host device: tiles of the result, each one
  * block of a kernel, through a BLAS or the plain product. */
+#include "tensor/products/products_host.h"
 #include "base/environment.h"
 #include "base/fork.h"
 #include "base/status.h"

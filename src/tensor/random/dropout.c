@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/dropout.c: dropout. Backward needs one bit an element, which says what was kept. */
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
@@ -103,7 +104,7 @@ DROPOUT(f16, u16, f32, ph__f16_get, ph__f16_put)
 DROPOUT(bf16, u16, f32, ph__bf16_get, ph__bf16_put)
 
 /* In the order of the dtypes' numbers, which begin with 1. */
-ph__kernel_def *const ph__dropout_kernels[] = {
+PH__KERNEL_FAMILY(dropout) = {
     &def_dropout_f32,          &def_dropout_f64,           &def_dropout_f16,
     &def_dropout_bf16,         &def_dropout_gradient_f32,  &def_dropout_gradient_f64,
     &def_dropout_gradient_f16, &def_dropout_gradient_bf16, NULL};

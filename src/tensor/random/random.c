@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/random.c: new tensors of random numbers, and the launches that all random operators
  * share. */
+#include "tensor/random/random.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"

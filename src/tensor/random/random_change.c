@@ -4,6 +4,7 @@
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/operators/copy.h"
+#include "tensor/random/random.h"
 #include "tensor/random/random_rules.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"

@@ -3,6 +3,7 @@
  * for the host, and their definitions. */
 #include "tensor/random/random_kernels.h"
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 
 #define SAME(x)      (x)
@@ -231,13 +232,12 @@ POISSON(poisson_bf16, bf16, u16, f32, ph__bf16_get, ph__bf16_put)
 /* ---- tables ---- */
 #define FLOATS(NAME) &def_##NAME##_f32, &def_##NAME##_f64, &def_##NAME##_f16, &def_##NAME##_bf16
 #define SIZES(NAME)  &def_##NAME##_u8, &def_##NAME##_u16, &def_##NAME##_u32, &def_##NAME##_u64
-ph__kernel_def *const ph__random_kernels[] = {
-    FLOATS(uniform),       FLOATS(normal),       FLOATS(exponential),
-    FLOATS(cauchy),        FLOATS(geometric),    FLOATS(log_normal),
-    FLOATS(normal_of),     FLOATS(poisson),      SIZES(events),
-    SIZES(bernoulli_f32),  SIZES(bernoulli_f64), SIZES(bernoulli_f16),
-    SIZES(bernoulli_bf16), FLOATS(integers),     &def_integers_i32,
-    &def_integers_i64,     &def_integers_u8,     NULL};
+PH__KERNEL_FAMILY(random) = {FLOATS(uniform),       FLOATS(normal),       FLOATS(exponential),
+                             FLOATS(cauchy),        FLOATS(geometric),    FLOATS(log_normal),
+                             FLOATS(normal_of),     FLOATS(poisson),      SIZES(events),
+                             SIZES(bernoulli_f32),  SIZES(bernoulli_f64), SIZES(bernoulli_f16),
+                             SIZES(bernoulli_bf16), FLOATS(integers),     &def_integers_i32,
+                             &def_integers_i64,     &def_integers_u8,     NULL};
 
 /* The dtypes of floats are numbered from 1 to 4, in the order of FLOATS. */
 _Static_assert(PH_DTYPE_F32 == 1 && PH_DTYPE_F64 == 2 && PH_DTYPE_F16 == 3 && PH_DTYPE_BF16 == 4,

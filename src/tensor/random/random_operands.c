@@ -5,6 +5,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
 #include "tensor/random/op_draw.h"
+#include "tensor/random/random.h"
 #include "tensor/random/random_rules.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/random_rules.h: what may be asked of operators that draw, their operands, and the
- * launches that they share. */
+/* tensor/random/random_rules.h: the arguments that operators which draw accept, and their operands. */
 #ifndef PH_TENSOR_RANDOM_RANDOM_RULES_H
 #define PH_TENSOR_RANDOM_RANDOM_RULES_H
 #include "tensor/kernels/elementwise.h"
@@ -29,15 +28,6 @@ bool ph__random_span(ph__span *out, ph__op *op, ph_dtype dtype, int64_t low, int
 /* ---- operands ---- x of this shape, contiguous: itself, or a copy that goes at the operator's
  * end. NULL: the tape has failed. */
 ph_tensor *ph__random_dense(ph__op *op, ph_tensor *x, const ph_shape *shape);
-
-/* ---- launches ---- y: contiguous. Nothing is drawn for empty ones. False: the tape has failed. */
-typedef bool (*ph__random_launch)(ph__op *op, ph_tensor *y, const void *user);
-bool ph__random_fill(ph__op *op, ph_tensor *y, const void *numbers);  /* a ph__draw_numbers */
-bool ph__random_integers(ph__op *op, ph_tensor *y, const void *span); /* a ph__span */
-/* one probability for all: a double */
-bool ph__random_events(ph__op *op, ph_tensor *y, const void *p);
-/* a contiguous ph_tensor of floats, of y's shape */
-bool ph__random_bernoulli(ph__op *op, ph_tensor *y, const void *p);
 
 static inline uint64_t ph__random_blocks(const ph_tensor *y)
 {

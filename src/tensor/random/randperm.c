@@ -2,6 +2,7 @@
 /* tensor/random/randperm.c: random permutations: short ones by sorting random keys, long ones by a
  * network that gives each element by itself. */
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
 #include "tensor/random/op_draw.h"
@@ -119,7 +120,7 @@ static ph__kernel_def long_def = {.name = "ph_random_permutation",
                                   .args_size = sizeof(long_args),
                                   .params = long_params,
                                   .param_count = 3};
-ph__kernel_def *const ph__randperm_kernels[] = {&short_def, &long_def, NULL};
+PH__KERNEL_FAMILY(randperm) = {&short_def, &long_def, NULL};
 
 static bool launch(ph__op *op, ph_tensor *y, const ph__draw *draw)
 {

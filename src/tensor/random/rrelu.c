@@ -2,9 +2,11 @@
 /* tensor/random/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all
  * that is kept. */
 #include "tensor/backend/kernels.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
+#include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/random/op_draw.h"
 #include "tensor/random/random_rules.h"
 #include "tensor/tape/grad_def.h"
@@ -72,7 +74,7 @@ RRELU(f16, uniform_f16, u16, f32, u32, ph__f16_get, ph__f16_put, 1)
 RRELU(bf16, uniform_bf16, u16, f32, u32, ph__bf16_get, ph__bf16_put, 1)
 
 /* In the order of the dtypes' numbers, which begin with 1. */
-ph__kernel_def *const ph__rrelu_kernels[] = {&def_f32, &def_f64, &def_f16, &def_bf16, NULL};
+PH__KERNEL_FAMILY(rrelu) = {&def_f32, &def_f64, &def_f16, &def_bf16, NULL};
 _Static_assert(PH_DTYPE_F32 == 1 && PH_DTYPE_F64 == 2 && PH_DTYPE_F16 == 3 && PH_DTYPE_BF16 == 4,
                "order of ph__rrelu_kernels");
 

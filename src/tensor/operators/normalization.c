@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/norm.c: layer_norm and rms_norm over the last axis. What backward needs
+/* tensor/operators/normalization.c: layer_norm and rms_norm over the last axis. What backward needs
  * beside the operand is each row's mean and scale (one over its deviation). Gradients of weight
  * and bias are added in two steps, by blocks of rows and then over those, so that their order is
  * fixed. */
 #include "base/option.h"
+#include "tensor/backend/texts.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/rows.h"
 #include "tensor/operators/autocast_operands.h"
@@ -82,12 +83,16 @@ static int64_t tile_columns(ph_dtype dtype)
 
 #define REAL     float
 #define OF(name) name##_float
-#include "tensor/operators/norm_real.h"
+#include "tensor/operators/normalization_real.h"
+
+#include "tensor/operators/normalization_parts_real.h"
 #undef REAL
 #undef OF
 #define REAL     double
 #define OF(name) name##_double
-#include "tensor/operators/norm_real.h"
+#include "tensor/operators/normalization_real.h"
+
+#include "tensor/operators/normalization_parts_real.h"
 #undef REAL
 #undef OF
 
@@ -104,12 +109,11 @@ PH__ROWS_KERNELS(norm_both, parts_host, ph__text_norm,
                  "#define PARTS\n#define SMALL\n#define GRAD\n", parts_args, parts_params)
 PH__ROWS_KERNELS(norm_parts_total, parts_total_host, ph__text_norm, "#define PARTS_TOTAL\n",
                  total_args, total_params)
-ph__kernel_def *const ph__norm_kernels[] = {
-    PH__ROWS_LIST(norm_small),       PH__ROWS_LIST(norm_row),
-    PH__ROWS_LIST(norm_long),        PH__ROWS_LIST(norm_small_grad),
-    PH__ROWS_LIST(norm_row_grad),    PH__ROWS_LIST(norm_long_grad),
-    PH__ROWS_LIST(norm_parts),       PH__ROWS_LIST(norm_both),
-    PH__ROWS_LIST(norm_parts_total), NULL};
+PH__KERNEL_FAMILY(norm) = {PH__ROWS_LIST(norm_small),       PH__ROWS_LIST(norm_row),
+                           PH__ROWS_LIST(norm_long),        PH__ROWS_LIST(norm_small_grad),
+                           PH__ROWS_LIST(norm_row_grad),    PH__ROWS_LIST(norm_long_grad),
+                           PH__ROWS_LIST(norm_parts),       PH__ROWS_LIST(norm_both),
+                           PH__ROWS_LIST(norm_parts_total), NULL};
 
 /* The longest rows that a warp, and a block, keep in registers: 8 (half types: 4), and 4, times
  * 16 bytes of each thread. */

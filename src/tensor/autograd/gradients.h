@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/autograd/gradients.h: sums of gradients, and leaves whose sum is complete. */
+#ifndef PH_TENSOR_AUTOGRAD_GRADIENTS_H
+#define PH_TENSOR_AUTOGRAD_GRADIENTS_H
+#include "tensor/autograd/pass.h"
+
+/* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else
+ * sees the memory. False: the tape has failed. */
+bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad);
+/* One contribution fewer is to come, from a node or from the caller: after the last one hooks
+ * run, and the gradient is used. */
+bool ph__pass_count_down(ph__pass *pass, uint32_t slot);
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/backend/texts.h: the CUDA texts that the library embeds. */
+#ifndef PH_TENSOR_BACKEND_TEXTS_H
+#define PH_TENSOR_BACKEND_TEXTS_H
+
+/* Texts of cuda/, embedded: ph__text_<name>, NUL-terminated. */
+#define PH__TEXTS(X)                                                                               \
+    X(prelude)                                                                                     \
+    X(bundle)                                                                                      \
+    X(factory)                                                                                     \
+    X(elementwise)                                                                                 \
+    X(reduce)                                                                                      \
+    X(rows)                                                                                        \
+    X(softmax)                                                                                     \
+    X(cross_entropy)                                                                               \
+    X(norm)                                                                                        \
+    X(indexing)                                                                                    \
+    X(attention)                                                                                   \
+    X(attention_simple)                                                                            \
+    X(products)                                                                                    \
+    X(draws)                                                                                       \
+    X(random)                                                                                      \
+    X(optimizer)
+#define PH__TEXT_DECLARE(name)                                                                     \
+    extern const char ph__text_##name[] __attribute__((visibility("hidden")));
+PH__TEXTS(PH__TEXT_DECLARE)
+#undef PH__TEXT_DECLARE
+#endif

@@ -10,81 +10,15 @@
 #include "nn/graphed/callable.h"
 #include "nn/graphed/outside.h"
 #include "nn/graphed/stage.h"
+#include "nn/graphed/trial_tensors.h"
 #include "nn/graphed/warmup.h"
 #include "nn/graphed/watch.h"
 #include "tensor/core/describe.h"
-#include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
-
-static const char no_room[] = "a capture";
-
-/* ---- tensors that stand for what calls bring ---- */
-static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__binding *binding,
-                      void *data, const char *call)
-{
-    ph__storage *storage;
-    *out = NULL;
-    PH_TRY(ph__storage_wrap(&storage, trial->tape->backend, data, binding->bytes, NULL, NULL));
-    storage->stands_in = true;
-    *out = ph__tensor_make(storage, binding->dtype, &binding->shape, NULL, 0);
-    ph__storage_release(storage);
-    return *out ? PH_OK : ph__fail_host_memory(call, no_room);
-}
-
-/* A copied binding has memory of its own, the same in a probe. */
-static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__binding *binding,
-                          const ph__stand_in *memory, const char *call)
-{
-    if (binding->rebound)
-        PH_TRY(wrap(out, trial, binding,
-                    trial->probe ? memory->shifted[trial->number] : memory->base, call));
-    else {
-        if (!binding->buffer)
-            binding->buffer =
-                ph_tensor_retain(ph_empty(trial->tape, binding->dtype, binding->shape));
-        PH_TRY(ph_tape_status(trial->tape));
-        *out = ph__tensor_make(binding->buffer->storage, binding->dtype, &binding->shape, NULL, 0);
-        if (!*out)
-            return ph__fail_host_memory(call, no_room);
-    }
-    return PH_OK;
-}
-
-static bool copy_in(const ph__trial *trial, const ph__binding *bindings, const ph__stage *stage,
-                    ph_tensor *const *to, size_t count)
-{
-    ph__bundle_pair *pairs = ph__calloc(count + 1, sizeof *pairs);
-    size_t used = 0;
-    if (!pairs) {
-        ph__tape_fail_host_memory(trial->tape, no_room, "copies");
-        return false;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (bindings[i].used && !bindings[i].rebound && to[i] && to[i]->count > 0)
-            pairs[used++] = (ph__bundle_pair){stage->at[i].base, to[i]->data, to[i]->count,
-                                              to[i]->dtype, PH__BUNDLE_COPY};
-    bool ok = ph__bundle_launch(trial->tape, pairs, used);
-    ph__free(pairs);
-    return ok;
-}
-
-/* ---- forward ---- */
-/* Memory of the graph's own, that nobody else has: an output may be an input, a parameter, or a
- * buffer. */
-static ph_tensor *own(const ph__trial *trial, ph_tensor *x)
-{
-    bool is_own = !x || (x->storage->kind == PH__STORAGE_CACHED &&
-                         x->storage->key == ph__tape_key(trial->tape));
-    for (size_t i = 0; i < trial->callable->in_count && is_own && x; i++)
-        is_own = x->storage != trial->in[i]->storage;
-    for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
-        is_own = !trial->grad_outputs[i] || x->storage != trial->grad_outputs[i]->storage;
-    return is_own ? x : ph_clone(trial->tape, x);
-}
 
 typedef struct passing {
     ph__trial *trial;
@@ -114,11 +48,12 @@ static ph_status forward_body(ph_stream *stream, void *user)
     PH__UNWIND unwind = {leave_others, &t};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
-    if (copy_in(trial, callable->inputs, &p->making->inputs, trial->in, callable->in_count))
+    if (ph__trial_copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
+                          callable->in_count))
         ph_call_n(trial->tape, callable->original, trial->out, callable->out_count, trial->in,
                   callable->in_count);
     for (; t.taken < callable->out_count && !ph__tape_failed(trial->tape); t.taken++)
-        trial->out[t.taken] = ph_tensor_retain(own(trial, trial->out[t.taken]));
+        trial->out[t.taken] = ph_tensor_retain(ph__trial_own(trial, trial->out[t.taken]));
     unwind.undo = NULL;
     leave_others(&t);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);
@@ -221,7 +156,7 @@ static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
         ph__binding *binding = &trial->callable->inputs[i];
-        PH_TRY(stand_in(&trial->in[i], trial, binding, &making->inputs.at[i], call));
+        PH_TRY(ph__trial_stand_in(&trial->in[i], trial, binding, &making->inputs.at[i], call));
         if (binding->requires_grad)
             PH_TRY(ph_tensor_set_requires_grad(trial->in[i], true));
         versions[i] = ph_tensor_version(trial->in[i]);
@@ -254,7 +189,7 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     trial->first_node = trial->tape->nodes.count;
     ph_status status = b.versions && trial->in && trial->out && trial->grad_outputs
                            ? PH_OK
-                           : ph__fail_host_memory(call, no_room);
+                           : ph__fail_host_memory(call, PH__TRIAL);
     if (status == PH_OK)
         status = make_inputs(trial, making, b.versions, call);
     if (status == PH_OK && !trial->probe)
@@ -323,7 +258,7 @@ static ph_tensor *own_alone(const ph__trial *trial, ph_tensor *grad)
     for (size_t i = 0; grad && i < trial->grad_input_count; i++)
         if (trial->grad_inputs[i].grad->storage == grad->storage)
             return ph_clone(trial->tape, grad);
-    return own(trial, grad);
+    return ph__trial_own(trial, grad);
 }
 
 /* What leaves the graph is contiguous, and in memory of its own where it is lent. */
@@ -346,7 +281,7 @@ static void copy_out(const ph__trial *trial, const ph__stage *stage)
 {
     ph__bundle_pair *pairs = ph__calloc(trial->grad_input_count + 1, sizeof *pairs);
     if (!pairs) {
-        ph__tape_fail_host_memory(trial->tape, no_room, "gradients");
+        ph__tape_fail_host_memory(trial->tape, PH__TRIAL, "gradients");
         return;
     }
     for (size_t i = 0; i < trial->grad_input_count; i++) {
@@ -369,11 +304,11 @@ static ph_status backward_body(ph_stream *stream, void *user)
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
     if (!gather(&g, trial)) {
-        ph__tape_fail_host_memory(trial->tape, p->call, no_room);
-    } else if (copy_in(trial, callable->grad_outputs, &p->making->grad_outputs, trial->grad_outputs,
-                       callable->out_count) &&
-               (!callable->of || copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
-                                         callable->in_count))) {
+        ph__tape_fail_host_memory(trial->tape, p->call, PH__TRIAL);
+    } else if (ph__trial_copy_in(trial, callable->grad_outputs, &p->making->grad_outputs,
+                                 trial->grad_outputs, callable->out_count) &&
+               (!callable->of || ph__trial_copy_in(trial, callable->inputs, &p->making->inputs,
+                                                   trial->in, callable->in_count))) {
         bool borrowed = options->gradients == PH_GRAPHED_BORROW;
         ph_grad(trial->tape, g.found, g.wanted, g.wanted_count, g.with, g.seeds, g.with_count,
                 &(ph_grad_options){.retain_graph = true, .allow_unused = true});
@@ -396,11 +331,12 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
     trial->grad_inputs =
         ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->grad_inputs);
     if (!trial->grad_inputs)
-        return ph__fail_host_memory(call, no_room);
+        return ph__fail_host_memory(call, PH__TRIAL);
     for (size_t i = 0; i < callable->out_count; i++)
         if (callable->grad_outputs[i].used)
-            PH_TRY(stand_in(&trial->grad_outputs[i], trial, &trial->callable->grad_outputs[i],
-                            &making->grad_outputs.at[i], call));
+            PH_TRY(ph__trial_stand_in(&trial->grad_outputs[i], trial,
+                                      &trial->callable->grad_outputs[i],
+                                      &making->grad_outputs.at[i], call));
     return ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
                                "capturing backward", call);
 }

@@ -2,22 +2,18 @@
 /* nn/graphed/graphed.c: making graphed callables: what is refused, what they consist of, and how
  * they go. */
 #include "base/alloc.h"
-#include "base/checked.h"
 #include "base/line.h"
-#include "base/option.h"
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/graphed/arguments.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/call.h"
 #include "nn/graphed/callable.h"
-#include "nn/graphed/finish.h"
+#include "nn/graphed/making.h"
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/structure.h"
 #include "nn/graphed/warmup.h"
 #include "nn/module/parameter_slots.h"
-#include "tensor/core/storage.h"
-#include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/tape/node.h"
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
 #include "nn/graphed/finish.h"
+#include "nn/graphed/making.h"
 #include "nn/graphed/others.h"
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/prove.h"

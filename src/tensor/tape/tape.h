@@ -12,7 +12,7 @@
 
 typedef struct ph__casts ph__casts;         /* autocast.h */
 typedef struct ph__sightings ph__sightings; /* sightings.h */
-typedef struct ph__called ph__called; /* nn/module/module.c: a call of a module that is under way */
+typedef struct ph__called ph__called; /* nn/module/called.h: a call of a module that is under way */
 
 enum {
     PH__OWNED_INLINE = 32

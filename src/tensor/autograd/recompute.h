@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/checkpoint.h: checkpointed functions in backward. */
-#ifndef PH_TENSOR_AUTOGRAD_CHECKPOINT_H
-#define PH_TENSOR_AUTOGRAD_CHECKPOINT_H
+/* tensor/autograd/recompute.h: the second run of checkpointed functions, in backward. */
+#ifndef PH_TENSOR_AUTOGRAD_RECOMPUTE_H
+#define PH_TENSOR_AUTOGRAD_RECOMPUTE_H
 #include "tensor/tape/node.h"
 
 /* Makes the saved values of node, which is not filled, by running its checkpointed function

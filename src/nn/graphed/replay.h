@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/replay.h: replays of the graphs of callables. Inline: for the short path. */
+#ifndef PH_NN_GRAPHED_REPLAY_H
+#define PH_NN_GRAPHED_REPLAY_H
+#include "nn/graphed/callable.h"
+#include "tensor/core/storage.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
+
+static inline void ph__replay_set(ph__callable *callable, size_t *count, size_t slot,
+                                  const void *value)
+{
+    if (slot != PH_SLOT_NONE)
+        callable->values[(*count)++] = (ph_slot_value){slot, value};
+}
+
+static inline ph_status ph__replay_use_buffers(const ph_tape *tape, const ph__binding *bindings,
+                                               size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bindings[i].buffer)
+            PH_TRY(ph__storage_use(bindings[i].buffer->storage, tape->stream, tape->key));
+    return PH_OK;
+}
+
+static inline ph_status ph__replay_run(ph_tape *tape, ph__callable *callable,
+                                       ph__callable_graph *callable_graph, size_t values,
+                                       uint64_t *number)
+{
+    PH_TRY(ph_graph_replay_with(callable_graph->graph, tape->stream, callable->values, values));
+    *number = ph__callable_graph_replayed(callable_graph, callable->set->shared);
+    return PH_OK;
+}
+
+static inline ph_status ph__replay_wait_users(const ph_tape *tape, const ph_tensor *x)
+{
+    return x->storage->data ? ph_stream_wait_users(tape->stream, x->storage->data) : PH_OK;
+}
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/autograd/backward_node.c: one node in backward: its function, its hooks, and
+ * where its gradients go. */
+#include "tensor/autograd/backward_node.h"
+#include "tensor/autograd/gradients.h"
+#include "tensor/autograd/hooks_run.h"
+#include "tensor/autograd/marks.h"
+#include "tensor/autograd/pass.h"
+#include "tensor/autograd/recompute.h"
+#include "tensor/core/describe.h"
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/operators/reductions.h"
+#include "tensor/tape/grad_def.h"
+#include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
+#include <stdio.h>
+
+static bool fail_released(const ph__node *node)
+{
+    ph_tape_fail(
+        node->tape, PH_ERROR_STATE,
+        "backward of %s: a second pass through it: what it had saved was released by the first; "
+        "retain_graph of the first keeps it",
+        node->name);
+    return false;
+}
+
+static bool fail_overwritten(const ph__node *node, const ph_tensor *x)
+{
+    char call[96];
+    (void)snprintf(call, sizeof call, "backward of %s", node->name);
+    ph_tape_check(node->tape, ph__fail_overwritten(x, call, "a value that it saved"));
+    return false;
+}
+
+static bool check_saved_versions(const ph__node *node)
+{
+    for (size_t i = 0; i < node->saved_count; i++) {
+        const ph_tensor *x = node->saved[i];
+        uint64_t now = ph_tensor_version(x);
+        char text[PH__DESCRIBE];
+        if (x && ph__tensor_is_overwritten(x))
+            return fail_overwritten(node, x);
+        if (!x || now == node->versions[i] || node->tape->recaptures)
+            continue;
+        ph_tape_fail(
+            node->tape, PH_ERROR_STATE,
+            "backward of %s: a value that it saved, %s, was changed in place: it has version %llu, "
+            "and had %llu "
+            "when it was saved; clone it before the change",
+            node->name, ph__describe(text, x), (unsigned long long)now,
+            (unsigned long long)node->versions[i]);
+        return false;
+    }
+    return true;
+}
+
+/* Summed over dimensions that were broadcast: a part of the node's work, in its scope. */
+static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i, ph_tensor *grad)
+{
+    ph_tape *tape = pass->tape;
+    const ph__edge *edge = &node->edges[i];
+    char text[PH__DESCRIBE];
+    ph_shape both;
+    if (grad->gone) {
+        ph_tape_check(tape, ph__quarantine_fail(grad, node->name, "a gradient that backward gave"));
+        return NULL;
+    }
+    if (grad->dtype == edge->dtype && ph_shape_equal(&grad->shape, &edge->shape) &&
+        grad->storage->backend == tape->backend)
+        return grad;
+    if (grad->dtype != edge->dtype || grad->storage->backend != tape->backend ||
+        !ph__shape_broadcast(&both, &grad->shape, &edge->shape) ||
+        !ph_shape_equal(&both, &grad->shape)) {
+        char want[PH__DESCRIBE];
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "backward of %s: it gave %s for operand %zu, whose gradient must be %s, or broadcast "
+            "from it, of the tape's device",
+            node->name, ph__describe(text, grad), i,
+            ph__describe(want, &(ph_tensor){.dtype = edge->dtype, .shape = edge->shape}));
+        return NULL;
+    }
+    return ph__pass_mark(pass, node->mark) ? ph__sum_to(tape, grad, &edge->shape) : NULL;
+}
+
+/* Those that nobody needs are forgotten; the others may be saved values, or gradients that came
+ * in: they are held while those go. */
+static void hold_gradients(ph__pass *pass, const ph__node *node)
+{
+    for (size_t i = 0; i < node->in_count; i++)
+        pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
+}
+
+/* Gradients of a kept cast's uses are summed in the weight's dtype, as those of casts of their
+ * own would be. */
+static ph_tensor *cast_as_summed(ph__pass *pass, const ph__edge *edge, ph_tensor *grad)
+{
+    if (!grad || !edge->node || !edge->node->shared)
+        return grad;
+    return ph__pass_mark(pass, edge->node->mark)
+               ? ph_cast(pass->tape, grad, edge->node->edges[0].dtype)
+               : NULL;
+}
+
+/* Sums are the pass's, and in no scope. */
+static bool route_gradients(ph__pass *pass, const ph__node *node)
+{
+    bool ok = true;
+    for (size_t i = 0; i < node->in_count; i++) {
+        const ph__edge *edge = &node->edges[i];
+        if (!pass->in_grads[i])
+            continue;
+        ph_tensor **sum =
+            edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
+        ph_tensor *grad = ok ? check_gradient(pass, node, i, pass->in_grads[i]) : NULL;
+        grad = cast_as_summed(pass, edge, grad);
+        ok =
+            grad && (!*sum || ph__pass_mark(pass, NULL)) && ph__gradient_add(pass->tape, sum, grad);
+        ph_tensor_release(pass->in_grads[i]);
+    }
+    return ok;
+}
+
+static void release_pending(ph__node *node)
+{
+    for (size_t i = 0; i < node->out_count; i++) {
+        ph_tensor *grad = node->pending[i];
+        node->pending[i] = NULL;
+        ph_tensor_release(grad);
+    }
+}
+
+/* The second run of a checkpointed function is in the scope that the function was called in. */
+static bool fill_node(ph__pass *pass, ph__node *node)
+{
+    return ph__pass_mark(pass, NULL) && ph__region_fill(pass->tape, node) &&
+           ph__pass_mark(pass, node->mark);
+}
+
+static bool run_node(ph__pass *pass, ph__node *node)
+{
+    ph_tape *tape = pass->tape;
+    if (node->released)
+        return fail_released(node);
+    if (!node->filled && !fill_node(pass, node))
+        return false;
+    if (!check_saved_versions(node))
+        return false;
+    for (size_t i = 0; i < node->in_count; i++) {
+        pass->in_grads[i] = NULL;
+        pass->needed[i] = ph__pass_needs(pass, &node->edges[i]);
+        pass->leaves[i] = pass->needed[i] ? node->edges[i].leaf : NULL;
+        pass->sole[i] = pass->leaves[i] && pass->slots.at[node->edges[i].slot].uses == 1;
+    }
+    ph__grad_call call = {.tape = tape,
+                          .state = node->state,
+                          .saved = node->saved,
+                          .out_grads = node->pending,
+                          .out_count = node->out_count,
+                          .in_count = node->in_count,
+                          .needed = pass->needed,
+                          .in_grads = pass->in_grads,
+                          .accumulates = !pass->inputs,
+                          .leaves = pass->leaves,
+                          .sole = pass->sole};
+    node->def->backward(&call);
+    if (ph__tape_failed(tape))
+        return false;
+    hold_gradients(pass, node);
+    if (!pass->retain)
+        ph__node_consume(node);
+    release_pending(node);
+    return route_gradients(pass, node);
+}
+
+static bool run_node_hooks(ph_tape *tape, ph__node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        if (!node->pending[i])
+            continue;
+        ph_tensor *grad = ph__tensor_hooks_run(tape, &node->hooks, i, node->pending[i]);
+        ph_tensor_release(node->pending[i]);
+        node->pending[i] = grad;
+        if (!grad)
+            return false;
+    }
+    return true;
+}
+
+static bool has_gradient(const ph__node *node)
+{
+    for (size_t i = 0; i < node->out_count; i++)
+        if (node->pending[i])
+            return true;
+    return false;
+}
+
+bool ph__pass_visit(ph__pass *pass, ph__node *node)
+{
+    ph_tape *tape = pass->tape;
+    if (!has_gradient(node))
+        return true;
+    if (!ph__pass_mark(pass, node->mark))
+        return false;
+    size_t mark = ph_tape_scope_begin(tape);
+    bool ok = !node->hooks || run_node_hooks(tape, node);
+    if (ok && node->captured)
+        ph__pass_capture(pass, node);
+    if (ok && ph__pass_runs(pass, node))
+        ok = run_node(pass, node);
+    ph_tape_scope_end(tape, mark, NULL, 0);
+    return ok;
+}
+
+bool ph__pass_finish_leaves(ph__pass *pass, const ph__node *node)
+{
+    if (!ph__pass_runs(pass, node))
+        return true;
+    for (size_t i = 0; i < node->in_count; i++) {
+        const ph__edge *edge = &node->edges[i];
+        if (edge->leaf && edge->slot != PH__NO_SLOT && !ph__pass_count_down(pass, edge->slot))
+            return false;
+    }
+    return true;
+}

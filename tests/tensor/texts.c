@@ -24,16 +24,18 @@
 #include <string.h>
 
 /* The tables of PH__KERNEL_FAMILY. */
-extern ph__kernel_def *const ph__factory_kernels[],
-    *const ph__softmax_kernels[], *const ph__cross_entropy_kernels[],
-                                      *const ph__mse_kernels[],
-                                          *const ph__norm_kernels[],
-                                              *const ph__indexing_kernels[],
-                                                  *const ph__sort_kernels[],
-                                                      *const ph__random_kernels[],
-                                                          *const ph__dropout_kernels[],
-                                                              *const ph__rrelu_kernels[],
-                                                                  *const ph__randperm_kernels[];
+extern ph__kernel_def *const ph__factory_kernels[];
+extern ph__kernel_def *const ph__softmax_kernels[];
+extern ph__kernel_def *const ph__cross_entropy_kernels[];
+extern ph__kernel_def *const ph__mse_kernels[];
+extern ph__kernel_def *const ph__norm_kernels[];
+extern ph__kernel_def *const ph__indexing_kernels[];
+extern ph__kernel_def *const ph__sort_kernels[];
+extern ph__kernel_def *const ph__add_sorted_kernels[];
+extern ph__kernel_def *const ph__random_kernels[];
+extern ph__kernel_def *const ph__dropout_kernels[];
+extern ph__kernel_def *const ph__rrelu_kernels[];
+extern ph__kernel_def *const ph__randperm_kernels[];
 
 static const struct family {
     const char *name;
@@ -50,6 +52,7 @@ static const struct family {
     {"norm", ph__norm_kernels},
     {"indexing", ph__indexing_kernels},
     {"sort", ph__sort_kernels},
+    {"add_sorted", ph__add_sorted_kernels},
     {"attention", ph__attention_kernels},
     {"product_sum", ph__product_sum_kernels},
     {"random", ph__random_kernels},

@@ -18,7 +18,7 @@ ph__segment *ph__heap_add_segment(ph__heap *heap, uintptr_t address, size_t size
                                   bool small);
 void ph__heap_remove_segment(ph__heap *heap, ph__segment *segment);
 
-/* For the core: makes PH__SLAB_BLOCKS records more, with room for them in the index; false when out of memory,
- * and nothing changed. */
+/* For the core: makes PH__SLAB_BLOCKS records more, with room for them in the index; false when out
+ * of memory, and nothing changed. */
 bool ph__records_grow(ph__heap *heap);
 #endif

@@ -10,7 +10,8 @@
  * probe. */
 ph_status ph__trial_stand_in(ph_tensor **out, const ph__trial *trial, ph__binding *binding,
                              const ph__stand_in *memory, const char *call);
-/* Copies of the bindings that are not rebound, from the stage to `to`. False: the tape has failed. */
+/* Copies of the bindings that are not rebound, from the stage to `to`. False: the tape has failed.
+ * */
 bool ph__trial_copy_in(const ph__trial *trial, const ph__binding *bindings, const ph__stage *stage,
                        ph_tensor *const *to, size_t count);
 /* x, or a copy in memory of the graph's own that nobody else has: an output may be an input, a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module/parameter_slots.h: where the structs of modules keep their tensors, and whether they keep others now. */
+/* nn/module/parameter_slots.h: where the structs of modules keep their tensors, and whether they
+ * keep others now. */
 #ifndef PH_NN_MODULE_PARAMETER_SLOTS_H
 #define PH_NN_MODULE_PARAMETER_SLOTS_H
 #include "nn/module/module.h"

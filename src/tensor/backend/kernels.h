@@ -30,7 +30,7 @@ ph_kernel *ph__kernel_get(ph__backend *backend, ph__kernel_def *def);
  * from, read at once; NULL: its own. Itself NULL at first. */
 extern const char *(*ph__kernel_stand_in)(const ph__kernel_def *def);
 
-/* Defines a NULL-terminated table of all kernels of a file: ph__<name>_kernels. For those who compile
+/* Defines a NULL-terminated table of all kernels of a file: ph__<name>_kernels. Its readers compile
  * them all. */
 #define PH__KERNEL_FAMILY(name)                                                                    \
     extern ph__kernel_def *const ph__##name##_kernels[];                                           \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/elementwise_host.h: host forms of the element-wise kernels: what the kernels of a def share. */
+/* tensor/kernels/elementwise_host.h: host forms of the element-wise kernels: what the kernels of a
+ * def share. */
 #ifndef PH_TENSOR_KERNELS_ELEMENTWISE_HOST_H
 #define PH_TENSOR_KERNELS_ELEMENTWISE_HOST_H
 #include "tensor/kernels/elementwise_cores.h"

@@ -3,8 +3,6 @@
  * host forms. */
 #include "tensor/kernels/indexing_kernels.h"
 #include "tensor/backend/kernels.h"
-#include "tensor/backend/texts.h"
-#include "tensor/core/tensor.h"
 
 ph__places ph__places_of(const ph_tensor *x, size_t axis, const ph_shape *index)
 {
@@ -259,3 +257,19 @@ PH__KERNEL_FAMILY(indexing) = {
     FOUR(ph__take_kernels),    &ph__take_kernels[4],           FOUR(ph__gather_kernels),
     FOUR(ph__write_kernels),   FOUR(ph__winners_grad_kernels), &ph__claim_kernel,
     FOUR(add_columns_kernels), &add_columns_kernels[4],        NULL};
+
+uint64_t ph__bad_value(ph_dtype dtype)
+{
+    switch (dtype) {
+    case PH_DTYPE_F32:
+        return 0x7fc000007fc00000u;
+    case PH_DTYPE_F64:
+        return 0x7ff8000000000000u;
+    case PH_DTYPE_F16:
+        return 0x7e007e007e007e00u;
+    case PH_DTYPE_BF16:
+        return 0x7fc07fc07fc07fc0u;
+    default:
+        return 0;
+    }
+}

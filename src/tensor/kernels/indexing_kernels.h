@@ -75,6 +75,9 @@ extern ph__kernel_def ph__take_kernels[5], ph__gather_kernels[4], ph__write_kern
 extern ph__kernel_def ph__claim_kernel;
 /* f32, f64, i32, i64, u8; NULL for others. */
 ph__kernel_def *ph__add_columns_kernel(ph_dtype dtype);
+/* The element that a read gives where its index is out of range: NaN, or 0; in each element of a
+ * word of 8 bytes. */
+uint64_t ph__bad_value(ph_dtype dtype);
 static inline size_t ph__size_slot(size_t bytes)
 {
     return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/normalization_real.h: included by normalization.c once for float and once for double:
- * layer_norm and rms_norm on the host. */
+/* tensor/operators/normalization_real.h: included by normalization.c once for float and once for
+ * double: layer_norm and rms_norm on the host. */
 
 static REAL OF(row_mean)(const norm_args *a, ph_dtype dtype, int64_t at)
 {

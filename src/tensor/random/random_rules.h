@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/random_rules.h: the arguments that operators which draw accept, and their operands. */
+/* tensor/random/random_rules.h: the arguments that operators which draw accept, and their operands.
+ * */
 #ifndef PH_TENSOR_RANDOM_RANDOM_RULES_H
 #define PH_TENSOR_RANDOM_RANDOM_RULES_H
 #include "tensor/kernels/elementwise.h"

@@ -11,7 +11,6 @@
 #include "tensor/core/quarantine.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
-#include "tensor/tape/leaf.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
@@ -161,6 +160,14 @@ static ph_tensor *own_around(ph__op *op, ph__storage *storage, ph_dtype dtype,
         return NULL;
     }
     return ph__tape_own(op->tape, x) ? x : NULL;
+}
+
+int ph__op_axis(ph__op *op, int axis, size_t rank)
+{
+    int at = ph__axis(axis, rank);
+    if (at < 0)
+        ph__op_fail(op, PH_ERROR_ARGUMENT, "there is no axis %d", axis);
+    return at;
 }
 
 ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape)

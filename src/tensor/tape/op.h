@@ -43,6 +43,9 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
                   size_t in_count, size_t required);
 /* Fails the tape: "<name>: <words> (got f32[2, 3], i64[4])". Always NULL. */
 void *ph__op_fail(ph__op *op, ph_status status, const char *format, ...) PH_PRINTF(3, 4);
+/* The number of an axis, which counts from the end where it is negative. -1: there is none such,
+ * and the tape has failed. */
+int ph__op_axis(ph__op *op, int axis, size_t rank);
 /* A new contiguous tensor of the tape, contents undefined. */
 ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape);
 /* Another view of base's memory, owned by the tape. offset in elements, from base's first. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/products/products_plan.h: plans of products on a GPU. */
+#ifndef PH_TENSOR_PRODUCTS_PRODUCTS_PLAN_H
+#define PH_TENSOR_PRODUCTS_PRODUCTS_PLAN_H
+#include "base/sync.h"
+#include "tensor/products/cublaslt_abi.h"
+#include "tensor/products/products.h"
+
+/* All that the choice of an algorithm depends on. No padding: it is
+ * compared and hashed as it lies. */
+typedef struct ph__product_kind {
+    int64_t m, n, k, batch, lda, ldb, ldc, stride_a, stride_b, stride_c;
+    uint32_t dtype, flags, alignment, unused;
+} ph__product_kind;
+enum {
+    PH__PRODUCT_TRANSPOSE_A = 1,
+    PH__PRODUCT_TRANSPOSE_B = 2,
+    PH__PRODUCT_BIAS = 4,
+    PH__PRODUCT_ACCUMULATE = 8,
+    PH__PRODUCT_TF32 = 16
+};
+
+/* cuBLASLt's matrices are column-major: a row-major c = a b is its c' = b' a'. So its A is our
+ * b, and its B our a. */
+typedef struct ph__product_plan {
+    ph__product_kind kind;
+    struct ph__product_plan *next;
+    bool possible; /* false: cuBLASLt has no algorithm for it */
+    ph__lt_algorithm algorithm;
+    size_t workspace; /* bytes, at most WORKSPACE */
+    void *descriptor, *layout_a, *layout_b, *layout_c;
+    ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
+    atomic_bool used;
+} ph__product_plan;
+
+enum {
+    PH__PRODUCT_BUCKETS = 1024
+};
+struct ph__cublas {
+    void *handle;
+    uint32_t multiprocessors;
+    pthread_mutex_t lock; /* of making plans */
+    _Atomic(ph__product_plan *)
+        plans[PH__PRODUCT_BUCKETS]; /* read without a lock; they stay until the end */
+};
+
+/* The plan for a kind, made at its first use. NULL: the record is set. */
+ph__product_plan *ph__product_plan_of(ph__cublas *cublas, const ph__product_kind *k);
+void ph__product_plan_free(ph__product_plan *p);
+#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/locate/locate.h: the probe nodes of a graph, which watch its replays, as their files share
- * them. breadcrumbs.c and checks.c capture them by way of probes.c, change/probe_switch.c switches
- * them, where.c and checks.c read what they wrote. */
+ * them. breadcrumbs.c and finite.c capture them by way of probes.c, change/probe_switch.c switches
+ * them, where.c and finite.c read what they wrote. */
 #ifndef PH_GRAPH_LOCATE_LOCATE_H
 #define PH_GRAPH_LOCATE_LOCATE_H
 #include "device/annotate/pairs.h"

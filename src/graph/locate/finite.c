@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/checks.c: checks for NaN and infinity: capturing them, and what they found. */
+/* graph/locate/finite.c: checks for NaN and infinity: capturing them, and what they found. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "device/capture/submit.h"

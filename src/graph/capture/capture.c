@@ -163,7 +163,7 @@ ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream,
 /* ---- end ---- */
 /* Fails for good: what the capture held goes at once, what the graph was told to retain stays
  * until reset. */
-static ph_status fail_capture(ph_graph *graph, ph_status status)
+static ph_status fail_capture_for_good(ph_graph *graph, ph_status status)
 {
     ph__graph_fail(graph, status);
     ph__graph_clear(graph);
@@ -172,7 +172,7 @@ static ph_status fail_capture(ph_graph *graph, ph_status status)
 
 /* Reads the captured graph back while the pool still knows what the capture was given. The
  * writer has the ranges before the inputs are looked for: memory of the capture is none. */
-static ph_status take_record(ph_graph *graph, const char *call)
+static ph_status read_captured_record(ph_graph *graph, const char *call)
 {
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
     ph__pool_take_layout(&graph->layout, graph->own->pool, graph->capture.id);
@@ -216,7 +216,7 @@ static ph_status complete_capture(ph_graph *graph, const char *call)
     if (status == PH_OK)
         status = ph__graph_complete(graph, true, call);
     if (status != PH_OK)
-        return fail_capture(graph, status);
+        return fail_capture_for_good(graph, status);
     if (empty)
         ph__log(PH_LOG_WARNING,
                 "%s: the graph is empty: nothing was submitted to the capturing stream; wrong "
@@ -264,11 +264,11 @@ static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
     if (status != PH_OK && graph->capture.stream) /* the wrong thread: still open */
         return ph__graph_fail(graph, status);
     if (status == PH_OK)
-        status = take_record(graph, call);
+        status = read_captured_record(graph, call);
     ph__graph_close_pool(graph);
     if (status == PH_OK)
         ph__cells_captured(graph, call);
-    status = status == PH_OK ? complete_capture(graph, call) : fail_capture(graph, status);
+    status = status == PH_OK ? complete_capture(graph, call) : fail_capture_for_good(graph, status);
     ph__graph_leave(graph);
     return status;
 }
@@ -292,7 +292,7 @@ typedef struct running {
 } running;
 
 /* An exception has left the function: as if it had never been called. */
-static void abandon(void *what)
+static void abandon_capture(void *what)
 {
     const running *r = what;
     ph_error saved;
@@ -313,7 +313,7 @@ run_body(ph_graph *graph, size_t depth, ph_stream *stream, ph_capture_fn body, v
     graph->running++;
     graph->running_thread = ph__thread_id();
     graph->running_caller = __builtin_return_address(0);
-    PH__UNWIND unwind = {abandon, &r};
+    PH__UNWIND unwind = {abandon_capture, &r};
     ph_status status = body(stream, user);
     unwind.undo = NULL;
     end_running(graph);

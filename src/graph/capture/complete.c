@@ -23,7 +23,7 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
     return ph__graph_acquire_inputs(graph, call);
 }
 
-static ph_status lower(ph_graph *graph, const char *call)
+static ph_status lower_template(ph_graph *graph, const char *call)
 {
     int result = graph->device->driver->graph_lower(graph->template);
     if (result == PH__R_OK)
@@ -44,6 +44,6 @@ ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call)
     if (status != PH_OK || graph->keep)
         return status;
     if (captured)
-        PH_TRY(lower(graph, call));
+        PH_TRY(lower_template(graph, call));
     return ph__graph_make_exec(graph, call);
 }

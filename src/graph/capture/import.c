@@ -36,7 +36,7 @@ static ph_status fail_import(int result, const ph_device *device, const char *ca
 
 /* Its replays are ordered with those from the same pool; what of the pool they write nobody has
  * seen. */
-static ph_status hold_pool(ph_graph *graph, ph_pool *pool, const char *call)
+static ph_status hold_imported_pool(ph_graph *graph, ph_pool *pool, const char *call)
 {
     ph_pool *made = NULL;
     if (pool)
@@ -57,11 +57,11 @@ static ph_status hold_pool(ph_graph *graph, ph_pool *pool, const char *call)
     return status;
 }
 
-static ph_status import(ph_graph *graph, void *native, const ph_capture_options *options,
-                        const char *call)
+static ph_status import_native(ph_graph *graph, void *native, const ph_capture_options *options,
+                               const char *call)
 {
     const ph__own_memory none = {0};
-    PH_TRY(hold_pool(graph, options->pool, call));
+    PH_TRY(hold_imported_pool(graph, options->pool, call));
     int result =
         graph->device->driver->graph_import(&graph->template, graph->device->handle, native);
     if (result != PH__R_OK)
@@ -73,7 +73,7 @@ static ph_status import(ph_graph *graph, void *native, const ph_capture_options 
 }
 
 /* The native graph goes back to the caller, and the graph is as it was. */
-static void undo(ph_graph *graph)
+static void undo_import(ph_graph *graph)
 {
     const ph__driver *driver = graph->device->driver;
     ph_error cause;
@@ -113,9 +113,9 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
                        call);
     graph->device = ph_device_retain(device);
     ph__graph_set_checks(graph, options);
-    ph_status status = import(graph, cuda_graph, options, call);
+    ph_status status = import_native(graph, cuda_graph, options, call);
     if (status != PH_OK)
-        undo(graph);
+        undo_import(graph);
     ph__graph_leave(graph);
     return status;
 }

@@ -31,7 +31,7 @@ static ph_status fail_read(int result, const char *call)
 }
 
 /* Read to the end now: the driver tells later only what is there then. */
-static int read_all(ph__drv_graph *picture, const ph__driver *driver)
+static int read_whole_graph(ph__drv_graph *picture, const ph__driver *driver)
 {
     ph__drv_node *const *nodes;
     ph__drv_node_info info;
@@ -40,16 +40,16 @@ static int read_all(ph__drv_graph *picture, const ph__driver *driver)
     for (size_t i = 0; i < count && result == PH__R_OK; i++) {
         result = driver->node_info(&info, nodes[i]);
         if (result == PH__R_OK && info.kind == PH_NODE_GRAPH && info.body)
-            result = read_all(info.body, driver);
+            result = read_whole_graph(info.body, driver);
     }
     return result;
 }
 
-static ph_status look_again(ph__drv_graph **out, ph_graph *graph, const char *call)
+static ph_status read_again(ph__drv_graph **out, ph_graph *graph, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
     int result = driver->graph_look_again(out, graph->template);
-    if (result == PH__R_OK && (result = read_all(*out, driver)) != PH__R_OK) {
+    if (result == PH__R_OK && (result = read_whole_graph(*out, driver)) != PH__R_OK) {
         driver->graph_destroy(*out);
         *out = NULL;
     }
@@ -60,7 +60,7 @@ ph_status ph__edit_expect(ph_graph *graph, const char *call)
 {
     if (graph->device->driver->node_native == NULL || graph->shown || graph->edited)
         return PH_OK;
-    return look_again(&graph->shown, graph, call);
+    return read_again(&graph->shown, graph, call);
 }
 
 void ph__edit_forget(ph_graph *graph)
@@ -155,7 +155,7 @@ static ph_status check_needed(const ph__edit *edit, const ph_graph *graph, const
 }
 
 /* ---- making it ---- */
-static bool add_own(ph__ranges *to, const ph__ranges *from)
+static bool add_own_ranges(ph__ranges *to, const ph__ranges *from)
 {
     for (size_t i = 0; i < from->count; i++) {
         const ph__range *there = ph__ranges_from(to, from->at[i].base);
@@ -175,7 +175,7 @@ static ph_status find_own(ph__edit *edit, const ph_graph *graph, const char *cal
     made = made && ph__cells_add_ranges(&edit->capture, graph);
     for (size_t i = 0; i < graph->pools.count && made; i++)
         for (size_t s = 0; s < graph->pools.at[i]->sets.count && made; s++)
-            made = add_own(&edit->nested, &graph->pools.at[i]->sets.at[s]);
+            made = add_own_ranges(&edit->nested, &graph->pools.at[i]->sets.at[s]);
     return made ? PH_OK : ph__fail_host_memory(call, "the ranges of the capture");
 }
 
@@ -219,7 +219,7 @@ ph_status ph__edit_read(ph__edit *out, ph_graph *graph, const char *call)
     ph__drv_graph *before = graph->edited ? graph->template : graph->shown;
     if (before == NULL)
         return PH_OK;
-    PH_TRY(look_again(&out->template, graph, call));
+    PH_TRY(read_again(&out->template, graph, call));
     if (ph__template_same(before, out->template, driver)) {
         driver->graph_destroy(out->template);
         out->template = NULL;

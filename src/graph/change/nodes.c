@@ -56,8 +56,8 @@ static ph_status find_node(const ph__record_node **out, ph_graph *graph, size_t 
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
 }
 
-static ph_status fail_set(const ph_graph *graph, size_t node, int result, const char *driver_call,
-                          const char *call)
+static ph_status fail_node_change(const ph_graph *graph, size_t node, int result,
+                                  const char *driver_call, const char *call)
 {
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the parameters");
@@ -78,7 +78,7 @@ static ph_status finish_set(ph_graph *graph, size_t node, int result, ph__inputs
         return PH_OK;
     }
     ph__inputs_free(inputs, graph);
-    return fail_set(graph, node, result, driver_call, call);
+    return fail_node_change(graph, node, result, driver_call, call);
 }
 
 /* ---- kernels ---- */
@@ -103,7 +103,8 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
         return ph__fail_host_memory(call, "the parameters");
     int result = graph->device->driver->exec_set_kernel(graph->exec, found->handle, &launch);
     if (result != PH__R_OK)
-        return fail_set(graph, node, result, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS, call);
+        return fail_node_change(graph, node, result, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,
+                                call);
     graph->changed = true;
     ph__graph_note_set(graph, set, args);
     return PH_OK;

@@ -22,7 +22,7 @@ typedef struct plan {
     ph__held held;               /* what else its nodes address */
 } plan;
 
-static void undo(ph_graph *graph, plan *p)
+static void undo_plan(ph_graph *graph, plan *p)
 {
     for (size_t i = 0; i < p->added.count; i++)
         ph__graph_drop_pool(graph, p->added.at[i]);
@@ -33,7 +33,8 @@ static void undo(ph_graph *graph, plan *p)
 }
 
 /* Holds the pool of `from` too, with room for what its replays write there. */
-static ph_status hold_pool(ph_graph *graph, const ph__writer *theirs, plan *p, const char *call)
+static ph_status hold_pool_of_source(ph_graph *graph, const ph__writer *theirs, plan *p,
+                                     const char *call)
 {
     ph__writer *mine = ph__graph_find_pool(graph, theirs->pool);
     if (mine == NULL) {
@@ -72,10 +73,10 @@ static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char 
     return PH_OK;
 }
 
-static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const char *call)
+static ph_status make_update_plan(ph_graph *graph, const ph_graph *from, plan *p, const char *call)
 {
     for (size_t i = 0; i < from->pools.count; i++)
-        PH_TRY(hold_pool(graph, from->pools.at[i], p, call));
+        PH_TRY(hold_pool_of_source(graph, from->pools.at[i], p, call));
     if (!ph__graph_reserve_kernels(graph, from->kernels.count))
         return ph__fail_host_memory(call, "the kernels of the graph");
     if (!ph__graph_reserve_events(graph, from))
@@ -121,8 +122,8 @@ static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
     }
 }
 
-static ph_status refuse(ph_graph *graph, const ph_graph *from, ph_update_result *out,
-                        const char *call)
+static ph_status refuse_update(ph_graph *graph, const ph_graph *from, ph_update_result *out,
+                               const char *call)
 {
     ph__graph_explain_update(graph, from, out);
     return ph__fail_native(
@@ -144,10 +145,10 @@ static ph_status fail_update(ph_graph *graph, const ph_graph *from, int result,
     out->node = ph__record_index_of(graph->record, why->node);
     out->from_node = ph__record_index_of(from->record, why->from_node);
     ph__line_format(out->message, sizeof out->message, "%s", why->message);
-    return refuse(graph, from, out, call);
+    return refuse_update(graph, from, out, call);
 }
 
-static ph_status check_pair(ph_graph *graph, const ph_graph *from, const char *call)
+static ph_status check_graph_pair(ph_graph *graph, const ph_graph *from, const char *call)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_UPDATE));
     ph__graph_drop_update_diff(graph); /* this is the last update, whatever comes of it */
@@ -167,13 +168,13 @@ static ph_status refuse_cells(ph_graph *graph, const ph_graph *from, ph_update_r
     ph__line_format(out->message, sizeof out->message,
                     "%s has cells (ph_cells_create), which belong to its own capture",
                     graph->cells ? "the graph" : "from");
-    return refuse(graph, from, out, call);
+    return refuse_update(graph, from, out, call);
 }
 
 /* Slots are set in the places of the graph's own capture, and breadcrumbs and checks are
  * switched there. */
-static ph_status check_places(ph_graph *graph, const ph_graph *from, ph_update_result *out,
-                              const char *call)
+static ph_status check_slot_places(ph_graph *graph, const ph_graph *from, ph_update_result *out,
+                                   const char *call)
 {
     char why[160];
     if (ph__slots_fit(graph, from->record, why, sizeof why) &&
@@ -181,7 +182,7 @@ static ph_status check_places(ph_graph *graph, const ph_graph *from, ph_update_r
         return PH_OK;
     out->reason = PH_UPDATE_UNSUPPORTED;
     ph__line_format(out->message, sizeof out->message, "%s", why);
-    return refuse(graph, from, out, call);
+    return refuse_update(graph, from, out, call);
 }
 
 ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out)
@@ -193,11 +194,11 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     out = out ? out : &unused;
     memset(out, 0, sizeof *out);
     out->node = out->from_node = SIZE_MAX;
-    PH_TRY(check_pair(graph, from, call));
+    PH_TRY(check_graph_pair(graph, from, call));
     if (graph->cells || from->cells)
         return refuse_cells(graph, from, out, call);
-    PH_TRY(check_places(graph, from, out, call));
-    ph_status status = make_plan(graph, from, &p, call);
+    PH_TRY(check_slot_places(graph, from, out, call));
+    ph_status status = make_update_plan(graph, from, &p, call);
     int result = PH__R_OK;
     if (status == PH_OK)
         result = graph->device->driver->exec_update(graph->exec, from->template, &why);
@@ -206,6 +207,6 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     if (status == PH_OK)
         adopt_parameters(graph, from, &p);
     else
-        undo(graph, &p);
+        undo_plan(graph, &p);
     return status;
 }

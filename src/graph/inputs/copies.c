@@ -51,8 +51,8 @@ static ph_status is_pageable(bool *out, const search *s, const void *address)
 }
 
 /* "node 3 (memcpy of 64 bytes, scope "load")" and the side of it. */
-static void describe(char *out, size_t size, const search *s, const ph__record_node *node,
-                     bool reads)
+static void describe_node_side(char *out, size_t size, const search *s, const ph__record_node *node,
+                               bool reads)
 {
     char where[48] = "", mapping[LINE_BYTES];
     const void *address = reads ? node->info.src : node->info.dst;
@@ -75,7 +75,7 @@ static ph_status report_copy(search *s, const ph__record_node *node, bool reads)
     char what[320];
     if (++s->found > TOLD)
         return PH_OK;
-    describe(what, sizeof what, s, node, reads);
+    describe_node_side(what, sizeof what, s, node, reads);
     if (s->graph->strict)
         return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
                                "%s: the capture is strict, and %s, which other code submitted",

@@ -93,7 +93,7 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 /* Memory that the captures of the graph's nodes were given, or that the graph holds, is never an
  * input. What else lies in its pools is: eager work allocated it, or another capture was given it.
  * generation 0: nothing lives there. */
-static bool is_own(const gather *g, uint64_t address, ph_pool_id pool, uint64_t generation)
+static bool is_own_memory(const gather *g, uint64_t address, ph_pool_id pool, uint64_t generation)
 {
     const ph_graph *from =
         g->from; /* not `graph`: that may have had other memory at the same place */
@@ -164,7 +164,7 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
         PH_TRY(note_used(g, declared));
         input->proved = true;
     }
-    if (is_own(g, word->value, word->pool, word->generation))
+    if (is_own_memory(g, word->value, word->pool, word->generation))
         return PH_OK;
     input->base = word->base;
     input->bytes = word->allocation_bytes;
@@ -196,10 +196,10 @@ static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
         return add_input(g, input);
     }
     if (!input->proved ||
-        is_own(g, input->value - 1, pool, 0)) /* the end of what the capture freed */
+        is_own_memory(g, input->value - 1, pool, 0)) /* the end of what the capture freed */
         return PH_OK;
     if (ph__memory_find(&before, device, (const void *)(uintptr_t)(input->value - 1))) {
-        if (is_own(g, input->value - 1, ph__pool_id(before.pool), before.generation))
+        if (is_own_memory(g, input->value - 1, ph__pool_id(before.pool), before.generation))
             return PH_OK;
         input->base = before.base;
         input->bytes = before.size;
@@ -236,7 +236,7 @@ static bool is_untyped(const ph_word *word, const ph_node_info *info)
     return word->name[0] == '+' && word->offset + sizeof(uint64_t) <= info->args_size;
 }
 
-static ph_status add_word(gather *g, size_t node, const ph_word *word, bool may_be)
+static ph_status add_word_input(gather *g, size_t node, const ph_word *word, bool may_be)
 {
     ph_pool_id pool;
     ph__input input = {.node = node, .offset = word->offset, .value = word->value};
@@ -249,7 +249,7 @@ static ph_status add_word(gather *g, size_t node, const ph_word *word, bool may_
     if (!input.proved && !may_be_address(word->value))
         return PH_OK;
     if (ph__memory_taken_by(&pool, g->graph->device, (const void *)(uintptr_t)word->value))
-        return is_own(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input, pool);
+        return is_own_memory(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input, pool);
     return add_others(g, &input);
 }
 
@@ -260,7 +260,7 @@ static ph_status add_node(gather *g, size_t at, const ph__record_node *node, con
     for (size_t w = 0; w < node->info.word_count; w++) {
         ph_word room;
         const ph_word *word = ph__record_word(&room, node, w);
-        PH_TRY(add_word(g, at, word, is_untyped(word, &node->info)));
+        PH_TRY(add_word_input(g, at, word, is_untyped(word, &node->info)));
     }
     const ph_record *body = node->info.body;
     bool nested = g->nested;
@@ -275,13 +275,13 @@ static ph_status add_node(gather *g, size_t at, const ph__record_node *node, con
 }
 
 /* What was declared, and no word addresses, is an input by itself. */
-static ph_status add_declared(gather *g)
+static ph_status add_declared_inputs(gather *g)
 {
     for (size_t i = 0; i < g->declared->list.count; i++) {
         const ph__declared *declared = &g->declared->list.at[i];
         ph__input input = {.node = SIZE_MAX, .value = declared->address, .proved = true};
         if ((g->used.count && ph__map_get(&g->used, i + 1)) ||
-            is_own(g, declared->address, declared->pool, declared->generation))
+            is_own_memory(g, declared->address, declared->pool, declared->generation))
             continue;
         g->node_name = "ph_stream_declare_use";
         g->word_name = declared->name;
@@ -342,7 +342,7 @@ ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *
     for (size_t n = 0; n < record->node_count && status == PH_OK; n++)
         status = add_node(&g, n, &record->nodes[n], record->nodes[n].info.name);
     if (status == PH_OK)
-        status = add_declared(&g);
+        status = add_declared_inputs(&g);
     return finish_gather(&g, status);
 }
 
@@ -357,7 +357,7 @@ ph_status ph__inputs_of_words(ph__inputs *out, ph_graph *graph, size_t node, con
                 .call = call};
     ph_status status = PH_OK;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        status = add_word(&g, node, &words[i], true);
+        status = add_word_input(&g, node, &words[i], true);
     return finish_gather(&g, status);
 }
 

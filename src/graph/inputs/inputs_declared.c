@@ -35,7 +35,7 @@ const ph__declared *ph__declared_foreign(const ph__declarations *in, uint64_t bu
 }
 
 /* The first name that memory was given stays. */
-static bool add_declared(ph__declarations *to, const ph__declared *declared)
+static bool add_declaration(ph__declarations *to, const ph__declared *declared)
 {
     uint64_t key = key_of(declared);
     if (find_declared(to, key))
@@ -91,7 +91,7 @@ typedef struct own_pool {
     uint64_t from;
 } own_pool;
 
-static bool checks(ph_device *device, uint64_t capture_id, own_pool *own)
+static bool checks_inputs(ph_device *device, uint64_t capture_id, own_pool *own)
 {
     pthread_mutex_lock(&device->capture_lock);
     const ph_graph *graph = ph__capture_owner_locked(device, capture_id);
@@ -102,13 +102,14 @@ static bool checks(ph_device *device, uint64_t capture_id, own_pool *own)
     return checking;
 }
 
-static ph_status declare(ph_stream *stream, const void *address, const char *name, const char *call)
+static ph_status declare_use(ph_stream *stream, const void *address, const char *name,
+                             const char *call)
 {
     ph_device *device = stream->device;
     ph__declared declared = {0};
     own_pool own = {{0, 0}, 0};
     uint64_t id = ph__stream_capture_id(stream);
-    if (id == 0 || !checks(device, id, &own))
+    if (id == 0 || !checks_inputs(device, id, &own))
         return PH_OK;
     PH_TRY(look_up_memory(&declared, device, address, call));
     if (declared.generation >= own.from && !declared.pinned &&
@@ -117,7 +118,7 @@ static ph_status declare(ph_stream *stream, const void *address, const char *nam
     ph__line_format(declared.name, sizeof declared.name, "%s", name ? name : "declared");
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *graph = ph__capture_owner_locked(device, id);
-    bool added = !graph || add_declared(&graph->declared, &declared);
+    bool added = !graph || add_declaration(&graph->declared, &declared);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the use");
 }
@@ -131,7 +132,7 @@ ph_status ph_stream_declare_use(ph_stream *stream, const void *address, const ch
     if (address == NULL ||
         atomic_load_explicit(&stream->device->open_checks, memory_order_relaxed) == 0)
         return PH_OK;
-    return declare(stream, address, name, call);
+    return declare_use(stream, address, name, call);
 }
 
 ph_status ph__declarations_pass(ph_graph *graph, uint64_t capture_id, const char *call)
@@ -141,7 +142,7 @@ ph_status ph__declarations_pass(ph_graph *graph, uint64_t capture_id, const char
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
     for (size_t i = 0; outer && outer->liveness && i < graph->declared.list.count && added; i++)
-        added = add_declared(&outer->declared, &graph->declared.list.at[i]);
+        added = add_declaration(&outer->declared, &graph->declared.list.at[i]);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the uses of the graph");
 }

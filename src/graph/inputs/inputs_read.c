@@ -112,7 +112,7 @@ typedef struct unseen {
     bool others;               /* so have other ones */
 } unseen;
 
-static void add_name(unseen *to, const char *name)
+static void add_unseen_name(unseen *to, const char *name)
 {
     ph__text_add_shown(&to->text, name, strlen(name));
 }
@@ -121,11 +121,11 @@ static void say_node(unseen *to, const char *prefix, size_t node, const ph__reco
                      const char *what)
 {
     ph__text_format(&to->text, "node %zu (%s", node, prefix);
-    add_name(to, at->info.name);
+    add_unseen_name(to, at->info.name);
     ph__text_format(&to->text, "): %s\n", what);
 }
 
-static void look_at_input(unseen *to, const ph_graph *graph, const ph__input *input)
+static void collect_unseen_input(unseen *to, const ph_graph *graph, const ph__input *input)
 {
     if (ph__input_is_proved(graph, input))
         return;
@@ -134,7 +134,7 @@ static void look_at_input(unseen *to, const ph_graph *graph, const ph__input *in
     to->others = to->others || strcmp(to->example, input->node_name) != 0;
 }
 
-static void look_at_record(unseen *to, const ph_record *record, size_t outer, const char *prefix)
+static void collect_unseen(unseen *to, const ph_record *record, size_t outer, const char *prefix)
 {
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
@@ -160,7 +160,7 @@ static void look_at_record(unseen *to, const ph_record *record, size_t outer, co
             break;
         case PH_NODE_GRAPH:
             if (node->info.body)
-                look_at_record(to, node->info.body, at, "graph: ");
+                collect_unseen(to, node->info.body, at, "graph: ");
             break;
         default:
             break;
@@ -177,10 +177,10 @@ static void say_inputs(unseen *to, const ph_graph *graph)
                         "no parameter, and no driver tells of them\n",
                         to->kernels, to->kernels == 1 ? "" : "s");
     for (size_t i = 0; i < graph->inputs.count; i++)
-        look_at_input(to, graph, &graph->inputs.at[i]);
+        collect_unseen_input(to, graph, &graph->inputs.at[i]);
     if (to->suspected) {
         ph__text_format(&to->text, "%zu word%s of ", to->suspected, to->suspected == 1 ? "" : "s");
-        add_name(to, to->example);
+        add_unseen_name(to, to->example);
         ph__text_format(
             &to->text,
             "%s: nothing proves that they are addresses, so that a dead one warns and refuses "
@@ -193,9 +193,9 @@ static void say_inputs(unseen *to, const ph_graph *graph)
             continue;
         if (input->node != SIZE_MAX)
             ph__text_format(&to->text, "node %zu (", input->node);
-        add_name(to, input->node_name);
+        add_unseen_name(to, input->node_name);
         ph__text_add(&to->text, input->node == SIZE_MAX ? ": " : ") ");
-        add_name(to, input->word_name);
+        add_unseen_name(to, input->word_name);
         ph__text_format(&to->text,
                         " = 0x%llx: memory that neither this library nor the driver knows\n",
                         (unsigned long long)input->value);
@@ -211,7 +211,7 @@ ph_status ph_graph_unseen(char **text, ph_graph *graph)
     *text = NULL;
     PH_TRY(ph__graph_check(graph, PH__CALL_UNSEEN));
     PH_TRY(ph__graph_collect_inputs(graph, call));
-    look_at_record(&to, graph->record, SIZE_MAX, "");
+    collect_unseen(&to, graph->record, SIZE_MAX, "");
     say_inputs(&to, graph);
     ph__text_add(&to.text, "");
     *text = ph__text_take(&to.text);

@@ -49,7 +49,8 @@ static void say_scope(words *to, const ph_graph *graph, size_t node)
 }
 
 /* Cut names cannot be read any more: the record has them whole. */
-static const char *name_of(char room[PH__READABLE], const ph_graph *graph, const ph__input *input)
+static const char *name_of_input(char room[PH__READABLE], const ph_graph *graph,
+                                 const ph__input *input)
 {
     bool there = !input->nested && input->node < graph->record->node_count;
     return ph__readable_name(room, there ? graph->record->nodes[input->node].info.name
@@ -63,7 +64,8 @@ static void say_input(words *to, const ph_graph *graph, const ph__input *input)
     if (input->node == SIZE_MAX)
         say(to, "%s: %s", input->node_name, input->word_name);
     else
-        say(to, "node %zu (%.100s) %s", input->node, name_of(room, graph, input), input->word_name);
+        say(to, "node %zu (%.100s) %s", input->node, name_of_input(room, graph, input),
+            input->word_name);
     say(to, " = 0x%llx", (unsigned long long)input->value);
     uint64_t offset = input->value - (uintptr_t)input->base;
     size_t bytes = input->requested && offset <= input->requested ? input->requested : input->bytes;

@@ -26,7 +26,7 @@ struct ph__set_launch {
 
 /* ---- allocations met last ---- tracked, so that the device's count of deaths tells when one
  * has gone. */
-static void forget(ph_graph *graph)
+static void forget_allocations(ph_graph *graph)
 {
     for (size_t i = 0; i < graph->met.count; i++)
         ph__memory_untrack(graph->device, graph->met.at[i].base, graph->met.at[i].generation, NULL);
@@ -77,7 +77,7 @@ static size_t count_words(const ph_kernel *kernel)
     return count;
 }
 
-static ph__set_launch *make_set(const ph_kernel *kernel)
+static ph__set_launch *make_set_launch(const ph_kernel *kernel)
 {
     size_t count = count_words(kernel);
     ph__set_launch *set = ph__calloc(1, sizeof *set + count * sizeof(set_word));
@@ -101,7 +101,7 @@ ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_ker
     ph__set_launch *set = graph->sets[node];
     if (set && set->kernel == kernel)
         return set;
-    ph__set_launch *made = make_set(kernel);
+    ph__set_launch *made = make_set_launch(kernel);
     if (!made)
         return NULL;
     if (set)
@@ -115,7 +115,7 @@ void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args)
     uint64_t deaths = ph__memory_deaths(graph->device);
     bool all_live = deaths == graph->met_deaths && deaths == set->deaths;
     if (deaths != graph->met_deaths) {
-        forget(graph);
+        forget_allocations(graph);
         graph->met_deaths = deaths;
     }
     set->deaths = deaths;
@@ -136,8 +136,8 @@ void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args)
 }
 
 /* ---- making inputs of them ---- */
-static ph_status add_word(ph__inputs *out, ph_graph *graph, size_t node, const ph__set_launch *set,
-                          const set_word *from, const char *call)
+static ph_status add_set_word(ph__inputs *out, ph_graph *graph, size_t node,
+                              const ph__set_launch *set, const set_word *from, const char *call)
 {
     char name[96];
     ph_word word = {.offset = from->slot.offset, .value = from->value, .name = name};
@@ -161,7 +161,7 @@ static ph_status collect_set(ph_graph *graph, size_t node, ph__set_launch *set, 
     ph__inputs inputs = {0};
     ph_status status = PH_OK;
     for (size_t i = 0; i < set->count && status == PH_OK; i++)
-        status = add_word(&inputs, graph, node, set, &set->words[i], call);
+        status = add_set_word(&inputs, graph, node, set, &set->words[i], call);
     if (status == PH_OK && !ph__graph_reserve_inputs(graph, inputs.count))
         status = ph__fail_host_memory(call, "the inputs of the graph");
     if (status != PH_OK) {
@@ -184,7 +184,7 @@ ph_status ph__graph_collect_sets(ph_graph *graph, const char *call)
 
 void ph__graph_drop_sets(ph_graph *graph)
 {
-    forget(graph);
+    forget_allocations(graph);
     for (size_t i = 0; graph->sets && i < graph->record->node_count; i++)
         ph__free(graph->sets[i]);
     ph__free(graph->sets);

@@ -7,7 +7,7 @@
 #include "graph/slots/slots_life.h"
 #include <string.h>
 
-static bool holds(const void *user, const ph_pool *pool)
+static bool graph_holds_pool(const void *user, const ph_pool *pool)
 {
     return ph__graph_find_pool(user, pool) != NULL;
 }
@@ -36,7 +36,8 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
                         ph__record_bytes(graph->record) + ph__slots_bytes(graph) +
                         ph__layout_bytes(&graph->layout) + ph__layout_bytes(&graph->updated_layout);
     sum.cells = ph__cells_bytes(graph);
-    sum.pinned = ph__memory_pinned_held(graph->device, holds, graph) + ph__locate_bytes(graph);
+    sum.pinned =
+        ph__memory_pinned_held(graph->device, graph_holds_pool, graph) + ph__locate_bytes(graph);
     *out = sum;
     return PH_OK;
 }

@@ -36,7 +36,7 @@ static bool copy_sets(ph__lent *lent, const ph__writer *writer)
 }
 
 /* A list of all pools that replays of the graph's template use. */
-static ph_status lend(ph__lent **out, const ph_graph *graph, const char *call)
+static ph_status lend_pools(ph__lent **out, const ph_graph *graph, const char *call)
 {
     *out = NULL;
     for (size_t i = 0; i < graph->pools.count; i++) {
@@ -76,8 +76,8 @@ static bool is_known(const ph__lent *list, const ph__lent *lent)
 
 /* Before the node is made: whoever ends the capture from then on finds what it needs. Gives back
  * what no capture of this library takes. */
-static ph__lent *offer(const ph_device *device, uint64_t capture_id, ph__lent *lent,
-                       uint64_t ticket)
+static ph__lent *offer_pools(const ph_device *device, uint64_t capture_id, ph__lent *lent,
+                             uint64_t ticket)
 {
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
     while (outer && lent) {
@@ -92,7 +92,8 @@ static ph__lent *offer(const ph_device *device, uint64_t capture_id, ph__lent *l
 
 /* Afterwards: gives back what was offered under the ticket, if the node was not made, or else
  * what the capture has twice. Nothing when it has ended meanwhile. */
-static ph__lent *settle(const ph_device *device, uint64_t capture_id, uint64_t ticket, bool made)
+static ph__lent *settle_offer(const ph_device *device, uint64_t capture_id, uint64_t ticket,
+                              bool made)
 {
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
     ph__lent *back = NULL;
@@ -174,9 +175,9 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
             "outside the "
             "capture, or capture its work there",
             call);
-    PH_TRY(lend(&lent, graph, call));
+    PH_TRY(lend_pools(&lent, graph, call));
     pthread_mutex_lock(&device->capture_lock);
-    lent = offer(device, capture_id, lent, ticket);
+    lent = offer_pools(device, capture_id, lent, ticket);
     pthread_mutex_unlock(&device->capture_lock);
     free_lent(lent);
     ph_status status = ph__declarations_pass(graph, capture_id, call);
@@ -185,7 +186,7 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
     if (status == PH_OK)
         status = add_child(over, graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);
-    lent = settle(device, capture_id, ticket, status == PH_OK && !*over);
+    lent = settle_offer(device, capture_id, ticket, status == PH_OK && !*over);
     pthread_mutex_unlock(&device->capture_lock);
     free_lent(lent);
     return status;
@@ -193,7 +194,7 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
 
 /* ---- the capture's end ---- */
 /* Adds what is not in *out yet of [base, end). */
-static bool cover(ph__ranges *out, uintptr_t base, uintptr_t end)
+static bool cover_range(ph__ranges *out, uintptr_t base, uintptr_t end)
 {
     while (base < end) {
         const ph__range *in = ph__ranges_find(out, base);
@@ -215,7 +216,7 @@ static bool cover(ph__ranges *out, uintptr_t base, uintptr_t end)
 static bool cover_all(ph__ranges *out, const ph__ranges *ranges)
 {
     for (size_t i = 0; i < ranges->count; i++)
-        if (!cover(out, ranges->at[i].base, ranges->at[i].base + ranges->at[i].size))
+        if (!cover_range(out, ranges->at[i].base, ranges->at[i].base + ranges->at[i].size))
             return false;
     return true;
 }

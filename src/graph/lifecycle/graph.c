@@ -43,7 +43,7 @@ ph_graph_state ph_graph_get_state(const ph_graph *graph)
 
 /* ---- letting go ---- */
 /* All that the capture brought goes; what remains is to hand the retained objects out. */
-static ph__batch *let_go(ph_graph *graph)
+static ph__batch *let_go_of_capture(ph_graph *graph)
 {
     if (graph->capture_open)
         ph__graph_drop_capture(graph);
@@ -64,7 +64,7 @@ ph_status ph_graph_reset(ph_graph *graph)
     ph__graph_forget_left(graph);
     ph_error saved;
     ph__error_save(&saved);
-    ph__batch *batch = let_go(graph);
+    ph__batch *batch = let_go_of_capture(graph);
     ph__graph_leave(graph);
     ph__batch_run(batch);
     ph__error_restore(&saved);
@@ -87,7 +87,7 @@ void ph_graph_destroy(ph_graph *graph)
                 "ph_graph_capture_end forgotten?");
     ph_error saved;
     ph__error_save(&saved);
-    ph__batch *batch = let_go(graph);
+    ph__batch *batch = let_go_of_capture(graph);
     ph__hooks_detach(&graph->hooks);
     ph__free(graph);
     ph__batch_run(batch);

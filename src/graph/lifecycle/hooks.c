@@ -38,7 +38,7 @@ static void drop_reference(ph_hook *hook)
 }
 
 /* Takes the removed hooks out of a list that nobody reads. */
-static void compact(ph__hook_set *set)
+static void compact_hooks(ph__hook_set *set)
 {
     ph__hook_list *list = set->list;
     size_t kept = 0;
@@ -63,7 +63,7 @@ static void end_reading(ph__hook_set *set, ph__hook_list *list)
     if (--list->readers)
         return;
     if (set->list == list) {
-        compact(set);
+        compact_hooks(set);
         return;
     }
     for (size_t i = 0; i < list->count; i++)
@@ -72,7 +72,7 @@ static void end_reading(ph__hook_set *set, ph__hook_list *list)
 }
 
 /* A new list in the place of the set's, with room for more hooks than there are. */
-static bool replace(ph__hook_set *set)
+static bool replace_hook_list(ph__hook_set *set)
 {
     ph__hook_list *old = set->list;
     size_t count = old ? old->count - old->marked : 0, capacity = 2 * count + 2;
@@ -93,11 +93,11 @@ static bool replace(ph__hook_set *set)
     return true;
 }
 
-static bool append(ph__hook_set *set, ph_hook *hook)
+static bool append_hook(ph__hook_set *set, ph_hook *hook)
 {
-    compact(set);
+    compact_hooks(set);
     ph__hook_list *list = set->list;
-    if ((list == NULL || list->readers || list->count == list->capacity) && !replace(set))
+    if ((list == NULL || list->readers || list->count == list->capacity) && !replace_hook_list(set))
         return false;
     set->list->at[set->list->count++] = hook;
     hook->references++;
@@ -130,7 +130,7 @@ ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point 
     hook->user = user;
     hook->references = 1;
     pthread_mutex_lock(&lock);
-    bool added = append(hook->set, hook);
+    bool added = append_hook(hook->set, hook);
     pthread_mutex_unlock(&lock);
     if (!added) {
         ph__free(hook);
@@ -149,7 +149,7 @@ void ph_graph_hook_remove(ph_hook *hook)
     if (hook->set) {
         atomic_fetch_sub(&hook->set->counts[hook->point], 1);
         hook->set->list->marked++;
-        compact(hook->set);
+        compact_hooks(hook->set);
     }
     drop_reference(hook);
     pthread_mutex_unlock(&lock);
@@ -228,7 +228,7 @@ static ph_status run_set(ph__hook_set *set, const ph_graph_hook_info *info)
 }
 
 /* A hook was left without a return. */
-static void abandon(void *what)
+static void abandon_hooks(void *what)
 {
     const ph_graph_hook_info *info = what;
     info->graph->busy--;
@@ -243,7 +243,7 @@ ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *s
     if (!ph__hooks_any(&graph->hooks, point))
         return PH_OK;
     graph->busy++;
-    PH__UNWIND unwind = {abandon, &info};
+    PH__UNWIND unwind = {abandon_hooks, &info};
     ph_status status = run_set(&ph__process_hooks, &info);
     if (status == PH_OK)
         status = run_set(&graph->hooks, &info);

@@ -42,7 +42,7 @@ static bool may_capture(const ph_device *device)
 
 /* While captures may be open on the device: that of the stream, or 0; what would harm another
  * one is refused before it reaches the driver. */
-static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const char *call)
+static ph_status find_open_capture(uint64_t *capture_id, ph_stream *stream, const char *call)
 {
     PH_TRY(ph__stream_find_capture(capture_id, stream, call));
     if (*capture_id != 0)
@@ -76,7 +76,7 @@ static void forget_idle_streams(ph_graph *graph)
 }
 
 /* Remembers a stream that is about to replay. */
-static ph_status note_stream(ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status note_replay_stream(ph_graph *graph, ph_stream *stream, const char *call)
 {
     bool known = false;
     for (size_t i = 0; i < graph->streams.count && !known; i++)
@@ -98,12 +98,12 @@ static ph_status order_replay(uint64_t *capture_id, ph_graph *graph, ph_stream *
                               const char *call)
 {
     if (may_capture(graph->device))
-        PH_TRY(check_captures(capture_id, stream, call));
+        PH_TRY(find_open_capture(capture_id, stream, call));
     if (*capture_id)
         return PH_OK;
     if (graph->uploaded)
         PH_TRY(ph__upload_wait(graph, stream, call));
-    return note_stream(graph, stream, call);
+    return note_replay_stream(graph, stream, call);
 }
 
 /* What may have to come before a launch and seldom has: the first executable, whose hooks may
@@ -191,12 +191,13 @@ static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *ca
 
 /* *capture_id: a capture that another thread has begun since the caller asked; nothing was
  * launched then. */
-static ph_status launch(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status launch_exec(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
+                             const char *call)
 {
     ph_status status = PH_OK;
     ph__shared_lock(&stream->asks);
     if (may_capture(graph->device))
-        status = check_captures(capture_id, stream, call);
+        status = find_open_capture(capture_id, stream, call);
     if (status == PH_OK && *capture_id == 0)
         status = launch_asked(graph, stream, call);
     ph__shared_unlock(&stream->asks);
@@ -207,7 +208,7 @@ static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_str
                                    const char *call)
 {
     PH_TRY(ph__cells_begin(graph, call));
-    ph_status status = launch(capture_id, graph, stream, call);
+    ph_status status = launch_exec(capture_id, graph, stream, call);
     ph__cells_end(graph, status == PH_OK && *capture_id == 0);
     return status;
 }
@@ -222,7 +223,7 @@ static ph_status submit_replay(ph_graph *graph, ph_stream *stream, const request
         uint64_t capture_id = 0;
         over = false;
         PH_TRY(graph->cells ? launch_with_cells(&capture_id, graph, stream, r->call)
-                            : launch(&capture_id, graph, stream, r->call));
+                            : launch_exec(&capture_id, graph, stream, r->call));
         if (capture_id)
             status = into_capture(&over, graph, stream, capture_id, r);
     } while (over);
@@ -246,7 +247,7 @@ static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream, const req
         ph_error failure;
         uint64_t capture_id = 0;
         if (may_capture(graph->device))
-            status = check_captures(&capture_id, stream, r->call);
+            status = find_open_capture(&capture_id, stream, r->call);
         if (status == PH_OK)
             status = submit_or_capture(graph, stream, capture_id, r);
         ph__error_save(&failure);
@@ -297,7 +298,7 @@ static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stre
     if (usual && r->which == PH__CALL_REPLAY && launches_at_once(graph))
         return submit_replay(graph, stream, r);
     if (may_capture(graph->device))
-        PH_TRY(check_captures(&capture_id, stream, r->call));
+        PH_TRY(find_open_capture(&capture_id, stream, r->call));
     if (capture_id)
         return into_capture(over, graph, stream, capture_id, r);
     if (!usual) {

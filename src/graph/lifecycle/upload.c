@@ -7,7 +7,7 @@
 #include "graph/lifecycle/uploaded.h"
 #include "graph/object/graph.h"
 
-static ph_status check_captures(ph_stream *stream, const char *call)
+static ph_status refuse_capturing_stream(ph_stream *stream, const char *call)
 {
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
@@ -23,7 +23,7 @@ static ph_status check_upload(const ph_graph *graph, ph_stream *stream, const ch
     PH_TRY(ph__stream_check(stream, call));
     if (stream->device != graph->device)
         return ph__fail_devices(call, "the graph", graph->device, "the stream", stream->device);
-    return check_captures(stream, call);
+    return refuse_capturing_stream(stream, call);
 }
 
 /* A hook of a new executable may have begun a capture. */
@@ -31,7 +31,7 @@ static ph_status need_exec(ph_graph *graph, ph_stream *stream, const char *call)
 {
     bool ended = graph->state == PH_GRAPH_ENDED;
     PH_TRY(ph__graph_need_exec(graph, call));
-    return ended ? check_captures(stream, call) : PH_OK;
+    return ended ? refuse_capturing_stream(stream, call) : PH_OK;
 }
 
 static ph_status submit_upload(const ph_graph *graph, const ph_stream *stream,
@@ -52,7 +52,7 @@ static ph_status submit_upload(const ph_graph *graph, const ph_stream *stream,
 
 /* The next replay looks for what it has to come after, though its stream be that of the last
  * one. */
-static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status upload_exec(ph_graph *graph, ph_stream *stream, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
     ph__drv_event *behind;
@@ -63,7 +63,7 @@ static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
         return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
                                "%s: to order replays behind the upload", call);
     ph__shared_lock(&stream->asks);
-    ph_status status = check_captures(stream, call);
+    ph_status status = refuse_capturing_stream(stream, call);
     if (status == PH_OK)
         status = ph__legacy_enter(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
     if (status == PH_OK) {
@@ -90,7 +90,7 @@ ph_status ph_graph_upload(ph_graph *graph, ph_stream *stream)
     PH_TRY(check_upload(graph, stream, call));
     ph_status status = need_exec(graph, stream, call);
     if (status == PH_OK && graph->deferred)
-        status = upload(graph, stream, call);
+        status = upload_exec(graph, stream, call);
     ph__graph_leave(graph);
     return status;
 }

@@ -21,7 +21,8 @@ static bool has_pair(const ph__annotation *annotation, const ph_annotation_pair 
 
 /* The scope's own part of its path: its name, or, where it has none of its own, the pairs that
  * it adds. */
-static void add_own(ph__text *text, const ph__annotation *annotation, const ph__annotation *outer)
+static void add_scope_part(ph__text *text, const ph__annotation *annotation,
+                           const ph__annotation *outer)
 {
     const char *name = ph__annotation_name(annotation);
     bool first = true;
@@ -52,7 +53,7 @@ char *ph__located_path(void)
             continue; /* a scope that says nothing */
         if (text.length)
             ph__text_add(&text, "/");
-        add_own(&text, annotation, outer);
+        add_scope_part(&text, annotation, outer);
         outer = annotation;
     }
     return ph__text_take(&text);
@@ -70,7 +71,7 @@ static char *list_scopes(size_t count)
         const ph__annotation *outer = i + 1 < ph__thread_ambient.depth ? ph__scope_at(i + 1) : NULL;
         ph__text_add(&text, i ? "\", \"" : "\"");
         if (annotation)
-            add_own(&text, annotation, outer);
+            add_scope_part(&text, annotation, outer);
     }
     ph__text_add(&text, "\"");
     if (count > LISTED)

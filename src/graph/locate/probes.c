@@ -40,8 +40,8 @@ void ph__probe_launch(ph__drv_launch *out, const ph__probes *probes, const ph__p
                             .args = &node->args};
 }
 
-static void launch(ph__probe_failure *f, const ph__probes *probes, ph_stream *stream,
-                   const ph__probe_node *node, const char *call)
+static void launch_probe(ph__probe_failure *f, const ph__probes *probes, ph_stream *stream,
+                         const ph__probe_node *node, const char *call)
 {
     ph_kernel *kernel;
     ph__drv_launch how;
@@ -61,7 +61,7 @@ ph_status ph__locate_begin(ph_graph *graph, const char *call)
     pthread_mutex_lock(&graph->device->capture_lock);
     ph__locate *locate = ph__locate_get(graph);
     if (locate)
-        launch(&f, &locate->breadcrumbs, graph->stream, &locate->breadcrumbs.root, call);
+        launch_probe(&f, &locate->breadcrumbs, graph->stream, &locate->breadcrumbs.root, call);
     else
         f.result = PH__R_OUT_OF_MEMORY;
     pthread_mutex_unlock(&graph->device->capture_lock);
@@ -114,7 +114,7 @@ void ph__probe_add(ph__probe_failure *f, ph__probes *probes, ph_stream *stream,
             order_behind_root(f, probes, stream);
     }
     if (!ph__probe_failed(f))
-        launch(f, probes, stream, node, call);
+        launch_probe(f, probes, stream, node, call);
     if (ph__probe_failed(f))
         return;
     probes->nodes.at[probes->nodes.count] = *node;

@@ -96,7 +96,7 @@ static bool same_nodes(const ph__probes *mine, const ph__probes *theirs)
 
 /* Where one graph lacks what the other has been captured with, the driver would complain of some
  * node. */
-static bool tell_missing(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
+static bool report_missing(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
 {
     const ph__locate *mine = graph->locate, *theirs = from->locate;
     size_t checks = mine ? mine->checks.nodes.count : 0,
@@ -120,7 +120,7 @@ bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, siz
     const ph__locate *mine = graph->locate, *theirs = from->locate;
     size_t breadcrumbs = mine ? mine->breadcrumbs.nodes.count : 0,
            others = theirs ? theirs->breadcrumbs.nodes.count : 0;
-    if (tell_missing(graph, from, why, size))
+    if (report_missing(graph, from, why, size))
         return false;
     if (breadcrumbs == others && graph->record->node_count != from->record->node_count)
         return true; /* the driver refuses it, and knows why */

@@ -108,7 +108,7 @@ static bool is_around(const look *at, size_t open)
     return false;
 }
 
-static void tell_open(char *out, size_t size, const look *at)
+static void report_open_scopes(char *out, size_t size, const look *at)
 {
     enum {
         LISTED = 3,
@@ -169,7 +169,7 @@ static void report_progress(ph_progress *out, const look *at)
     bool ends = breadcrumbs->nodes.at[at->last].ends;
     if (at->open) {
         append_text(out->message, size, "the last replay has begun, and not ended, ");
-        tell_open(out->message, size, at);
+        report_open_scopes(out->message, size, at);
     } else {
         append_text(out->message, size, "the last replay is between two scopes");
     }

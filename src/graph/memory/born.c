@@ -6,7 +6,7 @@
 #include "graph/object/graph.h"
 
 /* The part for the device, or NULL. */
-static ph__held_of *part_of(const ph__held *held, const ph_device *device)
+static ph__held_of *held_part_of(const ph__held *held, const ph_device *device)
 {
     for (size_t i = 0; i < held->of.count; i++)
         if (held->of.at[i].device == device)
@@ -25,7 +25,7 @@ static bool holds_generation(const ph__held *held, uint64_t generation)
 /* With room for one more; NULL: no host memory. */
 static ph__held_of *reserve_part(ph__held *held, ph_device *device)
 {
-    ph__held_of *part = part_of(held, device);
+    ph__held_of *part = held_part_of(held, device);
     if (part == NULL && ph__vec_reserve(&held->of, 1)) {
         part = &held->of.at[held->of.count++];
         *part = (ph__held_of){.device = ph_device_retain(device)};

@@ -16,14 +16,14 @@ typedef struct failure {
     const char *driver_call;
 } failure;
 
-static bool failed(const failure *f)
+static bool has_failed(const failure *f)
 {
     return f->status != PH_OK || f->result != PH__R_OK;
 }
 
 static ph_status report_failure(const failure *f, const ph_stream *stream, const char *call)
 {
-    if (!failed(f) || f->status != PH_OK)
+    if (!has_failed(f) || f->status != PH_OK)
         return f->status;
     if (ph__result_is_host_memory(f->result))
         return ph__fail_host_memory(call, "the cells of the capture");
@@ -76,7 +76,7 @@ static void give_memory(uint64_t **cells, size_t count, ph_device *device)
     }
 }
 
-static ph_status take_memory(uint64_t **cells, size_t count, ph_device *device, const char *call)
+static ph_status allocate_cells(uint64_t **cells, size_t count, ph_device *device, const char *call)
 {
     for (size_t i = 0; i < count; i++) {
         void *block = NULL;
@@ -105,7 +105,7 @@ static void add_root(failure *f, ph__cells *cells, ph_stream *stream, const char
     ph_kernel *kernel;
     ph__drv_launch launch;
     f->status = ph__device_cells_kernel(&kernel, device, room, call);
-    if (failed(f))
+    if (has_failed(f))
         return;
     root.args = ph__calloc(1, ph__cells_args_size(room));
     if (!root.args || !ph__vec_reserve(&cells->roots, 1)) {
@@ -116,7 +116,7 @@ static void add_root(failure *f, ph__cells *cells, ph_stream *stream, const char
     ph__cells_launch(&launch, root.args);
     f->driver_call = PH__NAME_GRAPH_ADD_KERNEL_NODE;
     f->result = device->driver->capture_root(&root.node, stream->handle, kernel->handle, &launch);
-    if (failed(f))
+    if (has_failed(f))
         ph__free(root.args);
     else
         cells->roots.at[cells->roots.count++] = root;
@@ -136,7 +136,7 @@ static void order_behind_roots(failure *f, ph__cells *cells, ph_stream *stream)
     for (; known < cells->roots.count; known++) {
         f->result =
             stream->device->driver->capture_depend(stream->handle, cells->roots.at[known].node);
-        if (failed(f))
+        if (has_failed(f))
             return;
     }
     (void)ph__map_put(&cells->ordered, stream->id, (void *)(uintptr_t)known);
@@ -154,11 +154,11 @@ static void add_cells(failure *f, ph_graph *graph, ph_stream *stream, uint64_t *
         f->result = PH__R_OUT_OF_MEMORY;
         return;
     }
-    while (!failed(f) && cells->roots.count < ph__cells_roots(cells->count + source->count))
+    while (!has_failed(f) && cells->roots.count < ph__cells_roots(cells->count + source->count))
         add_root(f, cells, stream, call);
-    if (!failed(f))
+    if (!has_failed(f))
         order_behind_roots(f, cells, stream);
-    if (failed(f))
+    if (has_failed(f))
         return;
     for (size_t i = 0; i < source->count; i++) {
         ph__cells_root *root = &cells->roots.at[ph__cells_roots(cells->count + 1) - 1];
@@ -184,7 +184,7 @@ ph_status ph_cells_create(uint64_t **cells, ph_stream *stream, const ph_cells_so
     PH_TRY(check_source(source, call));
     PH_TRY(find_capture(&capture_id, stream, call));
     ph_device *device = stream->device;
-    PH_TRY(take_memory(cells, source->count, device, call));
+    PH_TRY(allocate_cells(cells, source->count, device, call));
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *graph = ph__capture_owner_locked(device, capture_id);
     if (graph)
@@ -221,7 +221,7 @@ void ph__cells_join(ph_graph *graph)
     pthread_mutex_lock(&graph->device->capture_lock);
     order_behind_roots(&f, graph->cells, graph->capture.stream);
     pthread_mutex_unlock(&graph->device->capture_lock);
-    if (failed(&f))
+    if (has_failed(&f))
         ph__driver_clear_reason();
 }
 

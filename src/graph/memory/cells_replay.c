@@ -105,7 +105,7 @@ static void put_values(ph__cells *cells, size_t first, size_t count, const uint6
     }
 }
 
-static ph_status ask(ph__cells *cells, size_t *asked, const char *call)
+static ph_status ask_sources(ph__cells *cells, size_t *asked, const char *call)
 {
     size_t first = 0;
     for (*asked = 0; *asked < cells->sources.count; ++*asked) {
@@ -145,7 +145,7 @@ ph_status ph__cells_begin(ph_graph *graph, const char *call)
 {
     size_t asked;
     ph__mutex_lock(&graph->device->cells_lock);
-    ph_status status = ask(graph->cells, &asked, call);
+    ph_status status = ask_sources(graph->cells, &asked, call);
     if (status == PH_OK)
         status = set_roots(graph, call);
     if (status == PH_OK)

@@ -133,7 +133,7 @@ static void unlink_writer(ph__writer **list, ph__writer *writer)
 }
 
 /* false: no host memory. */
-static bool enlist(ph__writer *writer)
+static bool enlist_writer(ph__writer *writer)
 {
     const uint64_t key = (uintptr_t)writer->pool;
     pthread_mutex_lock(&lock);
@@ -156,7 +156,7 @@ ph_status ph__graph_add_pool(ph__writer **out, ph_graph *graph, ph_pool *pool, c
     if (writer)
         writer->pool = pool;
     if (writer == NULL || !ph__vec_reserve(&writer->sets, 1) ||
-        !ph__vec_reserve(&graph->pools, 1) || !enlist(writer)) {
+        !ph__vec_reserve(&graph->pools, 1) || !enlist_writer(writer)) {
         if (writer)
             free_writer(writer);
         return ph__fail_host_memory(call, "the pools of the graph");
@@ -205,7 +205,7 @@ static void forget_pool(ph__writers *among, const ph_pool *pool)
 }
 
 /* The writer's graph lets go: what nobody can ask about any more is forgotten. */
-static void retire(ph__writer *writer)
+static void retire_writer(ph__writer *writer)
 {
     ph__writers *among = writer->among;
     const ph_pool *pool = writer->pool;
@@ -231,7 +231,7 @@ void ph__graph_drop_pool(ph_graph *graph, ph__writer *writer)
             graph->pools.at[kept++] = graph->pools.at[i];
     graph->pools.count = kept;
     pthread_mutex_lock(&lock);
-    retire(writer);
+    retire_writer(writer);
     pthread_mutex_unlock(&lock);
     ph__pool_graph_release(pool);
 }

@@ -21,7 +21,7 @@ void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
 }
 
 /* Those of the record, bodies included. */
-static bool take_kernels(ph_graph *graph, const ph_record *record)
+static bool hold_kernels(ph_graph *graph, const ph_record *record)
 {
     bool ok = true;
     for (size_t i = 0; i < record->node_count && ok; i++) {
@@ -30,7 +30,7 @@ static bool take_kernels(ph_graph *graph, const ph_record *record)
         if (ok && kernel)
             ph__graph_add_kernel(graph, kernel);
         if (ok && record->nodes[i].info.body)
-            ok = take_kernels(graph, record->nodes[i].info.body);
+            ok = hold_kernels(graph, record->nodes[i].info.body);
     }
     return ok;
 }
@@ -39,7 +39,7 @@ ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, co
 {
     if (graph->node_kernels == NULL)
         graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
-    if (graph->node_kernels == NULL || !take_kernels(graph, record))
+    if (graph->node_kernels == NULL || !hold_kernels(graph, record))
         return ph__fail_host_memory(call, "the kernels of the graph");
     for (size_t i = 0; i < record->node_count; i++)
         graph->node_kernels[i] = record->nodes[i].kernel;
@@ -117,7 +117,7 @@ ph__batch *ph__graph_detach_batch(ph_graph *graph)
 }
 
 /* A failed stream is done as well: its failure is its user's to see, at the stream. */
-static void wait_for_streams(ph__batch *batch)
+static void wait_for_replay_streams(ph__batch *batch)
 {
     for (size_t i = 0; i < batch->streams.count; i++) {
         ph__stream_wait(batch->streams.at[i]);
@@ -131,7 +131,7 @@ static void release_objects(ph__deferred *item)
     ph__batch *batch = (ph__batch *)item; /* its first member */
     ph_device *device = batch->device;
     if (device)
-        wait_for_streams(batch);
+        wait_for_replay_streams(batch);
     for (size_t i = 0; i < batch->objects.count; i++)
         batch->objects.at[i].release(batch->objects.at[i].object);
     ph__vec_free(&batch->objects);

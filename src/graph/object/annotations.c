@@ -10,7 +10,7 @@ static struct {
     ph_graph *first, **end; /* in the order in which their captures ended */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &all.first};
 
-static void unlist(ph_graph *graph)
+static void unlist_graph(ph_graph *graph)
 {
     if (graph->annotated_at == NULL)
         return;
@@ -27,7 +27,7 @@ static void unlist(ph_graph *graph)
 static void unlist_all(void)
 {
     while (all.first)
-        unlist(all.first);
+        unlist_graph(all.first);
 }
 PH__FORK_PART(.order = PH__FORK_ANNOTATED, .lock = &all.lock, .child = unlist_all)
 
@@ -36,7 +36,7 @@ void ph__graph_list_annotations(ph_graph *graph)
     if (graph->marks == NULL)
         return;
     pthread_mutex_lock(&all.lock);
-    unlist(graph);
+    unlist_graph(graph);
     graph->annotated_at = all.end;
     *all.end = graph;
     all.end = &graph->next_annotated;
@@ -46,7 +46,7 @@ void ph__graph_list_annotations(ph_graph *graph)
 void ph__graph_unlist_annotations(ph_graph *graph)
 {
     pthread_mutex_lock(&all.lock);
-    unlist(graph);
+    unlist_graph(graph);
     pthread_mutex_unlock(&all.lock);
 }
 

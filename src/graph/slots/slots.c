@@ -123,7 +123,7 @@ ph_status ph__slot_check_span(const void *base, size_t bytes, size_t alignment, 
     return PH_OK;
 }
 
-static size_t alignment_of(const void *base)
+static size_t alignment_of_base(const void *base)
 {
     size_t alignment = PH__SLOT_ALIGNMENT;
     while ((uintptr_t)base % alignment)
@@ -154,7 +154,7 @@ ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name,
     slot->address = base != NULL;
     slot->current = (uintptr_t)base;
     if (base)
-        slot->alignment = alignment ? alignment : alignment_of(base);
+        slot->alignment = alignment ? alignment : alignment_of_base(base);
     else
         slot->value = ph__calloc(1, bytes);
     size_t length = name ? strlen(name) : 0, room = length < UNNAMED ? UNNAMED : length + 1;
@@ -221,8 +221,8 @@ static ph_status note_copy(ph__slot *slot, const ph_graph *graph, const char *ca
                                                 "%s: address %p", call, base);
 }
 
-static ph_status check_address(ph__slot_draft *draft, const ph_node_info *info, uint64_t value,
-                               size_t offset, const char *call)
+static ph_status check_draft_address(ph__slot_draft *draft, const ph_node_info *info,
+                                     uint64_t value, size_t offset, const char *call)
 {
     ph__slot *slot = draft->slot;
     uint64_t distance = value - slot->current;
@@ -270,7 +270,7 @@ ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size
                        "%s: offset %zu of node %zu (%s) is no address: dst is 0, src is 8", call,
                        offset, node, info->name);
     if (slot->address)
-        PH_TRY(check_address(draft, info, ph__slot_field(info, offset), offset, call));
+        PH_TRY(check_draft_address(draft, info, ph__slot_field(info, offset), offset, call));
     if (slot->address && info->kind == PH_NODE_MEMCPY)
         PH_TRY(note_copy(slot, graph, call));
     if (!ph__vec_push(&draft->places, ((ph_slot_place){node, offset})))
@@ -294,8 +294,8 @@ static ph__slots *make_slots(ph_graph *graph)
     return NULL;
 }
 
-static ph_status take_place(ph_graph *graph, ph__slot *slot, size_t number,
-                            const ph_slot_place *place, const char *call)
+static ph_status add_draft_place(ph_graph *graph, ph__slot *slot, size_t number,
+                                 const ph_slot_place *place, const char *call)
 {
     ph__slots *slots = graph->slots;
     size_t bytes = slot->address ? sizeof(uint64_t) : slot->bytes;
@@ -326,13 +326,13 @@ static ph_status take_place(ph_graph *graph, ph__slot *slot, size_t number,
     return PH_OK;
 }
 
-static ph_status take_draft(ph_graph *graph, const ph__slot_draft *draft, size_t number,
-                            const char *call)
+static ph_status add_draft_places(ph_graph *graph, const ph__slot_draft *draft, size_t number,
+                                  const char *call)
 {
     if (!ph__vec_reserve(&draft->slot->uses, draft->places.count))
         return ph__fail_host_memory(call, "the slot's places");
     for (size_t i = 0; i < draft->places.count; i++)
-        PH_TRY(take_place(graph, draft->slot, number, &draft->places.at[i], call));
+        PH_TRY(add_draft_place(graph, draft->slot, number, &draft->places.at[i], call));
     return PH_OK;
 }
 
@@ -345,7 +345,7 @@ ph_status ph__slots_commit(ph_graph *graph, ph__slot_draft *drafts, size_t count
         return ph__fail_host_memory(call, "the slots of the graph");
     size_t first = slots->list.count;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        status = take_draft(graph, &drafts[i], first + i, call);
+        status = add_draft_places(graph, &drafts[i], first + i, call);
     for (size_t i = 0; i < count && status != PH_OK; i++)
         drafts[i].slot->uses.count = 0;
     if (status != PH_OK) {

@@ -13,7 +13,7 @@ typedef struct span {
     size_t bytes;
 } span;
 
-static bool touches(const span *s, uint64_t address, size_t bytes)
+static bool touches_span(const span *s, uint64_t address, size_t bytes)
 {
     return address - s->base < s->bytes || (s->base - address < bytes && bytes > 0);
 }
@@ -36,7 +36,8 @@ static ph_status check_body(const ph_node_info *outer, const ph_record *body, co
             ph_word room;
             const ph_word *word = ph__record_kept(&room, node, w);
             if (word->kind != PH_WORD_VALUE &&
-                touches(s, word->value, node->info.kind == PH_NODE_KERNEL ? 1 : node->info.bytes))
+                touches_span(s, word->value,
+                             node->info.kind == PH_NODE_KERNEL ? 1 : node->info.bytes))
                 return refuse_word(outer, word, "it is a nested graph's, which cannot be set",
                                    call);
         }
@@ -54,7 +55,8 @@ static ph_status find_in_node(ph__slot_draft *draft, ph_graph *graph, size_t ind
     for (size_t w = 0; w < node->kept_count; w++) {
         ph_word room;
         const ph_word *word = ph__record_kept(&room, node, w);
-        if (word->kind == PH_WORD_VALUE || !touches(s, word->value, field ? node->info.bytes : 1))
+        if (word->kind == PH_WORD_VALUE ||
+            !touches_span(s, word->value, field ? node->info.bytes : 1))
             continue;
         if (word->kind == PH_WORD_SUSPECTED)
             return refuse_word(
@@ -126,7 +128,7 @@ ph_status ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, co
 }
 
 /* ---- declare ---- */
-static ph_status check_places(const ph_slot_place *places, size_t count, const char *call)
+static ph_status check_declared_places(const ph_slot_place *places, size_t count, const char *call)
 {
     if (places == NULL)
         return ph__fail_null(call, "places");
@@ -150,7 +152,7 @@ ph_status ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const cha
     static const char call[] = "ph_graph_slot_declare_address";
     ph__slot_draft draft;
     PH_TRY(check_making(slot, graph, PH__CALL_SLOT_DECLARE_ADDRESS));
-    PH_TRY(check_places(places, count, call));
+    PH_TRY(check_declared_places(places, count, call));
     PH_TRY(start_address(&draft, graph, name, base, bytes, options, call));
     return finish_slot(slot, graph, &draft, add_all(&draft, graph, places, count, call), call);
 }
@@ -167,7 +169,7 @@ enum {
     SHOWN = 8 /* bytes of a value, in messages */
 };
 
-static const char *shown(char out[2 * SHOWN + 4], const void *value, size_t bytes)
+static const char *show_bytes(char out[2 * SHOWN + 4], const void *value, size_t bytes)
 {
     static const char digits[] = "0123456789abcdef";
     const unsigned char *at = value;
@@ -193,8 +195,8 @@ static ph_status check_expected(const ph_graph *graph, const ph_slot_place *plac
                 PH_ERROR_ARGUMENT,
                 "%s: node %zu (%s) has the bytes %s at offset %zu, and not %s as expected: the "
                 "place holds something else, or the capture had another value",
-                call, info->index, info->name, shown(have, at, bytes), places[i].offset,
-                shown(want, expected, bytes));
+                call, info->index, info->name, show_bytes(have, at, bytes), places[i].offset,
+                show_bytes(want, expected, bytes));
     }
     return PH_OK;
 }
@@ -206,7 +208,7 @@ ph_status ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char
     static const char call[] = "ph_graph_slot_declare_scalar";
     ph__slot_draft draft;
     PH_TRY(check_making(slot, graph, PH__CALL_SLOT_DECLARE_SCALAR));
-    PH_TRY(check_places(places, count, call));
+    PH_TRY(check_declared_places(places, count, call));
     if (expected == NULL)
         return ph__fail_null(call, "expected");
     PH_TRY(ph__slot_check_scalar(bytes, call));

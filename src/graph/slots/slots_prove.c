@@ -31,14 +31,14 @@ typedef struct proof {
 } proof;
 
 /* ---- the arguments ---- */
-static const void *shifted_of(const proof *p, const ph_slot_span *span)
+static const void *shifted_span(const proof *p, const ph_slot_span *span)
 {
     return span->shifted[p->at];
 }
 
-static uint64_t distance_of(const proof *p, const ph_slot_span *span)
+static uint64_t shift_of_span(const proof *p, const ph_slot_span *span)
 {
-    return (uintptr_t)shifted_of(p, span) - (uintptr_t)span->base;
+    return (uintptr_t)shifted_span(p, span) - (uintptr_t)span->base;
 }
 
 static ph_status check_capture(const proof *p, ph_graph *shifted)
@@ -127,12 +127,12 @@ static bool is_in_span(const proof *p, uint64_t value)
 {
     for (size_t i = 0; i < p->count; i++)
         if (value - (uintptr_t)p->spans[i].base < p->spans[i].bytes ||
-            value - (uintptr_t)shifted_of(p, &p->spans[i]) < p->spans[i].bytes)
+            value - (uintptr_t)shifted_span(p, &p->spans[i]) < p->spans[i].bytes)
             return true;
     return false;
 }
 
-static bool is_own(const proof *p, const ph_graph *graph, const ph_word *word)
+static bool is_own_word(const proof *p, const ph_graph *graph, const ph_word *word)
 {
     return ph__slot_is_captures(graph, word) ||
            (ph__slot_is_pools(graph, word) && !is_in_span(p, word->value));
@@ -146,7 +146,7 @@ static bool reaches_beyond(const ph_node_info *info, uint64_t inside, size_t byt
 
 /* The first capture finds the places, which come in order; each one more is to show the same
  * ones. */
-static ph_status take_use(proof *p, size_t i, size_t node, size_t offset, bool *ok)
+static ph_status match_place(proof *p, size_t i, size_t node, size_t offset, bool *ok)
 {
     ph__slot_draft *draft = &p->drafts[i];
     size_t next = p->found[i]++;
@@ -163,7 +163,7 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
                          const ph_word *theirs, ph_status *status)
 {
     uint64_t by = theirs->value - mine->value;
-    bool own = is_own(p, p->graph, mine), own_theirs = is_own(p, p->shifted, theirs);
+    bool own = is_own_word(p, p->graph, mine), own_theirs = is_own_word(p, p->shifted, theirs);
     if (own && own_theirs)
         return ph__slot_is_same_place(mine, theirs) ||
                UNEXPLAINED(
@@ -183,13 +183,13 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
     for (size_t i = 0; i < p->count && !own && !own_theirs; i++) {
         const ph_slot_span *span = &p->spans[i];
         uint64_t inside = mine->value - (uintptr_t)span->base;
-        if (by != distance_of(p, span) || inside >= span->bytes)
+        if (by != shift_of_span(p, span) || inside >= span->bytes)
             continue;
         if (reaches_beyond(info, inside, span->bytes))
             return UNEXPLAINED(p, "node %zu (%s): its %zu bytes at %s reach beyond span %zu",
                                info->index, info->name, info->bytes, mine->name, i);
         bool ok;
-        *status = take_use(p, i, info->index, mine->offset, &ok);
+        *status = match_place(p, i, info->index, mine->offset, &ok);
         if (!ok)
             return UNEXPLAINED(
                 p,
@@ -214,8 +214,8 @@ static bool is_same_number(const proof *p, const ph__record_node *mine,
     return value == ph__record_untyped_value(theirs, w) && !is_in_span(p, value);
 }
 
-static bool compare_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
-                          ph_status *status)
+static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
+                        ph_status *status)
 {
     const ph_node_info *info = &mine->info;
     if (info->word_count != theirs->info.word_count)
@@ -244,7 +244,7 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
     return true;
 }
 
-static bool compare_node(proof *p, size_t index, ph_status *status)
+static bool prove_node(proof *p, size_t index, ph_status *status)
 {
     const ph__record_node *mine = &p->graph->record->nodes[index],
                           *theirs = &p->shifted->record->nodes[index];
@@ -253,7 +253,7 @@ static bool compare_node(proof *p, size_t index, ph_status *status)
     if (*status != PH_OK)
         return false;
     return why ? UNEXPLAINED(p, "node %zu (%s): %s", index, mine->info.name, why)
-               : compare_words(p, mine, theirs, status);
+               : prove_words(p, mine, theirs, status);
 }
 
 static bool shows_all_places(proof *p)
@@ -276,13 +276,13 @@ static ph_status compare_with(proof *p)
                PH_OK;
     memset(p->found, 0, p->count * sizeof *p->found);
     for (size_t i = 0; i < count && same; i++)
-        same = compare_node(p, i, &status);
+        same = prove_node(p, i, &status);
     if (same)
         (void)shows_all_places(p);
     return status;
 }
 
-static ph_status compare_captures(proof *p)
+static ph_status prove_captures(proof *p)
 {
     for (p->at = 0; p->at < p->capture_count && p->reason[0] == '\0'; p->at++) {
         p->shifted = p->captures[p->at];
@@ -356,7 +356,7 @@ ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *con
     if (status == PH_OK)
         status = start_drafts(&p);
     if (status == PH_OK)
-        status = compare_captures(&p);
+        status = prove_captures(&p);
     if (status == PH_OK)
         status = finish_proof(&p, out);
     if (status != PH_OK)

@@ -39,8 +39,9 @@ static const char *other_in(const ph__record_node *a, const ph__record_node *b)
 
 /* What no record shows: which kernel of a name it is, and where addresses may come from. NULL:
  * nothing of it. */
-static ph_status unseen(const char **why, const ph_graph *graph, const ph__record_node *node,
-                        const ph__record_node *other, const char *call)
+static ph_status compare_unseen(const char **why, const ph_graph *graph,
+                                const ph__record_node *node, const ph__record_node *other,
+                                const char *call)
 {
     ph__drv_pointer where = {.kind = PH__MEMORY_DEVICE};
     ph__drv_node_info info = {0}, theirs = {0};
@@ -114,5 +115,5 @@ ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__r
     *why = other_in(mine, theirs);
     if (*why == NULL && !same_edges(mine, theirs))
         *why = "it depends on other nodes";
-    return *why == NULL ? unseen(why, graph, mine, theirs, call) : PH_OK;
+    return *why == NULL ? compare_unseen(why, graph, mine, theirs, call) : PH_OK;
 }

@@ -83,14 +83,14 @@ static bool compare_bytes(proof *p, const ph_node_info *mine, const ph_node_info
     return true;
 }
 
-static bool is_own(const proof *p, const ph_word *mine, const ph_word *theirs)
+static bool are_own_words(const proof *p, const ph_word *mine, const ph_word *theirs)
 {
     return (ph__slot_is_captures(p->graph, mine) || ph__slot_is_pools(p->graph, mine)) &&
            (ph__slot_is_captures(p->changed, theirs) || ph__slot_is_pools(p->changed, theirs));
 }
 
-static bool compare_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
-                          ph_status *status)
+static bool compare_changed_words(proof *p, const ph__record_node *mine,
+                                  const ph__record_node *theirs, ph_status *status)
 {
     const ph_node_info *info = &mine->info;
     size_t done = 0;
@@ -110,7 +110,8 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
         if (!known || a->offset != b->offset)
             return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index,
                                info->name);
-        if ((a->value == b->value && !kernel) || (is_own(p, a, b) && ph__slot_is_same_place(a, b)))
+        if ((a->value == b->value && !kernel) ||
+            (are_own_words(p, a, b) && ph__slot_is_same_place(a, b)))
             continue;
         if (!kernel)
             return UNEXPLAINED(p, "node %zu (%s): its %s is another address", info->index,
@@ -121,7 +122,7 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
     return true;
 }
 
-static bool compare_node(proof *p, size_t index, ph_status *status)
+static bool compare_changed_node(proof *p, size_t index, ph_status *status)
 {
     const ph__record_node *mine = &p->graph->record->nodes[index],
                           *theirs = &p->changed->record->nodes[index];
@@ -130,10 +131,10 @@ static bool compare_node(proof *p, size_t index, ph_status *status)
     if (*status != PH_OK)
         return false;
     return why ? UNEXPLAINED(p, "node %zu (%s): %s", index, mine->info.name, why)
-               : compare_words(p, mine, theirs, status);
+               : compare_changed_words(p, mine, theirs, status);
 }
 
-static ph_status compare_captures(proof *p)
+static ph_status compare_changed_captures(proof *p)
 {
     size_t count = p->graph->record->node_count, theirs = p->changed->record->node_count;
     ph_status status = PH_OK;
@@ -142,7 +143,7 @@ static ph_status compare_captures(proof *p)
                                  count),
                PH_OK;
     for (size_t i = 0; i < count; i++)
-        if (!compare_node(p, i, &status))
+        if (!compare_changed_node(p, i, &status))
             return status;
     if (p->draft.places.count == 0)
         (void)UNEXPLAINED(p, "no parameter differs between the captures: the value is in none, or "
@@ -164,7 +165,7 @@ ph_status ph_graph_slot_prove_scalar(ph_slot_proof *out, ph_graph *graph, ph_gra
         *out = (ph_slot_proof){.slot = PH_SLOT_NONE};
     PH_TRY(check_scalar(&p, out));
     PH_TRY(ph__slot_start(&p.draft, graph, name, NULL, bytes, 0, p.call));
-    ph_status status = compare_captures(&p);
+    ph_status status = compare_changed_captures(&p);
     size_t number = ph_graph_slot_count(graph), uses = p.draft.places.count;
     if (status == PH_OK && p.reason[0]) {
         ph__line_format(out->reason, sizeof out->reason, "%s", p.reason);

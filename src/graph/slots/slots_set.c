@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* ---- checks ---- */
-static ph_status fail_memory(const ph__slot *slot, size_t number, const void *value,
-                             const char *what, const char *call)
+static ph_status fail_value_memory(const ph__slot *slot, size_t number, const void *value,
+                                   const char *what, const char *call)
 {
     return ph_fail(PH_ERROR_ARGUMENT, "%s: %p for slot %zu (%s): %s", call, value, number,
                    slot->name, what);
@@ -30,7 +30,7 @@ static ph_status check_kind(const ph__slot *slot, size_t number, const void *val
 {
     if (!slot->copied || pinned == slot->from_pinned)
         return PH_OK;
-    return fail_memory(
+    return fail_value_memory(
         slot, number, value,
         pinned
             ? "it is pinned memory, and the graph's copies were captured with memory of the device"
@@ -45,7 +45,7 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
     ph__drv_pointer where;
     ph_device *device = graph->device;
     if (ph__memory_is_taken(device, value))
-        return fail_memory(slot, number, value, "nothing is allocated there", call);
+        return fail_value_memory(slot, number, value, "nothing is allocated there", call);
     if (ph__device_others_have(device, value))
         return ph_fail(PH_ERROR_WRONG_DEVICE,
                        "%s: %p for slot %zu (%s) is memory of another device than %s; every "
@@ -56,16 +56,17 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
         return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
                                value);
     if (where.kind == PH__MEMORY_PAGEABLE)
-        return fail_memory(slot, number, value, "it is neither memory of the device nor pinned",
-                           call);
+        return fail_value_memory(slot, number, value,
+                                 "it is neither memory of the device nor pinned", call);
     size_t room = where.size - ((uintptr_t)value - where.base);
     if (room < slot->bytes)
         return fail_short(slot, number, value, room, call);
     return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
 }
 
-static ph_status check_address(const ph_graph *graph, const ph__slot *slot, size_t number,
-                               const void *value, const ph_allocation *where, const char *call)
+static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot, size_t number,
+                                     const void *value, const ph_allocation *where,
+                                     const char *call)
 {
     uintptr_t address = (uintptr_t)value;
     if (address & (slot->alignment - 1))
@@ -104,8 +105,8 @@ static bool is_found_unchanged(const ph__slot_staged *staged)
            staged->where.generation == slot->where.generation;
 }
 
-static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t deaths,
-                       const char *call)
+static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64_t deaths,
+                             const char *call)
 {
     ph__slots *slots = graph->slots;
     if (slots == NULL || value->slot >= slots->list.count)
@@ -129,7 +130,7 @@ static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t dea
 }
 
 /* What lies at the addresses among some that were staged: all are asked for at once. */
-static void look_up(const ph_graph *graph, ph__slot_staged *staged, size_t count)
+static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, size_t count)
 {
     uintptr_t addresses[PH__FIND_MOST] = {0};
     ph_allocation found[PH__FIND_MOST];
@@ -151,7 +152,8 @@ static ph_status check_staged(ph_graph *graph, const char *call)
     size_t kept = 0, count = slots->staged.count;
     ph_status status = PH_OK;
     for (size_t i = 0; i < count; i += PH__FIND_MOST)
-        look_up(graph, &slots->staged.at[i], count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
+        look_up_slot_memory(graph, &slots->staged.at[i],
+                            count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
     for (size_t i = 0; i < count; i++) {
         ph__slot_staged *staged = &slots->staged.at[i];
         if (staged->slot->address && status == PH_OK) {
@@ -159,8 +161,8 @@ static ph_status check_staged(ph_graph *graph, const char *call)
                 staged->slot->staged = false;
                 continue;
             }
-            status = check_address(graph, staged->slot, staged->number, staged->value,
-                                   &staged->where, call);
+            status = check_value_address(graph, staged->slot, staged->number, staged->value,
+                                         &staged->where, call);
         }
         slots->staged.at[kept++] = *staged;
     }
@@ -187,7 +189,7 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     if (graph->slots)
         graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        status = stage(graph, &values[i], deaths, call);
+        status = stage_value(graph, &values[i], deaths, call);
     if (status == PH_OK && graph->slots)
         status = check_staged(graph, call);
     if (status != PH_OK)
@@ -216,7 +218,7 @@ ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, con
     }
     (void)ph__memory_find(&where, graph->device, value);
     ph__error_save(&before);
-    ph_status status = check_address(graph, found, slot, value, &where, call);
+    ph_status status = check_value_address(graph, found, slot, value, &where, call);
     *out = status == PH_OK;
     if (status != PH_OK && status != PH_ERROR_ARGUMENT && status != PH_ERROR_WRONG_DEVICE)
         return status;
@@ -304,8 +306,8 @@ static int set_node(const ph_graph *graph, ph__slot_node *node)
     }
 }
 
-static ph_status fail_set(const ph_graph *graph, const ph__slot_node *node, int result,
-                          const char *call)
+static ph_status fail_exec_set(const ph_graph *graph, const ph__slot_node *node, int result,
+                               const char *call)
 {
     static const char *const calls[] = {
         [PH_NODE_KERNEL] = PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,
@@ -328,7 +330,7 @@ ph_status ph__slots_apply(ph_graph *graph, const char *call)
         ph__slot_node *node = slots->due.at[slots->due.count - 1];
         int result = set_node(graph, node);
         if (result != PH__R_OK)
-            return fail_set(graph, node, result, call);
+            return fail_exec_set(graph, node, result, call);
         node->due = false;
         slots->due.count--;
     }

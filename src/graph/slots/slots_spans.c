@@ -11,41 +11,42 @@ typedef struct checked_spans {
     const char *call;
 } checked_spans;
 
-static const void *shifted_of(const checked_spans *p, const ph_slot_span *span)
+static const void *shifted_base(const checked_spans *p, const ph_slot_span *span)
 {
     return span->shifted[p->at];
 }
 
-static uint64_t distance_of(const checked_spans *p, const ph_slot_span *span)
+static uint64_t distance_of_span(const checked_spans *p, const ph_slot_span *span)
 {
-    return (uintptr_t)shifted_of(p, span) - (uintptr_t)span->base;
+    return (uintptr_t)shifted_base(p, span) - (uintptr_t)span->base;
 }
 
-static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+static bool spans_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
-static ph_status check_pair(const checked_spans *p, size_t i, size_t j)
+static ph_status check_span_pair(const checked_spans *p, size_t i, size_t j)
 {
     const ph_slot_span *a = &p->spans[i], *b = &p->spans[j];
-    const void *at = shifted_of(p, a), *other = shifted_of(p, b);
+    const void *at = shifted_base(p, a), *other = shifted_base(p, b);
     if (at == a->base && a->bytes)
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: span %zu is not shifted in capture %zu: it lies at %p as in the graph",
                        p->call, i, p->at, a->base);
-    if (overlap(at, a->bytes, b->base, b->bytes) || overlap(other, b->bytes, a->base, a->bytes) ||
-        (i != j && overlap(at, a->bytes, other, b->bytes)))
+    if (spans_overlap(at, a->bytes, b->base, b->bytes) ||
+        spans_overlap(other, b->bytes, a->base, a->bytes) ||
+        (i != j && spans_overlap(at, a->bytes, other, b->bytes)))
         return ph_fail(
             PH_ERROR_ARGUMENT,
             "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
             p->call, i, j);
-    if (i != j && distance_of(p, a) == distance_of(p, b))
+    if (i != j && distance_of_span(p, a) == distance_of_span(p, b))
         return ph_fail(
             PH_ERROR_ARGUMENT,
             "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
             "cannot be told apart; allocate something between that capture's buffers",
-            p->call, i, j, (unsigned long long)distance_of(p, a));
+            p->call, i, j, (unsigned long long)distance_of_span(p, a));
     return PH_OK;
 }
 
@@ -57,9 +58,9 @@ static ph_status check_shifts(checked_spans *p, size_t i)
                        "%s: spans[%zu].shifted is NULL; it has an address for each capture",
                        p->call, i);
     for (p->at = 0; p->at < p->capture_count; p->at++) {
-        PH_TRY(ph__slot_check_span(shifted_of(p, span), span->bytes, 0, p->call));
+        PH_TRY(ph__slot_check_span(shifted_base(p, span), span->bytes, 0, p->call));
         for (size_t j = 0; j <= i; j++)
-            PH_TRY(check_pair(p, i, j));
+            PH_TRY(check_span_pair(p, i, j));
     }
     return PH_OK;
 }

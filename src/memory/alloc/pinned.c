@@ -65,8 +65,8 @@ static void hand_out_block(ph__memory *memory, ph__pinned *block, const ph__requ
         block->pool->account.pinned += block->size;
 }
 
-static ph__pinned *acquire_cached(ph__memory *memory, const ph__request *request,
-                                  unsigned size_class)
+static ph__pinned *acquire_cached_pinned(ph__memory *memory, const ph__request *request,
+                                         unsigned size_class)
 {
     ph__spin_lock(&memory->lock);
     ph__pinned *block = request->pool->pinned_free[size_class];
@@ -147,11 +147,11 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         memcpy(out_pointer, &address, sizeof address);
         return PH_OK;
     }
-    ph__pinned *block = acquire_cached(memory, &request, size_class);
+    ph__pinned *block = acquire_cached_pinned(memory, &request, size_class);
     /* Threads that free and ask in turn would else take ever more new memory while one reclaims
      * what they have freed. */
     if (!block && ph__memory_reclaim_all(memory))
-        block = acquire_cached(memory, &request, size_class);
+        block = acquire_cached_pinned(memory, &request, size_class);
     if (!block)
         block = make_block(memory, &request, size_class, &result);
     if (!block && result == PH__R_OUT_OF_MEMORY && !ph__capturing(memory)) {
@@ -198,7 +198,7 @@ static bool remember_stream(ph__memory *memory, ph__pinned *block, ph_stream *st
     return true;
 }
 
-static bool free_block(ph__memory *memory, uintptr_t address, ph_stream *stream)
+static bool free_pinned_block(ph__memory *memory, uintptr_t address, ph_stream *stream)
 {
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
     if (ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
@@ -243,7 +243,7 @@ void ph_free_pinned(void *pointer, ph_stream *stream)
         return;
     ph__memory *memory =
         stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
-    bool freed = memory && free_block(memory, (uintptr_t)pointer, stream);
+    bool freed = memory && free_pinned_block(memory, (uintptr_t)pointer, stream);
     if (!freed && !ph__memory_is_forked((uintptr_t)pointer))
         PH__LOG_ONCE(PH_LOG_WARNING,
                      "ph_free_pinned: %p is no live pinned allocation of the stream's device "

@@ -24,7 +24,8 @@
 #include "memory/streams/dependency_walk.h"
 #include <string.h>
 
-static ph__block *acquire_cached(ph__memory *memory, const ph__request *request, bool *no_memory)
+static ph__block *acquire_cached_block(ph__memory *memory, const ph__request *request,
+                                       bool *no_memory)
 {
     ph__spin_lock(&memory->lock);
     ph__block *block = ph__cached_block_acquire(memory, request, no_memory);
@@ -100,7 +101,7 @@ static ph__block *retry_after_trim(ph__memory *memory, const ph__request *reques
 {
     bool no_memory = false;
     (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request->pool);
-    ph__block *block = acquire_cached(memory, request, &no_memory);
+    ph__block *block = acquire_cached_block(memory, request, &no_memory);
     if (!block && !no_memory)
         block = ph__grow(growth, memory, request);
     if (!block)
@@ -133,7 +134,7 @@ static ph_status serve_request(void **out, ph__memory *memory, const ph__request
     ph__growth growth;
     if (request->capture_id)
         ph__dependency_walk_reclaim(memory, request);
-    ph__block *block = acquire_cached(memory, request, &no_memory);
+    ph__block *block = acquire_cached_block(memory, request, &no_memory);
     if (!block && no_memory)
         return ph__fail_host_memory(request->call, "the block's record");
     if (!block) {

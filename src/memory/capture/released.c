@@ -71,7 +71,7 @@ static bool works_on_any(void)
     return false;
 }
 
-static bool overlaps(const ph__memory *memory, const ph__block *block)
+static bool overlaps_released(const ph__memory *memory, const ph__block *block)
 {
     const ph__range *one = ph__range_map_from(&memory->released, block->address);
     return one && one->base < block->address + block->size;
@@ -79,7 +79,7 @@ static bool overlaps(const ph__memory *memory, const ph__block *block)
 
 bool ph__released_avoid(ph__memory *memory, ph_pool *pool, ph__block *block)
 {
-    if (memory->released.count == 0 || !works_on_any() || !overlaps(memory, block))
+    if (memory->released.count == 0 || !works_on_any() || !overlaps_released(memory, block))
         return false;
     ph__memory_hand_out(memory, pool, block);
     ph__memory_retire(memory, block, ph__mseg_of(block)->stream);

@@ -73,7 +73,7 @@ size_t ph__site_describe(char *out, size_t size, const ph__site *site)
 }
 
 /* The generation of the live allocation that begins at the address, or 0. No lock held. */
-static uint64_t generation_of(ph__memory *memory, const void *address, bool *tracked)
+static uint64_t generation_at(ph__memory *memory, const void *address, bool *tracked)
 {
     uint64_t generation = 0;
     ph__spin_lock(&memory->lock);
@@ -95,7 +95,7 @@ void ph__sites_allocated(ph__memory *memory, const void *address)
 {
     ph__site site;
     bool tracked;
-    uint64_t generation = address ? generation_of(memory, address, &tracked) : 0;
+    uint64_t generation = address ? generation_at(memory, address, &tracked) : 0;
     if (generation == 0)
         return;
     entry *made = ph__calloc(1, sizeof *made);
@@ -144,7 +144,7 @@ void ph__sites_freeing(ph__memory *memory, const void *address)
     ph__site site;
     void *gone = NULL;
     bool tracked = false;
-    uint64_t generation = generation_of(memory, address, &tracked);
+    uint64_t generation = generation_at(memory, address, &tracked);
     if (generation == 0)
         return;
     if (tracked)

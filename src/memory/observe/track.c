@@ -10,8 +10,8 @@
 #include "memory/state/stream_uses.h"
 
 /* The allocation at base when it is still that one. Lock held. */
-static bool find_allocation(const ph__memory *memory, const void *base, uint64_t generation,
-                            ph__block **block, ph__pinned **pinned)
+static bool find_tracked_allocation(const ph__memory *memory, const void *base, uint64_t generation,
+                                    ph__block **block, ph__pinned **pinned)
 {
     *pinned = NULL;
     *block = ph__memory_block(memory, (uintptr_t)base);
@@ -43,7 +43,7 @@ ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t gene
         return PH__TRACK_GONE;
     for (bool again = false;; again = true) {
         ph__spin_lock(&memory->lock);
-        bool found = find_allocation(memory, base, generation, &block, &pinned);
+        bool found = find_tracked_allocation(memory, base, generation, &block, &pinned);
         bool watched = found && (!watch || ph__watcher_add(memory, generation, watch, &fresh));
         if (watched)
             count_tracker(block, pinned);
@@ -69,7 +69,7 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
     ph__spin_lock(&memory->lock);
     if (watch)
         gone = ph__watcher_remove(memory, generation, watch);
-    if (find_allocation(memory, base, generation, &block, &pinned)) {
+    if (find_tracked_allocation(memory, base, generation, &block, &pinned)) {
         uintptr_t trackers = block ? (uintptr_t)block->user & PH__TRACKED : 0;
         if (pinned && pinned->trackers > 0)
             pinned->trackers--;
@@ -94,7 +94,7 @@ bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t gene
     if (!memory)
         return false;
     ph__spin_lock(&memory->lock);
-    bool live = find_allocation(memory, base, generation, &block, &pinned);
+    bool live = find_tracked_allocation(memory, base, generation, &block, &pinned);
     ph__spin_unlock(&memory->lock);
     return live;
 }

@@ -59,7 +59,7 @@ static void close_pools(ph__memory *memory)
     }
 }
 
-static void free_memory(ph__memory *memory)
+static void free_memory_state(ph__memory *memory)
 {
     ph__heap_destroy(memory->default_pool.heap);
     ph__pools_forget(memory, 0);
@@ -87,7 +87,7 @@ static void destroy_memory(ph__attachment *attachment)
     ph__pinned_close(memory);
     close_pools(memory);
     ph__streams_close(memory);
-    free_memory(memory);
+    free_memory_state(memory);
 }
 
 static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
@@ -100,7 +100,7 @@ static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
         ph__replays_wait_idle(memory, stream);
 }
 
-static void capture_ended(ph__attachment *attachment, uint64_t capture_id)
+static void end_capture_of_memory(ph__attachment *attachment, uint64_t capture_id)
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph__dependency_walks_end_capture(memory, capture_id);
@@ -108,7 +108,8 @@ static void capture_ended(ph__attachment *attachment, uint64_t capture_id)
         ph__deferred_process(memory, capture_id);
 }
 
-static bool find_allocation(ph__attachment *attachment, ph_allocation *out, const void *address)
+static bool find_allocation_of_device(ph__attachment *attachment, ph_allocation *out,
+                                      const void *address)
 {
     return ph__memory_find(out, ((ph__memory *)attachment)->device, address);
 }
@@ -130,11 +131,11 @@ static ph__attachment *create_memory(ph_device *device)
     pthread_mutex_init(&memory->reclaim_lock, NULL);
     atomic_init(&memory->slow_path_flags, device->options.debug_poison ? PH__SLOW_POISON : 0U);
     memory->attachment = (ph__attachment){.destroy = destroy_memory,
-                                          .find = find_allocation,
+                                          .find = find_allocation_of_device,
                                           .before_capture = ph__replays_before_capture,
                                           .copy_captured = ph__copy_captured,
                                           .stream_destroyed = stream_destroyed,
-                                          .capture_ended = capture_ended};
+                                          .capture_ended = end_capture_of_memory};
     (void)ph__memories_begin();
     ph__set_slow_path(memory, PH__SLOW_SITES, ph__sites_wanted());
     ph__set_slow_path(memory, PH__SLOW_BORN, ph__recordings != NULL);

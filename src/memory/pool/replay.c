@@ -117,7 +117,7 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
     return epoch;
 }
 
-static void unkeep(ph__memory *memory, ph_pool *pool)
+static void unkeep_pool(ph__memory *memory, ph_pool *pool)
 {
     ph_pool *dead = NULL;
     ph__spin_lock(&memory->lock);
@@ -143,7 +143,7 @@ void ph__replays_wait_idle(ph__memory *memory, ph_stream *stream)
             return;
         ph__mutex_lock(&pool->replay_lock);
         ph__mutex_unlock(&pool->replay_lock);
-        unkeep(memory, pool);
+        unkeep_pool(memory, pool);
     }
 }
 
@@ -241,7 +241,7 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
     ph_status status = PH_OK;
     for (ph_pool *pool; status == PH_OK && (pool = next_unmarked(memory, stream));) {
         status = mark_replay(pool, stream);
-        unkeep(memory, pool);
+        unkeep_pool(memory, pool);
     }
     uint64_t before = UINT64_MAX;
     for (ph_pool *pool; status == PH_OK && (pool = next_recording(memory, before, stream));) {
@@ -249,7 +249,7 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
         ph__mutex_lock(&pool->replay_lock);
         status = mark_before(pool, stream);
         ph__mutex_unlock(&pool->replay_lock);
-        unkeep(memory, pool);
+        unkeep_pool(memory, pool);
     }
     return status;
 }

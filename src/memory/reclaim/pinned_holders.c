@@ -33,7 +33,7 @@ ph__stream_uses *ph__pinned_uses(ph__pinned *block)
 
 /* Waits for the streams that may still read it; what the host writes into it is in no stream's
  * order. */
-static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
+static bool wait_for_pinned_streams(ph__memory *memory, ph__pinned *block)
 {
     ph__stream_uses *uses = ph__pinned_uses(block);
     if (!uses || !ph__stream_uses_add(uses, block->stream, 0))
@@ -112,7 +112,7 @@ void ph__held_process(ph__memory *memory)
         ph__pinned *next = block->next;
         block->next = NULL;
         ph__step(memory);
-        bool over = drop_dead_holders(memory, block) && wait_for_streams(memory, block);
+        bool over = drop_dead_holders(memory, block) && wait_for_pinned_streams(memory, block);
         ph__spin_lock(&memory->lock);
         /* A block that is held for good is known by its address alone. */
         if (!over && !block->held_for_good && !park_block(block)) {

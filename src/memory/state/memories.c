@@ -70,13 +70,13 @@ void ph__memories_set_slow_path(unsigned flag, bool on)
 }
 
 /* ---- all of them ---- */
-static void lock_all(void)
+static void lock_memories(void)
 {
     for (ph__memory *memory = all; memory; memory = memory->next_memory)
         ph__spin_lock(&memory->lock);
 }
 
-static void unlock_all(void)
+static void unlock_memories(void)
 {
     for (ph__memory *memory = all; memory; memory = memory->next_memory)
         ph__spin_unlock(&memory->lock);
@@ -96,13 +96,13 @@ void ph__memories_end(void)
 ph__memory *ph__memories_lock(void)
 {
     pthread_mutex_lock(&all_lock);
-    lock_all();
+    lock_memories();
     return all;
 }
 
 void ph__memories_unlock(void)
 {
-    unlock_all();
+    unlock_memories();
     pthread_mutex_unlock(&all_lock);
 }
 
@@ -112,9 +112,9 @@ void ph__memories_unlock(void)
 /* The parent's: their addresses are known, and nothing is done with them. */
 static ph__memory *all_forked;
 
-static void abandon_all(void)
+static void abandon_memories(void)
 {
-    unlock_all();
+    unlock_memories();
     for (ph__memory *memory = all, *next; memory; memory = next) {
         next = memory->next_memory;
         memory->driver = &ph__driver_forked;
@@ -127,8 +127,8 @@ static void abandon_all(void)
     all = NULL;
     ph__recordings = NULL;
 }
-PH__FORK_PART(.order = PH__FORK_MEMORIES, .lock = &all_lock, .prepare = lock_all,
-              .parent = unlock_all, .child = abandon_all)
+PH__FORK_PART(.order = PH__FORK_MEMORIES, .lock = &all_lock, .prepare = lock_memories,
+              .parent = unlock_memories, .child = abandon_memories)
 
 bool ph__memory_is_forked(uintptr_t address)
 {

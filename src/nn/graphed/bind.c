@@ -66,8 +66,8 @@ static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor
 }
 
 /* A copy that stands in the way itself stays taken until there is one that does not. */
-static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__binding *binding,
-                            ph_tensor *x)
+static COLD ph_tensor *copy_to_buffer(ph_tape *tape, ph__callable *callable,
+                                      const ph__binding *binding, ph_tensor *x)
 {
     ph_tensor *made = ph_clone(tape, x);
     for (int i = 0; made && x->count > 0 && i < TRIES; i++) {
@@ -110,8 +110,8 @@ ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype
 }
 
 /* ---- what a replay may have written over ---- */
-static COLD void warn(const ph__callable *whole, size_t i, const ph_tensor *x,
-                      ph__binding_kind kind, const char *by)
+static COLD void warn_overwritten(const ph__callable *whole, size_t i, const ph_tensor *x,
+                                  ph__binding_kind kind, const char *by)
 {
     const bool grad_outputs = kind == PH__BINDING_GRAD_OUTPUT;
     char path[96], what[PH__DESCRIBE], text[640];
@@ -150,14 +150,14 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
         const ph__binding *first =
             kind == PH__BINDING_GRAD_OUTPUT ? callable->grad_outputs : callable->inputs;
         whole->told_of_pool = true;
-        warn(whole, (size_t)(binding - first), x, kind, by);
+        warn_overwritten(whole, (size_t)(binding - first), x, kind, by);
     }
 }
 
 /* ---- what comes ---- */
 /* Memory of the allocator's that the device has is taken by every slot. */
-static bool is_refused(ph_tape *tape, const ph__callable_graph *callable_graph, size_t slot,
-                       const ph_tensor *x)
+static bool is_refused_by_slot(ph_tape *tape, const ph__callable_graph *callable_graph, size_t slot,
+                               const ph_tensor *x)
 {
     bool taken = true;
     if (slot != PH_SLOT_NONE)
@@ -171,19 +171,19 @@ ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
 {
     bool written = false;
     if (UNLIKELY(!x->contiguous))
-        return copy(tape, callable, binding, x);
+        return copy_to_buffer(tape, callable, binding, x);
     if (x->count == 0)
         return x;
     if (UNLIKELY(x->storage->kind != PH__STORAGE_CACHED) &&
-        is_refused(tape, callable_graph, slot, x))
-        return copy(tape, callable, binding, x);
+        is_refused_by_slot(tape, callable_graph, slot, x))
+        return copy_to_buffer(tape, callable, binding, x);
     if (!binding->rebound)
         return x;
     if (UNLIKELY((uintptr_t)x->data % PH__BINDING_ALIGNMENT != 0 ||
                  ph__callable_graph_touches(callable_graph, x->data, binding->bytes)))
-        return copy(tape, callable, binding, x);
+        return copy_to_buffer(tape, callable, binding, x);
     ph_tape_check(tape, ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes));
-    return UNLIKELY(written) ? copy(tape, callable, binding, x) : x;
+    return UNLIKELY(written) ? copy_to_buffer(tape, callable, binding, x) : x;
 }
 
 /* Backward, too, must not write what it reads. */

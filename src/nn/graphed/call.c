@@ -72,7 +72,7 @@ static bool submit_forward(ph__op *op, ph__callable *callable, uint64_t *number)
            ph__op_check(op, ph__replay_run(op->tape, callable, &callable->forward, values, number));
 }
 
-static void run_forward(ph_tape *tape, ph__callable *callable, ph_tensor **out)
+static void run_graphed_forward(ph_tape *tape, ph__callable *callable, ph_tensor **out)
 {
     ph__op op;
     uint64_t number = 0;
@@ -106,5 +106,5 @@ void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
         return;
     }
     if (ph__callable_check(tape, callable, in) && ph__callable_bind(tape, callable, in))
-        run_forward(tape, callable, out);
+        run_graphed_forward(tape, callable, out);
 }

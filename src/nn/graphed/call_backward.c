@@ -49,8 +49,8 @@ typedef struct called {
     uint64_t call;
 } called;
 
-static COLD bool fail_saved_overwritten(ph_tape *tape, const ph__callable *callable,
-                                        const called *state)
+static COLD bool fail_saved_set_overwritten(ph_tape *tape, const ph__callable *callable,
+                                            const called *state)
 {
     char text[256];
     ph__overwrite_tag *tag = &callable->saved_set->overwrite_tag;
@@ -231,7 +231,7 @@ static void graphed_backward(ph__grad_call *call)
     size_t values = 0;
     uint64_t number = 0;
     if (UNLIKELY(ph__output_set_now(callable->saved_set) != state->saved) &&
-        !fail_saved_overwritten(tape, callable, state))
+        !fail_saved_set_overwritten(tape, callable, state))
         return;
     if (UNLIKELY(ph__callable_versions(callable) != state->versions)) {
         fail_exposed_changed(tape, callable, state);

@@ -60,7 +60,8 @@ static ph_status forward_body(ph_stream *stream, void *user)
     return ph_tape_status(trial->tape);
 }
 
-static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn body, passing *p)
+static ph_status capture_pass(ph_graph **graph, const ph__trial *trial, ph_capture_fn body,
+                              passing *p)
 {
     const ph__graphed_set *set = trial->callable->set;
     PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
@@ -85,7 +86,7 @@ static ph_status capture_seeing(ph_graph **graph, ph__trial *trial, ph_capture_f
 {
     trial->tape->sightings = &trial->seen[graph == &trial->backward];
     PH__UNWIND unwind = {stop_noting, trial->tape};
-    ph_status status = capture(graph, trial, body, p);
+    ph_status status = capture_pass(graph, trial, body, p);
     unwind.undo = NULL;
     stop_noting(trial->tape);
     ph__trial_forget_brought(trial, graph == &trial->backward);
@@ -139,7 +140,7 @@ static void note_saved(const ph__trial *trial)
 }
 
 /* The module changes an input: the caller's own must stay as it is. */
-static void note_writes(ph__trial *trial, const uint64_t *versions)
+static void note_input_writes(ph__trial *trial, const uint64_t *versions)
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
         ph__binding *binding = &trial->callable->inputs[i];
@@ -170,7 +171,7 @@ typedef struct before {
     uint64_t *versions; /* of the inputs */
 } before;
 
-static void forget(void *what)
+static void forget_versions(void *what)
 {
     before *b = what;
     ph__watch_free(&b->watch);
@@ -182,7 +183,7 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     const ph__callable *callable = trial->callable;
     passing p = {trial, making, call};
     before b = {.versions = ph__calloc(callable->in_count + 1, sizeof *b.versions)};
-    PH__UNWIND unwind = {forget, &b};
+    PH__UNWIND unwind = {forget_versions, &b};
     trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
     trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
     trial->grad_outputs = ph__calloc(callable->out_count, sizeof *trial->grad_outputs);
@@ -199,14 +200,14 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
             ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
                                 "capturing forward", call);
     if (status == PH_OK) {
-        note_writes(trial, b.versions);
+        note_input_writes(trial, b.versions);
         note_saved(trial);
         status = check_leaves(trial, call);
     }
     if (status == PH_OK && !trial->probe)
         status = ph__watch_end(&b.watch, trial, call);
     unwind.undo = NULL;
-    forget(&b);
+    forget_versions(&b);
     return status;
 }
 
@@ -216,7 +217,7 @@ typedef struct gathering {
     size_t *wanted_at, *with_at, wanted_count, with_count;
 } gathering;
 
-static bool gather(gathering *g, const ph__trial *trial)
+static bool gather_gradients(gathering *g, const ph__trial *trial)
 {
     const ph__callable *callable = trial->callable;
     size_t all = callable->in_count + callable->parameter_count + 1, out = callable->out_count;
@@ -241,7 +242,7 @@ static bool gather(gathering *g, const ph__trial *trial)
     return true;
 }
 
-static void let_go(void *what)
+static void free_gathering(void *what)
 {
     const gathering *g = what;
     ph__free(g->wanted);
@@ -277,7 +278,7 @@ static void collect_grad_inputs(ph__trial *trial, const gathering *g, bool borro
     }
 }
 
-static void copy_out(const ph__trial *trial, const ph__stage *stage)
+static void copy_out_gradients(const ph__trial *trial, const ph__stage *stage)
 {
     ph__bundle_pair *pairs = ph__calloc(trial->grad_input_count + 1, sizeof *pairs);
     if (!pairs) {
@@ -300,10 +301,10 @@ static ph_status backward_body(ph_stream *stream, void *user)
     const ph__callable *callable = trial->callable;
     const ph_graphed_options *options = &callable->set->options;
     gathering g = {0};
-    PH__UNWIND unwind = {let_go, &g};
+    PH__UNWIND unwind = {free_gathering, &g};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
-    if (!gather(&g, trial)) {
+    if (!gather_gradients(&g, trial)) {
         ph__tape_fail_host_memory(trial->tape, p->call, PH__TRIAL);
     } else if (ph__trial_copy_in(trial, callable->grad_outputs, &p->making->grad_outputs,
                                  trial->grad_outputs, callable->out_count) &&
@@ -316,10 +317,10 @@ static ph_status backward_body(ph_stream *stream, void *user)
             ph__callable_check_unused(callable, trial->tape, g.found, g.wanted_at, g.wanted_count);
         collect_grad_inputs(trial, &g, borrowed);
         if (!borrowed && !ph__tape_failed(trial->tape))
-            copy_out(trial, &p->making->outgoing);
+            copy_out_gradients(trial, &p->making->outgoing);
     }
     unwind.undo = NULL;
-    let_go(&g);
+    free_gathering(&g);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);
     return ph_tape_status(trial->tape);
 }

@@ -27,8 +27,8 @@ static COLD void fail_device(ph_tape *tape, const ph__callable *callable, const 
                  x->storage->backend->info.name);
 }
 
-static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i,
-                            const ph_tensor *x)
+static COLD bool fail_call_input(ph_tape *tape, const ph__callable *callable, size_t i,
+                                 const ph_tensor *x)
 {
     const ph__binding *binding = &callable->inputs[i];
     char path[96], want[PH__DESCRIBE], got[PH__DESCRIBE];
@@ -68,7 +68,7 @@ static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor 
                      x->dtype != binding->dtype || !ph_shape_equal(&x->shape, &binding->shape) ||
                      (callable->differentiable && !binding->requires_grad && tape->grad_enabled &&
                       ph__needs_grad(x))))
-            return fail_input(tape, callable, i, x);
+            return fail_call_input(tape, callable, i, x);
     }
     return true;
 }

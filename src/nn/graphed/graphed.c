@@ -20,8 +20,8 @@
 
 static const char call[] = "ph_make_graphed_callables";
 
-static ph_status make_set(ph__graphed_set **out, ph_device *device,
-                          const ph_graphed_options *options)
+static ph_status make_graphed_set(ph__graphed_set **out, ph_device *device,
+                                  const ph_graphed_options *options)
 {
     ph__graphed_set *set = ph__calloc(1, sizeof *set);
     *out = set;
@@ -79,7 +79,7 @@ static bool collect_parameter(const char *name, ph_tensor *x, void *user)
     return true;
 }
 
-static bool allocate(ph__callable *callable)
+static bool allocate_callable(ph__callable *callable)
 {
     size_t in = callable->in_count, out = callable->out_count,
            parameters = callable->parameter_count;
@@ -145,7 +145,7 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
     callable->backward.backward = true;
     callable->structure = ph__structure_copy(sample->structure);
     callable->out_structure = ph__structure_copy(sample->out_structure);
-    if (!allocate(callable) || (sample->structure && !callable->structure) ||
+    if (!allocate_callable(callable) || (sample->structure && !callable->structure) ||
         (sample->out_structure && !callable->out_structure))
         return ph__fail_host_memory(call, "a callable");
     collecting c = {.callable = callable};
@@ -209,7 +209,7 @@ static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_mod
 }
 
 /* Modules take the callables over. */
-static ph_status wrap(ph_module **out, ph__callable *const *callables, size_t count)
+static ph_status wrap_in_modules(ph_module **out, ph__callable *const *callables, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         PH_TRY(ph__module_like(&out[i], callables[i]->original, ph__graphed_forward, callables[i],
@@ -225,7 +225,7 @@ typedef struct making {
     ph__graphed_set *set;
 } making;
 
-static void let_go(const making *m)
+static void let_go_of_making(const making *m)
 {
     for (size_t i = 0; i < m->count; i++)
         ph__callable_release(m->callables[i]);
@@ -234,11 +234,11 @@ static void let_go(const making *m)
 }
 
 /* A function of the user's did not return. */
-static void abandon(void *what)
+static void abandon_making(void *what)
 {
     ph_error saved;
     ph__error_save(&saved);
-    let_go(what);
+    let_go_of_making(what);
     ph__error_restore(&saved);
 }
 
@@ -254,20 +254,20 @@ ph_status ph_make_graphed_callables(ph_module **out, ph_module *const *modules,
     making m = {.callables = ph__calloc(count, sizeof(ph__callable *)), .count = count};
     if (!m.callables)
         return ph__fail_host_memory(call, "the callables");
-    PH__UNWIND unwind = {abandon, &m};
-    ph_status status = make_set(&m.set, modules[0]->device, options);
+    PH__UNWIND unwind = {abandon_making, &m};
+    ph_status status = make_graphed_set(&m.set, modules[0]->device, options);
     if (status == PH_OK)
         status = make_all(m.callables, m.set, modules, samples, count);
     unwind.undo = NULL;
     if (status == PH_OK)
-        status = wrap(out, m.callables, count);
+        status = wrap_in_modules(out, m.callables, count);
     ph_error failure;
     ph__error_save(&failure);
     for (size_t i = 0; i < count && status != PH_OK; i++) {
         ph_module_release(out[i]);
         out[i] = NULL;
     }
-    let_go(&m);
+    let_go_of_making(&m);
     if (status != PH_OK)
         ph__error_restore(&failure);
     return status;

@@ -69,7 +69,7 @@ static void sort_by_address(const ph__callable *callable, size_t count)
     }
 }
 
-static size_t take_addresses(const ph__grad_call *call, ph__callable *callable)
+static size_t collect_own_gradients(const ph__grad_call *call, ph__callable *callable)
 {
     size_t count = 0;
     for (size_t i = 0; i < callable->grad_input_count; i++) {
@@ -89,7 +89,7 @@ bool ph__callable_find_leaf_grads(const ph__grad_call *call, ph__callable *calla
 {
     if (callable->set->options.gradients != PH_GRAPHED_ACCUMULATE || !have_moved(call, callable))
         return true;
-    size_t count = take_addresses(call, callable);
+    size_t count = collect_own_gradients(call, callable);
     const char *end = NULL;
     sort_by_address(callable, count);
     for (size_t i = 0; i < count; i++) {

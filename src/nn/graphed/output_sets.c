@@ -105,7 +105,8 @@ void ph__shared_pool_leave(ph__shared_pool *shared)
     atomic_store_explicit(&shared->entered, false, memory_order_release);
 }
 
-static ph_status lend(ph_stream **out, ph__backend **backend, ph_device *device, const char *call)
+static ph_status lend_stream(ph_stream **out, ph__backend **backend, ph_device *device,
+                             const char *call)
 {
     PH_TRY(ph__backend_of(backend, device, call));
     ph_status status = ph__backend_lend_stream(out, *backend);
@@ -125,7 +126,7 @@ ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_de
     ph__spin_unlock(&shared->lock);
     if (*out)
         return PH_OK;
-    PH_TRY(lend(&fresh, &backend, device, call));
+    PH_TRY(lend_stream(&fresh, &backend, device, call));
     ph__spin_lock(&shared->lock);
     bool first = !shared->stream;
     if (first) {
@@ -141,7 +142,7 @@ ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_de
     return PH_OK;
 }
 
-static void retain(ph__shared_pool *shared)
+static void retain_shared_pool(ph__shared_pool *shared)
 {
     ph__spin_lock(&pools_lock);
     shared->references++;
@@ -165,7 +166,7 @@ static void describe_overwrite(const ph__overwrite_tag *tag, uint64_t sequence, 
     ph__spin_unlock(&output_set->shared->lock);
 }
 
-static void forget(ph__callable_graph *callable_graph, const ph__output_set *output_set)
+static void forget_overwritten(ph__callable_graph *callable_graph, const ph__output_set *output_set)
 {
     size_t kept = 0;
     for (size_t i = 0; i < callable_graph->overwritten.count; i++)
@@ -175,14 +176,14 @@ static void forget(ph__callable_graph *callable_graph, const ph__output_set *out
 }
 
 /* Handles may have kept it longer than its callable did: until here every replay counts. */
-static void destroy(ph__overwrite_tag *tag)
+static void destroy_tag(ph__overwrite_tag *tag)
 {
     ph__output_set *output_set = (ph__output_set *)tag;
     ph__shared_pool *shared = output_set->shared;
     ph__spin_lock(&shared->lock);
     for (ph__callable_graph *callable_graph = shared->callable_graphs; callable_graph;
          callable_graph = callable_graph->next)
-        forget(callable_graph, output_set);
+        forget_overwritten(callable_graph, output_set);
     for (ph__output_set **link = &shared->output_sets; *link; link = &(*link)->next)
         if (*link == output_set) {
             *link = output_set->next;
@@ -206,9 +207,9 @@ ph_status ph__output_set_make(ph__output_set **out, ph__shared_pool *shared, con
     }
     atomic_init(&output_set->overwrite_tag.references, 1);
     output_set->overwrite_tag.describe = describe_overwrite;
-    output_set->overwrite_tag.destroy = destroy;
+    output_set->overwrite_tag.destroy = destroy_tag;
     output_set->shared = shared;
-    retain(shared);
+    retain_shared_pool(shared);
     output_set->ranges = (void *)ranges->at;
     output_set->range_count = ranges->count / 2;
     *ranges = (ph__spans){0};
@@ -219,7 +220,8 @@ ph_status ph__output_set_make(ph__output_set **out, ph__shared_pool *shared, con
     return PH_OK;
 }
 
-static bool may_write(const ph__callable_graph *callable_graph, const ph__output_set *output_set)
+static bool graph_may_write(const ph__callable_graph *callable_graph,
+                            const ph__output_set *output_set)
 {
     bool writes = false;
     for (size_t i = 0; i < output_set->range_count && !writes; i++)
@@ -261,13 +263,14 @@ static bool show_to_all(ph__shared_pool *shared, ph__output_set *output_set)
     shared->output_sets = output_set;
     for (ph__callable_graph *callable_graph = shared->callable_graphs; callable_graph;
          callable_graph = callable_graph->next)
-        if (may_write(callable_graph, output_set) && !add_overwritten(callable_graph, output_set))
+        if (graph_may_write(callable_graph, output_set) &&
+            !add_overwritten(callable_graph, output_set))
             return false;
     return true;
 }
 
-static bool join(ph__callable_graph *callable_graph, ph__shared_pool *shared,
-                 ph__output_set *const *own, size_t own_count)
+static bool join_sets(ph__callable_graph *callable_graph, ph__shared_pool *shared,
+                      ph__output_set *const *own, size_t own_count)
 {
     for (size_t i = 0; i < own_count; i++)
         if (own[i] && !show_to_all(shared, own[i]))
@@ -277,7 +280,8 @@ static bool join(ph__callable_graph *callable_graph, ph__shared_pool *shared,
             return false;
     for (ph__output_set *output_set = shared->output_sets; output_set;
          output_set = output_set->next)
-        if (may_write(callable_graph, output_set) && !add_overwritten(callable_graph, output_set))
+        if (graph_may_write(callable_graph, output_set) &&
+            !add_overwritten(callable_graph, output_set))
             return false;
     callable_graph->next = shared->callable_graphs;
     shared->callable_graphs = callable_graph;
@@ -288,7 +292,7 @@ ph_status ph__callable_graph_join(ph__callable_graph *callable_graph, ph__shared
                                   ph__output_set *const *own, size_t own_count, const char *call)
 {
     ph__spin_lock(&shared->lock);
-    bool joined = join(callable_graph, shared, own, own_count);
+    bool joined = join_sets(callable_graph, shared, own, own_count);
     ph__spin_unlock(&shared->lock);
     return joined ? PH_OK : ph__fail_host_memory(call, "what its replays write");
 }

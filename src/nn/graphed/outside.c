@@ -54,7 +54,8 @@ void ph__trial_forget_brought(ph__trial *trial, bool backward)
 }
 
 /* When its memory was allocated; 0: the library did not allocate it. */
-static uint64_t generation_of(const ph__trial *trial, const ph__storage *storage, bool *in_pool)
+static uint64_t generation_of_storage(const ph__trial *trial, const ph__storage *storage,
+                                      bool *in_pool)
 {
     const ph__graphed_set *set = trial->callable->set;
     ph_allocation found = {0};
@@ -69,7 +70,7 @@ static bool is_outside(const ph__trial *trial, const ph__sighting *seen)
 {
     bool in_pool;
     return seen->storage->data &&
-           generation_of(trial, seen->storage, &in_pool) <= trial->callable->set->begun;
+           generation_of_storage(trial, seen->storage, &in_pool) <= trial->callable->set->begun;
 }
 
 static const ph__sighting *next_outside(const ph__trial *trial, const ph__sightings *in, size_t *at)
@@ -128,15 +129,15 @@ static ph_status check_lost(const ph__trial *real, bool backward, const char *ca
     for (size_t i = 0; i < in->list.count; i++) {
         bool in_pool;
         const ph__sighting *seen = &in->list.at[i];
-        uint64_t generation = generation_of(real, seen->storage, &in_pool);
+        uint64_t generation = generation_of_storage(real, seen->storage, &in_pool);
         if (in_pool && generation > set->begun && generation < set->probed)
             return fail_tensor(real, seen, backward, call);
     }
     return PH_OK;
 }
 
-static ph_status compare_tensors(const ph__trial *real, const ph__trial *probe, bool backward,
-                                 const char *call)
+static ph_status compare_outside_tensors(const ph__trial *real, const ph__trial *probe,
+                                         bool backward, const char *call)
 {
     size_t mine_at = 0, theirs_at = 0;
     for (;;) {
@@ -161,7 +162,7 @@ typedef struct look {
     const char *call;
 } look;
 
-static ph_status cover(const look *l, uintptr_t begin, uintptr_t end)
+static ph_status cover_touched(const look *l, uintptr_t begin, uintptr_t end)
 {
     const ph__range *hit;
     while (begin < end && (hit = ph__ranges_from(l->touched, begin)) != NULL && hit->base < end) {
@@ -186,13 +187,14 @@ static const ph__storage *find_tensor(const look *l, uint64_t address)
 }
 
 /* Of a tensor that operators use its own bytes, else the whole allocation. */
-static ph_status touch(const look *l, uint64_t address, const void *base, size_t bytes)
+static ph_status touch_memory(const look *l, uint64_t address, const void *base, size_t bytes)
 {
     const ph__storage *storage = find_tensor(l, address);
     if (storage)
-        return cover(l, (uintptr_t)storage->data, (uintptr_t)storage->data + storage->bytes);
-    return base ? cover(l, (uintptr_t)base, (uintptr_t)base + bytes)
-                : cover(l, address, address + 1);
+        return cover_touched(l, (uintptr_t)storage->data,
+                             (uintptr_t)storage->data + storage->bytes);
+    return base ? cover_touched(l, (uintptr_t)base, (uintptr_t)base + bytes)
+                : cover_touched(l, address, address + 1);
 }
 
 /* What is no tensor's. */
@@ -205,7 +207,7 @@ static ph_status hold_raw(const look *l, const ph_word *word)
 
 /* Whether the node may write where the word points. Operators count what their kernels change;
  * nobody knows what others do. */
-static bool may_write(const look *l, const ph_node_info *info, size_t offset)
+static bool node_may_write(const look *l, const ph_node_info *info, size_t offset)
 {
     if (info->kind == PH_NODE_KERNEL)
         return !ph__sightings_have_kernel(l->seen, info->name);
@@ -222,19 +224,19 @@ static bool is_found(const look *l, const ph_word *word)
                          : word->generation <= l->callable->set->begun;
 }
 
-static ph_status look_at_word(look *l, const ph_word *word)
+static ph_status touch_word(look *l, const ph_word *word)
 {
     if (!is_found(l, word))
         return PH_OK;
     if (!ph__vec_push(&l->addresses, word->value))
         return ph__fail_host_memory(l->call, "what its graphs use");
     PH_TRY(hold_raw(l, word));
-    return l->touched && may_write(l, &l->info, word->offset)
-               ? touch(l, word->value, word->base, word->allocation_bytes)
+    return l->touched && node_may_write(l, &l->info, word->offset)
+               ? touch_memory(l, word->value, word->base, word->allocation_bytes)
                : PH_OK;
 }
 
-static ph_status look_at_record(look *l, const ph_record *record)
+static ph_status touch_record(look *l, const ph_record *record)
 {
     ph_word word;
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
@@ -242,17 +244,17 @@ static ph_status look_at_record(look *l, const ph_record *record)
         const ph_record *body = l->info.body;
         for (size_t k = 0; k < l->info.word_count; k++) {
             PH_TRY(ph_record_word(&word, record, i, k));
-            PH_TRY(look_at_word(l, &word));
+            PH_TRY(touch_word(l, &word));
         }
         if (body)
-            PH_TRY(look_at_record(l, body));
+            PH_TRY(touch_record(l, body));
     }
     return PH_OK;
 }
 
 /* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may
  * do anything. */
-static ph_status look_at_foreign(const look *l, ph_graph *graph, const ph_record *record)
+static ph_status touch_foreign(const look *l, ph_graph *graph, const ph_record *record)
 {
     ph_input_info input;
     ph_node_info info;
@@ -263,19 +265,19 @@ static ph_status look_at_foreign(const look *l, ph_graph *graph, const ph_record
         if (input.node == PH_INPUT_DECLARED || (input.base && !input.foreign))
             continue;
         PH_TRY(ph_record_node(&info, record, input.node));
-        if (may_write(l, &info, input.offset))
-            PH_TRY(touch(l, input.address, input.base, input.bytes));
+        if (node_may_write(l, &info, input.offset))
+            PH_TRY(touch_memory(l, input.address, input.base, input.bytes));
     }
     return PH_OK;
 }
 
-static ph_status look_at(look *l, ph_graph *graph)
+static ph_status touch_graph(look *l, ph_graph *graph)
 {
     const ph_record *record;
     l->graph = graph;
     PH_TRY(ph_graph_record(&record, graph));
-    PH_TRY(look_at_record(l, record));
-    return l->touched ? look_at_foreign(l, graph, record) : PH_OK;
+    PH_TRY(touch_record(l, record));
+    return l->touched ? touch_foreign(l, graph, record) : PH_OK;
 }
 
 /* The node and word whose address is the index-th of those that a look finds. */
@@ -315,16 +317,16 @@ static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *g
     return fail_replaced(mine->callable, what, backward, mine->call);
 }
 
-static ph_status compare_words(const ph__trial *real, const ph__trial *probe, bool backward,
-                               const char *call)
+static ph_status compare_outside_words(const ph__trial *real, const ph__trial *probe, bool backward,
+                                       const char *call)
 {
     ph_graph *graph = backward ? real->backward : real->forward,
              *other = backward ? probe->backward : probe->forward;
     look mine = {.callable = real->callable, .seen = &real->seen[backward], .call = call};
     look theirs = {.callable = real->callable, .seen = &probe->seen[backward], .call = call};
-    ph_status status = look_at(&mine, graph);
+    ph_status status = touch_graph(&mine, graph);
     if (status == PH_OK)
-        status = look_at(&theirs, other);
+        status = touch_graph(&theirs, other);
     if (status == PH_OK)
         status = compare_looks(&mine, &theirs, graph, other, backward);
     ph__vec_free(&mine.addresses);
@@ -340,14 +342,14 @@ ph_status ph__making_compare(const ph__making *making, bool backward, const char
         const ph__trial *probe = &making->probes[i];
         if (backward ? !probe->backward : !probe->forward)
             break;
-        PH_TRY(compare_tensors(real, probe, backward, call));
-        PH_TRY(compare_words(real, probe, backward, call));
+        PH_TRY(compare_outside_tensors(real, probe, backward, call));
+        PH_TRY(compare_outside_words(real, probe, backward, call));
     }
     return PH_OK;
 }
 
 /* ---- what is kept ---- */
-static ph_status hold(ph__callable *callable, const ph__sightings *in, const char *call)
+static ph_status hold_sightings(ph__callable *callable, const ph__sightings *in, const char *call)
 {
     ph__storages *held = callable->of ? &callable->of->held : &callable->held;
     for (size_t i = 0; i < in->list.count; i++) {
@@ -359,19 +361,20 @@ static ph_status hold(ph__callable *callable, const ph__sightings *in, const cha
     return PH_OK;
 }
 
-static ph_status keep(ph__callable *callable, const ph__trial *real,
-                      ph__callable_graph *callable_graph, bool backward, const char *call)
+static ph_status keep_outside_memory(ph__callable *callable, const ph__trial *real,
+                                     ph__callable_graph *callable_graph, bool backward,
+                                     const char *call)
 {
     const ph__sightings *in = &real->seen[backward];
     look l = {.callable = callable, .seen = in, .touched = &callable_graph->touched, .call = call};
-    PH_TRY(hold(callable, in, call));
+    PH_TRY(hold_sightings(callable, in, call));
     for (size_t i = 0; i < in->list.count; i++) {
         const ph__sighting *seen = &in->list.at[i];
         if (ph__sighting_has_changed(seen))
-            PH_TRY(cover(&l, (uintptr_t)seen->storage->data,
-                         (uintptr_t)seen->storage->data + seen->storage->bytes));
+            PH_TRY(cover_touched(&l, (uintptr_t)seen->storage->data,
+                                 (uintptr_t)seen->storage->data + seen->storage->bytes));
     }
-    ph_status status = look_at(&l, backward ? real->backward : real->forward);
+    ph_status status = touch_graph(&l, backward ? real->backward : real->forward);
     ph__vec_free(&l.addresses);
     return status;
 }
@@ -381,6 +384,6 @@ ph_status ph__making_hold(ph__making *making, bool backward, const char *call)
     ph__callable *callable = making->callable;
     if (backward && !making->real.backward)
         return PH_OK;
-    return keep(callable, &making->real, backward ? &callable->backward : &callable->forward,
-                backward, call);
+    return keep_outside_memory(callable, &making->real,
+                               backward ? &callable->backward : &callable->forward, backward, call);
 }

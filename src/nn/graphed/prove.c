@@ -24,7 +24,7 @@ typedef struct proof {
     size_t count;
 } proof;
 
-static bool begin(proof *p, ph__making *making)
+static bool begin_proof(proof *p, ph__making *making)
 {
     size_t room = making->callable->in_count + making->callable->out_count;
     *p = (proof){.making = making};
@@ -35,7 +35,7 @@ static bool begin(proof *p, ph__making *making)
     return p->probes && p->spans && p->results && p->bindings;
 }
 
-static void end(proof *p)
+static void end_proof(proof *p)
 {
     ph__free(p->probes);
     ph__free(p->spans);
@@ -70,7 +70,7 @@ static void give_up(ph__callable *callable, const char *reason)
     callable->copies_all = true;
 }
 
-static ph_status settle(proof *p, bool *again, const char *call)
+static ph_status settle_bindings(proof *p, bool *again, const char *call)
 {
     ph__callable *callable = p->making->callable;
     for (size_t i = 0; i < p->count; i++) {
@@ -88,7 +88,7 @@ static ph_status settle(proof *p, bool *again, const char *call)
     return PH_OK;
 }
 
-static ph_status run(proof *p, bool backward, bool *again, const char *call)
+static ph_status run_proof(proof *p, bool backward, bool *again, const char *call)
 {
     ph__making *making = p->making;
     ph_graph *graph = backward ? making->real.backward : making->real.forward;
@@ -100,7 +100,7 @@ static ph_status run(proof *p, bool backward, bool *again, const char *call)
         making->callable,
         ph_graph_slot_prove(p->results, graph, p->probes, making->plan.probes, p->spans, p->count),
         "proving its inputs", call));
-    return settle(p, again, call);
+    return settle_bindings(p, again, call);
 }
 
 /* ---- where copies come from ---- */
@@ -125,18 +125,18 @@ ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *
 {
     ph__callable *callable = making->callable;
     proof p;
-    if (!begin(&p, making)) {
-        end(&p);
+    if (!begin_proof(&p, making)) {
+        end_proof(&p);
         return ph__fail_host_memory(call, "a proof");
     }
     for (size_t i = 0; i < callable->in_count; i++)
         add_slot_use(&p, &callable->inputs[i], &making->inputs.at[i], "an input");
-    ph_status status = run(&p, false, again, call);
+    ph_status status = run_proof(&p, false, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
         p.bindings[i]->slot = p.results[i].slot;
         p.bindings[i]->uses = p.results[i].uses;
     }
-    end(&p);
+    end_proof(&p);
     if (status == PH_OK && !*again)
         status = find_copies(callable->inputs, &making->inputs, making->real.forward,
                              callable->in_count, "an input's copy");
@@ -164,7 +164,7 @@ static ph_status find_bundle(size_t *node, ph_graph *graph, const void *address,
 }
 
 /* Where all of a bundle is empty there is no node. */
-static bool is_empty(const ph__trial *real, size_t first)
+static bool is_empty_bundle(const ph__trial *real, size_t first)
 {
     for (size_t i = first; i < real->grad_input_count && i < first + PH__BUNDLE_MAX; i++)
         if (real->grad_inputs[i].grad->count > 0)
@@ -199,7 +199,7 @@ static ph_status find_grad_inputs(ph__making *making, const char *call)
             callable->op_slots[i / PH__BUNDLE_MAX] = PH_SLOT_NONE;
             callable->op_slot_count = i / PH__BUNDLE_MAX + 1;
         }
-        if (i % PH__BUNDLE_MAX == 0 && !is_empty(real, i))
+        if (i % PH__BUNDLE_MAX == 0 && !is_empty_bundle(real, i))
             PH_TRY(declare_ops(making, i, to->base, call));
         grad_input->op_at = i;
         if (grad_input->grad->count > 0)
@@ -215,8 +215,8 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
 {
     ph__callable *callable = making->callable;
     proof p;
-    if (!begin(&p, making)) {
-        end(&p);
+    if (!begin_proof(&p, making)) {
+        end_proof(&p);
         return ph__fail_host_memory(call, "a proof");
     }
     for (size_t i = 0; i < callable->in_count; i++)
@@ -226,7 +226,7 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
     for (size_t i = 0; i < callable->out_count; i++)
         add_slot_use(&p, &callable->grad_outputs[i], &making->grad_outputs.at[i],
                      "an incoming gradient");
-    ph_status status = run(&p, true, again, call);
+    ph_status status = run_proof(&p, true, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
         ph__binding *binding = p.bindings[i];
         if (i < inputs) {
@@ -237,7 +237,7 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
             binding->uses = p.results[i].uses;
         }
     }
-    end(&p);
+    end_proof(&p);
     if (status == PH_OK && !*again)
         status = find_copies(callable->grad_outputs, &making->grad_outputs, making->real.backward,
                              callable->out_count, "a gradient's copy");

@@ -33,7 +33,7 @@ static bool is_copied(const ph__binding *binding)
     return binding->rebound && binding->backward_slot != PH_SLOT_NONE && binding->bytes > 0;
 }
 
-static size_t room_for(size_t bytes)
+static size_t stand_in_bytes(size_t bytes)
 {
     return (bytes + STAND_ALIGNMENT - 1) / STAND_ALIGNMENT * STAND_ALIGNMENT;
 }
@@ -74,7 +74,7 @@ static ph_status find_room(void **out, const ph__callable *callable, size_t byte
     return status == PH_OK && !*out ? fail_room(call) : status;
 }
 
-static void move(ph_tape *tape, const ph__storage *from, char *to)
+static void move_saved(ph_tape *tape, const ph__storage *from, char *to)
 {
     for (size_t n = 0; n < tape->nodes.count; n++) {
         const ph__node *node = tape->nodes.at[n];
@@ -90,7 +90,7 @@ static ph_status give_room(ph__callable *callable, const char *call)
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < callable->in_count; i++)
         if (is_copied(&callable->inputs[i]))
-            bytes += room_for(callable->inputs[i].bytes);
+            bytes += stand_in_bytes(callable->inputs[i].bytes);
     if (callable->stand_block || bytes == 0)
         return PH_OK;
     PH_TRY(find_room(&callable->stand_block, callable, bytes, call));
@@ -99,16 +99,16 @@ static ph_status give_room(ph__callable *callable, const char *call)
         char *to = (char *)callable->stand_block + at;
         if (!is_copied(&callable->inputs[i]))
             continue;
-        move(callable->set->tape, x->storage, to);
+        move_saved(callable->set->tape, x->storage, to);
         ph__tensor_move(x, x->storage, to);
         x->storage->data = to;
         x->storage->stands_in = false;
-        at += room_for(callable->inputs[i].bytes);
+        at += stand_in_bytes(callable->inputs[i].bytes);
     }
     return PH_OK;
 }
 
-static bool allocate(ph__callable *other)
+static bool allocate_other(ph__callable *other)
 {
     size_t all = other->in_count + other->parameter_count, bundles = all / PH__BUNDLE_MAX + 1;
     other->inputs = ph__calloc(other->in_count + 1, sizeof *other->inputs);
@@ -162,7 +162,7 @@ static ph_status make_other(ph__callable **out, ph__callable *callable, ph_tenso
     other->values = callable->values;
     other->backward.backward = true;
     memcpy(other->backward.name, callable->backward.name, sizeof other->backward.name);
-    if (!allocate(other))
+    if (!allocate_other(other))
         return ph__fail_host_memory(call, "another backward");
     describe_bindings(other, out_grads);
     return PH_OK;
@@ -316,7 +316,7 @@ static ph_status check_reads(const ph__callable *other, ph_graph *graph, const c
     return PH_OK;
 }
 
-static ph_status capture(ph__making *making, const char *call)
+static ph_status capture_other(ph__making *making, const char *call)
 {
     ph__callable *other = making->callable;
     bool again = false;
@@ -333,7 +333,7 @@ static ph_status capture(ph__making *making, const char *call)
 }
 
 /* A function of the user's did not return. */
-static void abandon(void *what)
+static void abandon_recapture(void *what)
 {
     ph__making *making = what;
     ph__callable *other = making->callable;
@@ -351,8 +351,8 @@ ph_status ph__callable_recapture(ph__callable **out, ph__callable *callable,
     ph_status status = make_other(&other, callable, out_grads, call);
     if (status == PH_OK) {
         ph__making making = {.callable = other};
-        PH__UNWIND unwind = {abandon, &making};
-        status = capture(&making, call);
+        PH__UNWIND unwind = {abandon_recapture, &making};
+        status = capture_other(&making, call);
         unwind.undo = NULL;
         ph_error failure;
         ph__error_save(&failure);

@@ -21,7 +21,7 @@ enum {
 
 /* ---- the plan ---- */
 /* Combinations of half of the probes: no binding's set is part of another one's. */
-static uint64_t combinations(size_t probes)
+static uint64_t count_combinations(size_t probes)
 {
     uint64_t count = 1;
     for (size_t i = 1; i <= probes / 2; i++)
@@ -32,7 +32,7 @@ static uint64_t combinations(size_t probes)
 ph__stage_plan ph__stage_plan_for(size_t bindings)
 {
     ph__stage_plan plan = {.coded = 2, .window = LARGEST};
-    while (combinations(plan.coded) < bindings)
+    while (count_combinations(plan.coded) < bindings)
         plan.coded++;
     while (plan.window > SMALLEST && bindings > ROOM / WINDOWS / plan.window)
         plan.window /= 2;
@@ -72,7 +72,7 @@ static size_t place_in_window(const ph__stage_plan *plan, size_t probe, size_t b
 }
 
 /* ---- places ---- */
-static size_t region(const ph__stage_plan *plan, size_t bytes)
+static size_t region_bytes(const ph__stage_plan *plan, size_t bytes)
 {
     return round_up(bytes + plan->window, 2 * plan->window);
 }
@@ -90,9 +90,9 @@ static void place_probed(ph__stage *stage, const size_t *bytes, const ph__stage_
     for (size_t i = 0; i < first; i++)
         set = next_combination(set);
     for (size_t i = 0; i < stage->count; i++)
-        total += region(plan, bytes[i]);
+        total += region_bytes(plan, bytes[i]);
     for (size_t i = 0; i < stage->count; i++, set = next_combination(set)) {
-        size_t own = region(plan, bytes[i]), after = total - before - own;
+        size_t own = region_bytes(plan, bytes[i]), after = total - before - own;
         char *probes = at + total + (first ? window : 0);
         stage->at[i] = (ph__stand_in){at + before, stage->shifted + i * plan->probes, bytes[i]};
         for (size_t k = 0; k < plan->probes; k++)
@@ -102,7 +102,7 @@ static void place_probed(ph__stage *stage, const size_t *bytes, const ph__stage_
     }
 }
 
-static void place(ph__stage *stage, const size_t *bytes)
+static void place_stand_ins(ph__stage *stage, const size_t *bytes)
 {
     char *at = stage->block;
     for (size_t i = 0; i < stage->count; i++) {
@@ -111,7 +111,7 @@ static void place(ph__stage *stage, const size_t *bytes)
     }
 }
 
-static bool room_for(size_t *out, const size_t *bytes, size_t count, const ph__stage_plan *plan)
+static bool add_up_room(size_t *out, const size_t *bytes, size_t count, const ph__stage_plan *plan)
 {
     size_t sum = 0, more;
     for (size_t i = 0; i < count; i++)
@@ -128,7 +128,7 @@ ph_status ph__stage_make(ph__stage *stage, ph_stream *stream, const size_t *byte
                          const ph__stage_plan *plan, size_t first, const char *call)
 {
     size_t room = 0;
-    if (!room_for(&room, bytes, count, plan))
+    if (!add_up_room(&room, bytes, count, plan))
         return ph_fail(PH_ERROR_SIZE, "%s: the inputs of a callable are larger than memory can be",
                        call);
     stage->at = ph__calloc(count + 1, sizeof *stage->at);
@@ -140,7 +140,7 @@ ph_status ph__stage_make(ph__stage *stage, ph_stream *stream, const size_t *byte
     if (plan)
         place_probed(stage, bytes, plan, first);
     else
-        place(stage, bytes);
+        place_stand_ins(stage, bytes);
     return PH_OK;
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* ---- names ---- */
-static void add_name(char *text, size_t size, const ph__callable *callable, size_t i)
+static void add_binding_name(char *text, size_t size, const ph__callable *callable, size_t i)
 {
     char path[96];
     size_t length = strlen(text);
@@ -34,7 +34,7 @@ void ph__callable_name_used(char *text, size_t size, const ph__callable *other)
     text[0] = '\0';
     for (size_t i = 0; i < other->out_count; i++)
         if (other->grad_outputs[i].used)
-            add_name(text, size, other->of, i);
+            add_binding_name(text, size, other->of, i);
 }
 
 /* ---- finding it ---- */
@@ -90,7 +90,7 @@ static ph_status check_may_capture(const ph__callable *callable, const char *cal
     return PH_OK;
 }
 
-static void leave(void *shared)
+static void leave_shared_pool(void *shared)
 {
     ph__shared_pool_leave(shared);
 }
@@ -101,7 +101,7 @@ static ph_status add_for(ph__callable **out, ph__callable *callable, ph_tensor *
     char call[224], names[128] = "";
     for (size_t i = 0; i < callable->out_count; i++)
         if (callable->grad_outputs[i].used && out_grads[i])
-            add_name(names, sizeof names, callable, i);
+            add_binding_name(names, sizeof names, callable, i);
     ph__line_format(call, sizeof call, "backward of the graphed callable '%s' for its output %s",
                     callable->original->name, names);
     PH_TRY(check_may_capture(callable, call));
@@ -111,7 +111,7 @@ static ph_status add_for(ph__callable **out, ph__callable *callable, ph_tensor *
                        "these callables "
                        "now: run it once before threads share them, or call it again",
                        call);
-    PH__UNWIND unwind = {leave, shared};
+    PH__UNWIND unwind = {leave_shared_pool, shared};
     ph_status status = ph_stream_is_capturing(callable->set->stream)
                            ? fail_capturing(call)
                            : ph__callable_recapture(out, callable, out_grads, call);

@@ -83,7 +83,7 @@ typedef struct warmup {
     uint64_t *versions; /* of the inputs, before the calls */
 } warmup;
 
-static bool allocate(warmup *w)
+static bool allocate_warmup(warmup *w)
 {
     size_t in = w->callable->in_count, out = w->callable->out_count,
            all = in + w->callable->parameter_count + out + 1;
@@ -98,7 +98,7 @@ static bool allocate(warmup *w)
     return w->in && w->out && w->wanted && w->grads && w->with && w->seeds && w->at && w->versions;
 }
 
-static void release(warmup *w)
+static void release_warmup(warmup *w)
 {
     for (size_t i = 0; w->in && i < w->callable->in_count; i++)
         ph_tensor_release(w->in[i]);
@@ -114,11 +114,11 @@ static void release(warmup *w)
 }
 
 /* A function of the user's did not return. */
-static void abandon(void *what)
+static void abandon_warmup(void *what)
 {
     ph_error saved;
     ph__error_save(&saved);
-    release(what);
+    release_warmup(what);
     ph__error_restore(&saved);
 }
 
@@ -141,7 +141,7 @@ static ph_status copy_inputs(warmup *w, const ph_sample *sample, const char *cal
     return PH_OK;
 }
 
-static ph_status run(warmup *w)
+static ph_status run_warmup(warmup *w)
 {
     ph__callable *callable = w->callable;
     ph_call_n(w->tape, callable->original, w->out, callable->out_count, w->in, callable->in_count);
@@ -159,7 +159,7 @@ static ph_status run(warmup *w)
     return ph_tape_status(w->tape);
 }
 
-static void note_writes(warmup *w)
+static void note_warmup_writes(warmup *w)
 {
     for (size_t i = 0; i < w->callable->in_count; i++) {
         ph__binding *binding = &w->callable->inputs[i];
@@ -170,11 +170,11 @@ static void note_writes(warmup *w)
     }
 }
 
-static ph_status repeat(warmup *w, size_t iterations)
+static ph_status repeat_warmup(warmup *w, size_t iterations)
 {
     ph_status status = PH_OK;
     for (size_t i = 0; i < iterations && status == PH_OK; i++) {
-        status = run(w);
+        status = run_warmup(w);
         /* the first failure, which run has told already */
         ph_status cleared = ph_tape_clear(w->tape);
         status = status == PH_OK ? cleared : status;
@@ -189,8 +189,8 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     warmup w = {.callable = callable};
     if (iterations == 0)
         return PH_OK;
-    PH__UNWIND unwind = {abandon, &w};
-    ph_status status = allocate(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
+    PH__UNWIND unwind = {abandon_warmup, &w};
+    ph_status status = allocate_warmup(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
     if (status == PH_OK)
         status = ph_tape_create(&w.tape, set->stream,
                                 &(ph_tape_options){.generator = set->options.generator,
@@ -200,13 +200,13 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     for (size_t i = 0; status == PH_OK && i < callable->in_count; i++)
         w.versions[i] = ph_tensor_version(w.in[i]);
     if (status == PH_OK)
-        status = repeat(&w, iterations);
+        status = repeat_warmup(&w, iterations);
     if (status == PH_OK)
-        note_writes(&w);
+        note_warmup_writes(&w);
     ph_error failure;
     ph__error_save(&failure);
     unwind.undo = NULL;
-    release(&w);
+    release_warmup(&w);
     if (status != PH_OK)
         ph__error_restore(&failure);
     return ph__callable_failed(callable, status, "warm-up", call);

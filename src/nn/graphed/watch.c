@@ -11,17 +11,17 @@
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 
-static ph_status fail_memory(const char *call)
+static ph_status fail_watch_memory(const char *call)
 {
     return ph__fail_host_memory(call, "what a module changes");
 }
 
-static uint64_t version_of(const ph__storage *storage)
+static uint64_t version_of_watched(const ph__storage *storage)
 {
     return atomic_load_explicit(&storage->version, memory_order_relaxed);
 }
 
-static bool has(const ph__storages *list, const ph__storage *storage)
+static bool has_storage(const ph__storages *list, const ph__storage *storage)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->at[i] == storage)
@@ -31,7 +31,7 @@ static bool has(const ph__storages *list, const ph__storage *storage)
 
 static bool add_storage(ph__storages *list, ph__storage *storage)
 {
-    if (has(list, storage))
+    if (has_storage(list, storage))
         return true;
     if (!ph__vec_push(list, storage))
         return false;
@@ -47,21 +47,22 @@ void ph__storages_free(ph__storages *list)
 }
 
 /* ---- what the module changes ---- */
-static bool see(const char *name, ph_tensor *x, void *user)
+static bool watch_tensor(const char *name, ph_tensor *x, void *user)
 {
     ph__graphed_watch *watch = user;
     (void)name;
-    watch->failed = watch->failed ||
-                    !ph__vec_push(&watch->seen, ((ph__seen){x->storage, version_of(x->storage)}));
+    watch->failed =
+        watch->failed ||
+        !ph__vec_push(&watch->seen, ((ph__seen){x->storage, version_of_watched(x->storage)}));
     return !watch->failed;
 }
 
 ph_status ph__watch_begin(ph__graphed_watch *watch, const ph_module *module, const char *call)
 {
     *watch = (ph__graphed_watch){0};
-    ph_module_buffers(module, see, watch);
-    ph_module_parameters(module, see, watch);
-    return watch->failed ? fail_memory(call) : PH_OK;
+    ph_module_buffers(module, watch_tensor, watch);
+    ph_module_parameters(module, watch_tensor, watch);
+    return watch->failed ? fail_watch_memory(call) : PH_OK;
 }
 
 /* ---- what backward reads ---- */
@@ -87,7 +88,7 @@ ph_status ph__watch_end(ph__graphed_watch *watch, const ph__trial *trial, const 
     ph__callable *callable = trial->callable;
     bool ok = true;
     for (size_t i = 0; ok && i < watch->seen.count; i++)
-        if (version_of(watch->seen.at[i].storage) != watch->seen.at[i].version)
+        if (version_of_watched(watch->seen.at[i].storage) != watch->seen.at[i].version)
             ok = add_storage(&callable->changed, watch->seen.at[i].storage);
     for (size_t i = 0; ok && i < trial->seen[0].list.count; i++)
         if (ph__sighting_has_changed(&trial->seen[0].list.at[i]))
@@ -98,7 +99,7 @@ ph_status ph__watch_end(ph__graphed_watch *watch, const ph__trial *trial, const 
             if (node->saved[k] && is_exposed(trial, node->saved[k]->storage))
                 ok = add_storage(&callable->exposed, node->saved[k]->storage);
     }
-    return ok ? PH_OK : fail_memory(call);
+    return ok ? PH_OK : fail_watch_memory(call);
 }
 
 void ph__watch_free(ph__graphed_watch *watch)
@@ -118,6 +119,6 @@ uint64_t ph__callable_versions(const ph__callable *callable)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < callable->exposed.count; i++)
-        sum += version_of(callable->exposed.at[i]);
+        sum += version_of_watched(callable->exposed.at[i]);
     return sum;
 }

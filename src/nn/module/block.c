@@ -35,8 +35,8 @@ static void split_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_
         out[i] = ph_transpose(tape, ph_select(tape, in[0], 2, i), 1, 2);
 }
 
-static void split_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
-                           ph_tensor *const *grad_out, const bool *needed)
+static void split_qkv_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                               ph_tensor *const *grad_out, const bool *needed)
 {
     ph_tensor *some = grad_out[0] ? grad_out[0] : grad_out[1] ? grad_out[1] : grad_out[2];
     (void)custom;
@@ -55,10 +55,10 @@ static void split_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in
 }
 
 /* qkv: [batch, time, 3 * width]. */
-static ph_tensor *attend(ph_tape *tape, const block *b, ph_tensor *qkv)
+static ph_tensor *attend_heads(ph_tape *tape, const block *b, ph_tensor *qkv)
 {
     static const ph_custom_operator split = {
-        .name = "heads", .forward = split_forward, .backward = split_backward};
+        .name = "heads", .forward = split_forward, .backward = split_qkv_backward};
     int64_t batch = ph_tensor_dim(qkv, 0), time = ph_tensor_dim(qkv, 1),
             width = ph_tensor_dim(qkv, 2) / 3;
     ph_attention_options options = {.causal = b->causal};
@@ -69,7 +69,7 @@ static ph_tensor *attend(ph_tape *tape, const block *b, ph_tensor *qkv)
     return ph_reshape(tape, ph_transpose(tape, mixed, 1, 2), PH_SHAPE(batch, time, width));
 }
 
-static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+static void block_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     const block *b = self;
     if (ph_tensor_rank(in[0]) != 3) {
@@ -78,15 +78,15 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
                      ph_tensor_rank(in[0]));
         return;
     }
-    ph_tensor *mixed = attend(tape, b, ph_call(tape, b->qkv, ph_call(tape, b->norm1, in[0])));
+    ph_tensor *mixed = attend_heads(tape, b, ph_call(tape, b->qkv, ph_call(tape, b->norm1, in[0])));
     ph_tensor *x =
         ph_add(tape, in[0], ph_call(tape, b->dropout, ph_call(tape, b->projection, mixed)));
     ph_tensor *hidden = ph_gelu_tanh(tape, ph_call(tape, b->up, ph_call(tape, b->norm2, x)));
     out[0] = ph_add(tape, x, ph_call(tape, b->dropout, ph_call(tape, b->down, hidden)));
 }
 
-static ph_status create_parts(block *b, ph_device *device, int64_t width,
-                              const ph_block_options *options)
+static ph_status create_block_parts(block *b, ph_device *device, int64_t width,
+                                    const ph_block_options *options)
 {
     ph_layer_options layer = {.no_bias = options->no_bias, .generator = options->generator};
     PH_TRY(ph_layer_norm_create(&b->norm1, device, width, &layer));
@@ -98,20 +98,20 @@ static ph_status create_parts(block *b, ph_device *device, int64_t width,
     return ph_dropout_create(&b->dropout, device, ph__option_real(options->dropout, 0));
 }
 
-static void free_block(void *self)
+static void free_block_state(void *self)
 {
     ph__free(self);
 }
 
-static ph_status assemble(ph_module **out, ph_device *device, block *b)
+static ph_status assemble_block(ph_module **out, ph_device *device, block *b)
 {
     ph_child children[PARTS];
     for (size_t i = 0; i < PARTS; i++)
         children[i] = (ph_child){part_names[i], b->part[i]};
     ph_module_desc desc = {.name = "transformer_block",
-                           .forward = forward,
+                           .forward = block_forward,
                            .self = b,
-                           .destroy = free_block,
+                           .destroy = free_block_state,
                            .children = children,
                            .child_count = PARTS};
     return ph_module_create(out, device, &desc);
@@ -138,12 +138,12 @@ ph_status ph_transformer_block_create(ph_module **out, ph_device *device, int64_
         return ph__fail_host_memory(call, "a block");
     b->heads = heads;
     b->causal = !options->not_causal;
-    ph_status status = create_parts(b, device, width, options);
+    ph_status status = create_block_parts(b, device, width, options);
     ph_module *parts[PARTS];
     for (size_t i = 0; i < PARTS; i++)
         parts[i] = b->part[i];
     if (status == PH_OK)
-        status = assemble(out, device, b);
+        status = assemble_block(out, device, b);
     if (status != PH_OK)
         ph__free(b);
     for (size_t i = 0; i < PARTS; i++)

@@ -15,8 +15,8 @@
 #include "tensor/tape/tape_state.h"
 #include <string.h>
 
-static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const *out,
-                       size_t out_count, ph_tensor *const *in, size_t in_count)
+static bool check_module_call(ph_tape *tape, const ph_module *module, ph_tensor *const *out,
+                              size_t out_count, ph_tensor *const *in, size_t in_count)
 {
     if (!tape) {
         ph_ignore(ph__fail_null("ph_call", "tape"));
@@ -45,7 +45,8 @@ static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const 
     return false;
 }
 
-static void run_forward(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
+static void run_module_forward(ph_tape *tape, ph_module *module, ph_tensor **out,
+                               ph_tensor *const *in)
 {
     module->forward(tape, out, in, module->self);
     if (ph__tape_failed(tape))
@@ -74,7 +75,7 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
     if (module->in_count > 0)
         memcpy(changed, in, module->in_count * sizeof *changed);
     ph__module_hooks_run(tape, module, PH_MODULE_HOOK_FORWARD_PRE, changed, module->in_count);
-    run_forward(tape, module, out, changed);
+    run_module_forward(tape, module, out, changed);
     unwind.undo = NULL;
     ph__free(changed);
     if (ph__tape_failed(tape))
@@ -84,21 +85,21 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
         ph__module_hooks_attach(tape, module, out, module->out_count);
 }
 
-static void release(void *module)
+static void release_module(void *module)
 {
     ph_module_release(module);
 }
 
-static void call(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
+static void call_with_hooks(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
 {
     if (module->hooks) {
         ph_module_retain(module); /* a hook may let it go */
-        PH__UNWIND unwind = {release, module};
+        PH__UNWIND unwind = {release_module, module};
         run_hooked(tape, module, out, in);
         unwind.undo = NULL;
         ph_module_release(module);
     } else {
-        run_forward(tape, module, out, in);
+        run_module_forward(tape, module, out, in);
     }
 }
 
@@ -118,7 +119,7 @@ static void call_marked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_te
     marked m = {.tape = tape};
     if (ph__module_mark_begin(&m.mark, tape, module)) {
         PH__UNWIND unwind = {end_mark, &m};
-        call(tape, module, out, in);
+        call_with_hooks(tape, module, out, in);
         unwind.undo = NULL;
     }
     end_mark(&m);
@@ -130,7 +131,7 @@ typedef struct calling {
 } calling;
 
 /* forward, or a hook, did not return. */
-static void abandon(void *what)
+static void abandon_call(void *what)
 {
     const calling *c = what;
     c->state.tape->called = c->outer;
@@ -142,20 +143,20 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
 {
     for (size_t i = 0; out && i < out_count; i++)
         out[i] = NULL;
-    if (!check_call(tape, module, out, out_count, in, in_count))
+    if (!check_module_call(tape, module, out, out_count, in, in_count))
         return;
     size_t mark = ph_tape_scope_begin(tape), depth = ph_annotation_depth();
     ph_autocast autocast = tape->autocast;
     const ph__called called = {tape->called, module};
     calling c = {.outer = called.outer};
     ph__tape_state_begin(&c.state, tape, module->name);
-    PH__UNWIND unwind = {abandon, &c};
+    PH__UNWIND unwind = {abandon_call, &c};
     tape->called = &called;
     tape->callbacks++; /* in and out are the tape's */
     if (tape->mark_modules)
         call_marked(tape, module, out, in);
     else
-        call(tape, module, out, in);
+        call_with_hooks(tape, module, out, in);
     unwind.undo = NULL;
     tape->callbacks--;
     if (ph__tape_failed(tape))

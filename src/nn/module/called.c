@@ -10,12 +10,12 @@
 
 /* Adds the dotted name of a call's module in the outermost one that it is below, and gives that.
  * A graphed module, which hands on to its original, is one with it. */
-static ph_module *add_name(ph__text *name, const ph__called *called)
+static ph_module *add_called_name(ph__text *name, const ph__called *called)
 {
     const ph__called *outer = called->outer;
     if (!outer)
         return called->module;
-    ph_module *top = add_name(name, outer);
+    ph_module *top = add_called_name(name, outer);
     if (outer->module->original == called->module)
         return top;
     size_t length = name->length;
@@ -33,7 +33,7 @@ void ph__called_failed(ph_tape *tape)
     if (tape->placed)
         return;
     tape->placed = true;
-    const ph_module *top = add_name(&name, tape->called);
+    const ph_module *top = add_called_name(&name, tape->called);
     char *path = ph__text_take(&name);
     bool below = path && path[0];
     ph__line_format(words, sizeof words, "; in %s%smodule %s", below ? path : "",

@@ -60,7 +60,7 @@ void ph_module_hook_remove(ph_module_hook *hook)
     ph__free(hook);
 }
 
-static void sweep(ph_module *module)
+static void sweep_removed_hooks(ph_module *module)
 {
     for (ph_module_hook **at = &module->hooks, *hook; (hook = *at);) {
         if (!hook->removed) {
@@ -106,12 +106,12 @@ bool ph_module_has_hooks(const ph_module *module)
 static void end_run(ph_module *module)
 {
     if (--module->hooks_running == 0)
-        sweep(module);
+        sweep_removed_hooks(module);
     ph_module_release(module);
 }
 
 /* A hook did not return. */
-static void abandon(void *module)
+static void abandon_module_hooks(void *module)
 {
     end_run(module);
 }
@@ -126,7 +126,7 @@ void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point
         last = last->next;
     ph_module_retain(module);
     module->hooks_running++;
-    PH__UNWIND unwind = {abandon, module};
+    PH__UNWIND unwind = {abandon_module_hooks, module};
     for (ph_module_hook *hook = module->hooks; hook && !ph__tape_failed(tape); hook = hook->next) {
         if (hook->point == point && !hook->removed)
             hook->fn(tape, module, tensors, count, hook->user);

@@ -16,7 +16,7 @@ typedef struct place {
     char *name;            /* "" of the outermost one: as those below it are named */
 } place;
 
-static void destroy(ph__tensor_place *base)
+static void destroy_place(ph__tensor_place *base)
 {
     place *at = (place *)base;
     ph_module_release(at->module);
@@ -25,7 +25,7 @@ static void destroy(ph__tensor_place *base)
 }
 
 /* NULL: no host memory. */
-static char *name_of(const place *outer, const ph_module *module)
+static char *name_of_place(const place *outer, const ph_module *module)
 {
     ph__text name = {0};
     if (outer && outer->name[0]) {
@@ -42,9 +42,9 @@ static place *make_place(const place *outer, ph_module *module)
     place *at = ph__calloc(1, sizeof *at);
     if (!at)
         return NULL;
-    at->base = (ph__tensor_place){1, destroy};
+    at->base = (ph__tensor_place){1, destroy_place};
     at->module = ph_module_retain(module);
-    at->name = name_of(outer, module);
+    at->name = name_of_place(outer, module);
     if (at->name)
         return at;
     ph__place_release(&at->base);

@@ -32,8 +32,8 @@ static const char *name_at(const ph_module_desc *desc, size_t i)
                                   : desc->children[i - desc->buffer_count].name;
 }
 
-static ph_status check_tensors(const ph_parameter *at, size_t count, const ph_device *device,
-                               bool trained, const char *call)
+static ph_status check_desc_tensors(const ph_parameter *at, size_t count, const ph_device *device,
+                                    bool trained, const char *call)
 {
     const char *kind = trained ? "parameter" : "buffer";
     for (size_t i = 0; i < count; i++) {
@@ -73,8 +73,8 @@ static ph_status check_desc(ph_device *device, const ph_module_desc *desc, const
         return ph_fail(
             PH_ERROR_ARGUMENT,
             "%s: a count of parameters, buffers or children is not 0, and its array is NULL", call);
-    PH_TRY(check_tensors(desc->parameters, desc->parameter_count, device, true, call));
-    PH_TRY(check_tensors(desc->buffers, desc->buffer_count, device, false, call));
+    PH_TRY(check_desc_tensors(desc->parameters, desc->parameter_count, device, true, call));
+    PH_TRY(check_desc_tensors(desc->buffers, desc->buffer_count, device, false, call));
     for (size_t i = 0; i < desc->child_count; i++) {
         PH_TRY(check_name(desc->children[i].name, "child", i, call));
         if (!desc->children[i].module)
@@ -94,7 +94,7 @@ static ph_status check_desc(ph_device *device, const ph_module_desc *desc, const
 }
 
 /* ---- making ---- */
-static void drop(ph_module *module)
+static void drop_members(ph_module *module)
 {
     for (size_t i = 0; i < module->parameters.count; i++) {
         ph__free(module->parameters.at[i].name);
@@ -120,7 +120,7 @@ static void drop(ph_module *module)
     ph__free(module);
 }
 
-static bool copy_tensor(ph_module *module, const char *name, ph_tensor *tensor, bool trained)
+static bool copy_named_tensor(ph_module *module, const char *name, ph_tensor *tensor, bool trained)
 {
     ph__named named = {ph__strdup(name), tensor};
     if (!named.name || !(trained ? ph__vec_push(&module->parameters, named)
@@ -152,7 +152,7 @@ static bool copy_desc(ph_module *module, const ph_module_desc *desc)
         const ph_parameter *from =
             trained ? &desc->parameters[i] : &desc->buffers[i - desc->parameter_count];
         if (from->tensor && *from->tensor &&
-            !copy_tensor(module, from->name, *from->tensor, trained))
+            !copy_named_tensor(module, from->name, *from->tensor, trained))
             return false;
     }
     for (size_t i = 0; i < desc->child_count; i++)
@@ -183,7 +183,7 @@ ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_d
     for (size_t i = 0; i < module->parameters.count && status == PH_OK; i++)
         status = ph_tensor_set_requires_grad(module->parameters.at[i].tensor, true);
     if (status != PH_OK) {
-        drop(module);
+        drop_members(module);
         return status;
     }
     module->forward = desc->forward;
@@ -197,9 +197,10 @@ static bool copy_module(ph_module *module, const ph_module *from)
 {
     bool ok = (module->name = ph__strdup(from->name)) != NULL;
     for (size_t i = 0; ok && i < from->parameters.count; i++)
-        ok = copy_tensor(module, from->parameters.at[i].name, from->parameters.at[i].tensor, true);
+        ok = copy_named_tensor(module, from->parameters.at[i].name, from->parameters.at[i].tensor,
+                               true);
     for (size_t i = 0; ok && i < from->buffers.count; i++)
-        ok = copy_tensor(module, from->buffers.at[i].name, from->buffers.at[i].tensor, false);
+        ok = copy_named_tensor(module, from->buffers.at[i].name, from->buffers.at[i].tensor, false);
     for (size_t i = 0; ok && i < from->children.count; i++)
         ok = copy_child(module, from->children.at[i].name, from->children.at[i].module);
     return ok;
@@ -218,7 +219,7 @@ ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn fo
     module->out_count = original->out_count;
     module->training = original->training;
     if (!copy_module(module, original)) {
-        drop(module);
+        drop_members(module);
         return ph__fail_host_memory(call, "the names of a module");
     }
     module->original = ph_module_retain(original);
@@ -242,7 +243,7 @@ void ph_module_release(ph_module *module)
         return;
     if (module->destroy)
         module->destroy(module->self);
-    drop(module);
+    drop_members(module);
 }
 
 const char *ph_module_name(const ph_module *module)

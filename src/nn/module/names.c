@@ -34,7 +34,8 @@ static bool add_way(ph__module_names *names, const ph__named_module *child, size
 }
 
 /* What is below a module that was met before has names from there. */
-static bool look_below(ph__module_names *names, ph__map *met, const ph_module *in, size_t up)
+static bool collect_names_below(ph__module_names *names, ph__map *met, const ph_module *in,
+                                size_t up)
 {
     size_t first = names->ways.count;
     if (ph__map_get(met, (uint64_t)(uintptr_t)in))
@@ -43,7 +44,7 @@ static bool look_below(ph__module_names *names, ph__map *met, const ph_module *i
     for (size_t i = 0; ok && i < in->children.count; i++)
         ok = add_way(names, &in->children.at[i], up);
     for (size_t i = 0; ok && i < in->children.count; i++)
-        ok = look_below(names, met, in->children.at[i].module, first + i);
+        ok = collect_names_below(names, met, in->children.at[i].module, first + i);
     return ok;
 }
 
@@ -56,11 +57,11 @@ void ph__module_names_free(ph__module_names *names)
     ph__free(names);
 }
 
-static ph__module_names *make(const ph_module *module)
+static ph__module_names *make_names(const ph_module *module)
 {
     ph__map met = {0};
     ph__module_names *names = ph__calloc(1, sizeof *names);
-    if (names && !look_below(names, &met, module, nothing_above)) {
+    if (names && !collect_names_below(names, &met, module, nothing_above)) {
         ph__module_names_free(names);
         names = NULL;
     }
@@ -74,7 +75,7 @@ static const ph__module_names *names_of(ph_module *module)
     ph__module_names *there = atomic_load_explicit(&module->names, memory_order_acquire);
     if (there)
         return there;
-    ph__module_names *made = make(module);
+    ph__module_names *made = make_names(module);
     if (made && !atomic_compare_exchange_strong(&module->names, &there, made)) {
         ph__module_names_free(made);
         return there;
@@ -87,11 +88,11 @@ static size_t first_way(const ph__module_names *names, const ph_module *module)
     return module ? (size_t)(uintptr_t)ph__map_get(&names->first, (uint64_t)(uintptr_t)module) : 0;
 }
 
-static void add_name(ph__text *text, const ph__module_names *names, size_t at)
+static void add_way_name(ph__text *text, const ph__module_names *names, size_t at)
 {
     const way *last = &names->ways.at[at];
     if (last->up != nothing_above) {
-        add_name(text, names, last->up);
+        add_way_name(text, names, last->up);
         ph__text_add(text, ".");
     }
     ph__text_add(text, last->name);
@@ -115,7 +116,7 @@ bool ph__module_add_name(ph__text *text, ph_module *in, const ph_module *module)
     if (at == 0 || (other > 0 && other < at))
         at = other;
     if (at > 0)
-        add_name(text, names, at - 1);
+        add_way_name(text, names, at - 1);
     return at > 0;
 }
 

@@ -17,7 +17,7 @@ typedef struct state {
     bool failed;
 } state;
 
-static bool collect(const ph__entry *entry, void *user)
+static bool collect_entry(const ph__entry *entry, void *user)
 {
     state *s = user;
     if (!entry->tensor)
@@ -45,7 +45,7 @@ static ph_status state_of(state *s, const ph_module *module, const char *path, c
     if (!path)
         return ph__fail_null(call, "path");
     PH_TRY(ph__module_check_parameter_slots(module, call));
-    if (ph__module_walk(module, collect, s))
+    if (ph__module_walk(module, collect_entry, s))
         return PH_OK;
     state_free(s);
     return ph__fail_host_memory(call, "the names of a module's tensors");
@@ -66,7 +66,7 @@ ph_status ph_module_save(ph_module *module, const char *path)
 }
 
 /* ---- loading ---- what does not match goes into one list of words. */
-static void add_word(ph__text *words, const char *format, const char *name)
+static void add_mismatch(ph__text *words, const char *format, const char *name)
 {
     ph__text_add(words, words->length ? ", " : "");
     ph__text_format(words, format, name);
@@ -98,14 +98,14 @@ static bool is_wanted(const ph__wanted *wanted, size_t count, const char *name)
     return false;
 }
 
-static bool fits(const ph__wanted *w, ph_dtype dtype, const ph_shape *shape)
+static bool fits_wanted(const ph__wanted *w, ph_dtype dtype, const ph_shape *shape)
 {
     bool none = w->may_be_empty && shape->rank == 1 && shape->dim[0] == 0;
     return dtype == w->dtype && (none || ph_shape_equal(shape, &w->shape));
 }
 
-static void compare(ph__text *words, const ph__wanted *wanted, size_t count,
-                    const ph_safetensors *file, bool strict)
+static void compare_wanted(ph__text *words, const ph__wanted *wanted, size_t count,
+                           const ph_safetensors *file, bool strict)
 {
     ph_dtype dtype;
     ph_shape shape;
@@ -114,9 +114,9 @@ static void compare(ph__text *words, const ph__wanted *wanted, size_t count,
         const ph__wanted *w = &wanted[i];
         if (!ph__state_find(file, w->name, &dtype, &shape)) {
             if (strict)
-                add_word(words, "%s is missing", w->name);
-        } else if (!fits(w, dtype, &shape)) {
-            add_word(words, "%s is ", w->name);
+                add_mismatch(words, "%s is missing", w->name);
+        } else if (!fits_wanted(w, dtype, &shape)) {
+            add_mismatch(words, "%s is ", w->name);
             add_shape(words, dtype, &shape);
             ph__text_add(words, " and must be ");
             add_shape(words, w->dtype, &w->shape);
@@ -125,14 +125,14 @@ static void compare(ph__text *words, const ph__wanted *wanted, size_t count,
     for (size_t i = 0; strict && i < ph_safetensors_count(file); i++)
         if (ph_safetensors_entry(&name, &dtype, &shape, file, i) == PH_OK &&
             !is_wanted(wanted, count, name))
-            add_word(words, "%s is unexpected", name);
+            add_mismatch(words, "%s is unexpected", name);
 }
 
 ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safetensors *file,
                           const char *path, bool strict, const char *call)
 {
     ph__text words = {.at = NULL};
-    compare(&words, wanted, count, file, strict);
+    compare_wanted(&words, wanted, count, file, strict);
     bool differs = words.length > 0, failed = words.failed;
     char *text = ph__text_take(&words);
     ph_status status = PH_OK;
@@ -169,7 +169,7 @@ static ph_status check_state(const state *s, const ph_safetensors *file, const c
 }
 
 /* What a tensor could refuse while others have their new values already. */
-static ph_status check_tensors(const state *s, const ph_safetensors *file, const char *call)
+static ph_status check_state_tensors(const state *s, const ph_safetensors *file, const char *call)
 {
     ph_dtype dtype;
     ph_shape shape;
@@ -186,11 +186,11 @@ static ph_status check_tensors(const state *s, const ph_safetensors *file, const
     return PH_OK;
 }
 
-static ph_status load_all(ph_tape *tape, const state *s, ph_safetensors *file, const char *call)
+static ph_status load_state(ph_tape *tape, const state *s, ph_safetensors *file, const char *call)
 {
     ph_dtype dtype;
     ph_shape shape;
-    PH_TRY(check_tensors(s, file, call));
+    PH_TRY(check_state_tensors(s, file, call));
     PH_TRY(ph__safetensors_look_up(file, tape, call));
     for (size_t i = 0; i < s->tensors.count; i++)
         if (ph__state_find(file, s->tensors.at[i].name, &dtype, &shape))
@@ -212,7 +212,7 @@ ph_status ph_module_load(ph_module *module, const char *path, bool strict)
     if (status == PH_OK)
         status = ph__state_begin(&tape, module->device, call);
     if (status == PH_OK)
-        status = ph__layer_finish(tape, load_all(tape, &s, file, call), call);
+        status = ph__layer_finish(tape, load_state(tape, &s, file, call), call);
     ph_safetensors_close(file);
     state_free(&s);
     return status;

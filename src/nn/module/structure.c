@@ -14,7 +14,7 @@ enum {
 
 static const ph_structure a_tensor = {.kind = PH_STRUCTURE_TENSOR};
 
-static const ph_structure *child_of(const ph_structure *s, size_t i)
+static const ph_structure *structure_child(const ph_structure *s, size_t i)
 {
     return s->children ? &s->children[i] : &a_tensor;
 }
@@ -151,7 +151,7 @@ static const char *in_words(char out[WORDS_BYTES], const ph_structure *s)
     return out;
 }
 
-static bool differ(const comparison *c, const char *a, const char *b)
+static bool report_difference(const comparison *c, const char *a, const char *b)
 {
     const char *place = c->place.length > 0 ? c->place.at : "the structure";
     if (c->size > 0)
@@ -173,21 +173,22 @@ static bool same_key(const comparison *c, const ph_structure *a, const ph_struct
         return true;
     if (a->keys && b->keys && a->keys[i] && b->keys[i] && strcmp(a->keys[i], b->keys[i]) == 0)
         return true;
-    return differ(c, key_in_words(one, a, i), key_in_words(other, b, i));
+    return report_difference(c, key_in_words(one, a, i), key_in_words(other, b, i));
 }
 
-static bool equal(comparison *c, const ph_structure *a, const ph_structure *b, size_t depth)
+static bool structures_equal(comparison *c, const ph_structure *a, const ph_structure *b,
+                             size_t depth)
 {
     char one[WORDS_BYTES], other[WORDS_BYTES];
     bool known = a->kind == PH_STRUCTURE_TENSOR || a->kind == PH_STRUCTURE_LIST ||
                  a->kind == PH_STRUCTURE_DICT;
     bool leaf = a->kind == PH_STRUCTURE_TENSOR;
     if (!known || a->kind != b->kind || (!leaf && a->count != b->count))
-        return differ(c, in_words(one, a), in_words(other, b));
+        return report_difference(c, in_words(one, a), in_words(other, b));
     if (leaf)
         return true;
     if (depth == MOST_DEPTH)
-        return differ(c, "deeper than 16", "deeper than 16");
+        return report_difference(c, "deeper than 16", "deeper than 16");
     for (size_t i = 0; i < a->count; i++) {
         size_t length = c->place.length;
         if (!same_key(c, a, b, i))
@@ -195,7 +196,7 @@ static bool equal(comparison *c, const ph_structure *a, const ph_structure *b, s
         if (!a->children && !b->children)
             continue;
         path_add_child(&c->place, a, i);
-        if (!equal(c, child_of(a, i), child_of(b, i), depth + 1))
+        if (!structures_equal(c, structure_child(a, i), structure_child(b, i), depth + 1))
             return false;
         path_cut(&c->place, length);
     }
@@ -210,13 +211,13 @@ static bool equals_flat(comparison *c, const ph_structure *a, const ph_structure
     if (!s)
         return true;
     if (s->kind != PH_STRUCTURE_LIST)
-        return differ(c, a ? in_words(words, s) : "a flat list",
-                      a ? "a flat list" : in_words(words, s));
+        return report_difference(c, a ? in_words(words, s) : "a flat list",
+                                 a ? "a flat list" : in_words(words, s));
     for (size_t i = 0; s->children && i < s->count; i++)
         if (s->children[i].kind != PH_STRUCTURE_TENSOR) {
             path_add_child(&c->place, s, i);
             (void)in_words(words, &s->children[i]);
-            return differ(c, a ? words : "a tensor", a ? "a tensor" : words);
+            return report_difference(c, a ? words : "a tensor", a ? "a tensor" : words);
         }
     return true;
 }
@@ -227,5 +228,5 @@ bool ph_structure_equal(const ph_structure *a, const ph_structure *b, char *wher
     comparison c = {path_begin(place, sizeof place), where, where ? size : 0};
     if (c.size > 0)
         where[0] = '\0';
-    return a && b ? equal(&c, a, b, 0) : equals_flat(&c, a, b);
+    return a && b ? structures_equal(&c, a, b, 0) : equals_flat(&c, a, b);
 }

@@ -26,7 +26,7 @@ static bool first_time(walk *w, const void *object, bool *failed)
     return false;
 }
 
-static bool show(walk *w, const char *name, ph__entry entry)
+static bool show_entry(walk *w, const char *name, ph__entry entry)
 {
     bool failed = false;
     if (!first_time(w, entry.tensor ? (const void *)entry.tensor : entry.module, &failed))
@@ -40,24 +40,25 @@ static bool show(walk *w, const char *name, ph__entry entry)
     return go_on;
 }
 
-static bool go(walk *w, ph_module *module)
+static bool walk_module(walk *w, ph_module *module)
 {
-    if (!show(w, "", (ph__entry){.module = module}))
+    if (!show_entry(w, "", (ph__entry){.module = module}))
         return false;
     for (size_t i = 0; i < module->parameters.count; i++)
-        if (!show(w, module->parameters.at[i].name,
-                  (ph__entry){.tensor = module->parameters.at[i].tensor, .module = module}))
+        if (!show_entry(w, module->parameters.at[i].name,
+                        (ph__entry){.tensor = module->parameters.at[i].tensor, .module = module}))
             return false;
     for (size_t i = 0; i < module->buffers.count; i++)
-        if (!show(w, module->buffers.at[i].name,
-                  (ph__entry){
-                      .tensor = module->buffers.at[i].tensor, .module = module, .buffer = true}))
+        if (!show_entry(w, module->buffers.at[i].name,
+                        (ph__entry){.tensor = module->buffers.at[i].tensor,
+                                    .module = module,
+                                    .buffer = true}))
             return false;
     for (size_t i = 0; i < module->children.count; i++) {
         size_t length = w->name.length;
         ph__text_add(&w->name, module->children.at[i].name);
         ph__text_add(&w->name, ".");
-        bool go_on = !w->name.failed && go(w, module->children.at[i].module);
+        bool go_on = !w->name.failed && walk_module(w, module->children.at[i].module);
         w->name.length = length;
         if (!go_on)
             return false;
@@ -76,7 +77,7 @@ bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user)
 {
     walk w = {.visit = visit, .user = user};
     PH__UNWIND unwind = {end_walk, &w};
-    bool whole = go(&w, (ph_module *)(uintptr_t)module);
+    bool whole = walk_module(&w, (ph_module *)(uintptr_t)module);
     unwind.undo = NULL;
     end_walk(&w);
     return whole;
@@ -153,7 +154,7 @@ size_t ph_module_parameter_count(const ph_module *module)
 }
 
 /* The child whose name is the first `length` bytes. */
-static ph_module *child_of(const ph_module *module, const char *name, size_t length)
+static ph_module *module_child(const ph_module *module, const char *name, size_t length)
 {
     for (size_t i = 0; i < module->children.count; i++)
         if (strncmp(module->children.at[i].name, name, length) == 0 &&
@@ -167,7 +168,7 @@ ph_module *ph_module_child(const ph_module *module, const char *name)
     ph_module *at = (ph_module *)(uintptr_t)module;
     while (at && name) {
         const char *dot = strchr(name, '.');
-        at = child_of(at, name, dot ? (size_t)(dot - name) : strlen(name));
+        at = module_child(at, name, dot ? (size_t)(dot - name) : strlen(name));
         if (!dot)
             return at;
         name = dot + 1;
@@ -180,7 +181,7 @@ ph_tensor *ph_module_parameter(const ph_module *module, const char *name)
     const ph_module *at = module;
     const char *dot;
     while (at && name && (dot = strchr(name, '.'))) {
-        at = child_of(at, name, (size_t)(dot - name));
+        at = module_child(at, name, (size_t)(dot - name));
         name = dot + 1;
     }
     if (!at || !name)

@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 /* ---- the pass ---- */
-static bool seed(ph__pass *pass, size_t i)
+static bool seed_output(ph__pass *pass, size_t i)
 {
     ph_tape *tape = pass->tape;
     ph_tensor *x = pass->outputs[i];
@@ -41,12 +41,12 @@ static bool seed(ph__pass *pass, size_t i)
 }
 
 /* Gives how far it came: nodes from there on are done, and unmarked. */
-static size_t walk(ph__pass *pass)
+static size_t walk_nodes(ph__pass *pass)
 {
     ph_tape *tape = pass->tape;
     size_t i = pass->top;
     for (size_t k = 0; k < pass->output_count; k++)
-        if (!seed(pass, k))
+        if (!seed_output(pass, k))
             return i;
     while (i > pass->floor) {
         ph__node *node = tape->nodes.at[i - 1];
@@ -70,7 +70,7 @@ typedef struct passing {
 } passing;
 
 /* A function of the user's that the pass ran did not return. */
-static void abandon(void *what)
+static void abandon_pass(void *what)
 {
     const passing *p = what;
     ph__pass_end_marks(p->pass);
@@ -81,7 +81,7 @@ static void abandon(void *what)
     ph__free(p->pass->found);
 }
 
-static void run(ph__pass *pass)
+static void run_pass(ph__pass *pass)
 {
     ph_tape *tape = pass->tape;
     passing p = {.pass = pass};
@@ -98,9 +98,9 @@ static void run(ph__pass *pass)
     tape->autocast.dtype = 0;
     tape->callbacks++;
     size_t reached = pass->top;
-    PH__UNWIND unwind = {abandon, &p};
+    PH__UNWIND unwind = {abandon_pass, &p};
     if (ph__pass_plan(pass))
-        reached = walk(pass);
+        reached = walk_nodes(pass);
     unwind.undo = NULL;
     ph__pass_end_marks(pass);
     ph__pass_end(pass, reached);
@@ -192,7 +192,7 @@ void ph_backward_from(ph_tape *tape, ph_tensor *const *outputs, ph_tensor *const
                      .grads = grads,
                      .output_count = count};
     if (check_pass_arguments(&pass, !options || PH__RESERVED_OK(options), "ph_backward_options"))
-        run(&pass);
+        run_pass(&pass);
 }
 
 void ph_backward(ph_tape *tape, ph_tensor *loss)
@@ -260,7 +260,7 @@ void ph_grad(ph_tape *tape, ph_tensor **out, ph_tensor *const *inputs, size_t in
         ph__tape_fail_host_memory(tape, pass.call, "gradients");
         return;
     }
-    run(&pass);
+    run_pass(&pass);
     if (!ph__tape_failed(tape))
         check_found(&pass, pass.allow_unused);
     hand_over(&pass, out);

@@ -28,7 +28,7 @@ static bool fail_released(const ph__node *node)
     return false;
 }
 
-static bool fail_overwritten(const ph__node *node, const ph_tensor *x)
+static bool fail_saved_overwritten(const ph__node *node, const ph_tensor *x)
 {
     char call[96];
     (void)snprintf(call, sizeof call, "backward of %s", node->name);
@@ -43,7 +43,7 @@ static bool check_saved_versions(const ph__node *node)
         uint64_t now = ph_tensor_version(x);
         char text[PH__DESCRIBE];
         if (x && ph__tensor_is_overwritten(x))
-            return fail_overwritten(node, x);
+            return fail_saved_overwritten(node, x);
         if (!x || now == node->versions[i] || node->tape->recaptures)
             continue;
         ph_tape_fail(

@@ -93,7 +93,8 @@ static bool first_run(ph_tape *tape, ph__region *region, const ph__region_run *r
     return !ph__tape_failed(tape);
 }
 
-static bool check_call(ph__op *op, ph_checkpoint_fn fn, ph_tensor *const *out, size_t out_count)
+static bool check_checkpoint_call(ph__op *op, ph_checkpoint_fn fn, ph_tensor *const *out,
+                                  size_t out_count)
 {
     if (!fn)
         return ph__op_fail(op, PH_ERROR_ARGUMENT, "fn is NULL, and must not be");
@@ -117,7 +118,7 @@ void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **o
         out[i] = NULL;
     in_count = in ? in_count : 0;
     if (!ph__op_begin(&op, tape, PH__CHECKPOINT, in, in_count, 0) ||
-        !check_call(&op, fn, out, out_count))
+        !check_checkpoint_call(&op, fn, out, out_count))
         return;
     ph__tape_state state;
     ph__tape_state_begin(&state, tape, "checkpoint: the function");

@@ -73,7 +73,7 @@ static void drop_collected(ph_custom *custom)
 
 /* What its kernels do with the tensors that it gets, only it knows: in a capture the graph needs
  * them. What stands for others, a replay does not: it has its own, where a kernel reads them. */
-static bool use(const ph_custom *custom, ph_tensor *const *tensors, size_t count)
+static bool declare_tensor_uses(const ph_custom *custom, ph_tensor *const *tensors, size_t count)
 {
     ph_tape *tape = custom->tape;
     for (size_t i = 0; i < count; i++)
@@ -87,8 +87,8 @@ static bool use(const ph_custom *custom, ph_tensor *const *tensors, size_t count
 static void custom_backward(ph__grad_call *call)
 {
     ph_custom *custom = call->state;
-    if (!use(custom, call->saved, custom->saved_count) ||
-        !use(custom, call->out_grads, call->out_count))
+    if (!declare_tensor_uses(custom, call->saved, custom->saved_count) ||
+        !declare_tensor_uses(custom, call->out_grads, call->out_count))
         return;
     custom->saved = call->saved;
     ph_autocast autocast = call->tape->autocast;
@@ -110,7 +110,7 @@ static const ph__grad_def custom_grad = {.name = "custom",
                                          .release = release_user};
 
 /* Outputs get handles of their own: what forward gave may be an operand, or something older. */
-static bool remember(ph__op *op, const ph_custom *custom, ph_tensor **out, size_t out_count)
+static bool remember_custom(ph__op *op, const ph_custom *custom, ph_tensor **out, size_t out_count)
 {
     for (size_t i = 0; i < out_count; i++) {
         out[i] = ph__op_view(op, out[i], &out[i]->shape, out[i]->stride, 0);
@@ -140,10 +140,10 @@ static bool check_operator(ph__op *op, const ph_custom_operator *custom, ph_tens
     return true;
 }
 
-static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t out_count)
+static bool run_custom_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t out_count)
 {
     ph_tape *tape = op->tape;
-    if (!use(custom, op->in, op->in_count))
+    if (!declare_tensor_uses(custom, op->in, op->in_count))
         return false;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
     ph_autocast autocast = tape->autocast;
@@ -172,8 +172,8 @@ static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t o
 static bool call_tracked(ph__op *op, ph_custom *custom, ph_tensor **out, size_t out_count)
 {
     bool kept = false;
-    if (run_forward(op, custom, out, out_count) && op->tracked)
-        kept = remember(op, custom, out, out_count);
+    if (run_custom_forward(op, custom, out, out_count) && op->tracked)
+        kept = remember_custom(op, custom, out, out_count);
     drop_collected(custom);
     ph__op_done_n(op, out, out_count);
     return kept;
@@ -184,7 +184,7 @@ typedef struct calling {
     ph_custom *custom;
 } calling;
 
-static void abandon(void *what)
+static void abandon_custom(void *what)
 {
     const calling *c = what;
     ph__tape_state_left(&c->state);
@@ -211,7 +211,7 @@ void ph_custom_call(ph_tape *tape, const ph_custom_operator *op, ph_tensor **out
         check_operator(&begun, op, out, out_count)) {
         calling c = {.custom = &custom};
         ph__tape_state_begin(&c.state, tape, custom.op.name);
-        PH__UNWIND unwind = {abandon, &c};
+        PH__UNWIND unwind = {abandon_custom, &c};
         size_t depth = tape->depth++;
         kept = call_tracked(&begun, &custom, out, out_count);
         tape->depth = depth;

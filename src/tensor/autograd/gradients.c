@@ -40,7 +40,7 @@ bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad)
 
 /* ---- leaves ---- */
 /* A gradient in memory that a later replay writes is borrowed as it is: it is never added to. */
-static void borrow(ph_tape *tape, ph__leaf *leaf, ph__gradient_slot *slot)
+static void borrow_gradient(ph_tape *tape, ph__leaf *leaf, ph__gradient_slot *slot)
 {
     if (ph__tensor_is_overwritten(slot->grad)) {
         ph_tape_check(tape, ph__fail_overwritten(slot->grad, "backward", "the gradient of a leaf"));
@@ -60,12 +60,12 @@ static void add_beside(ph_tape *tape, ph__leaf *leaf, ph_tensor *grad)
 }
 
 /* Work that is done here is in no scope. */
-static void accumulate(ph__pass *pass, ph__gradient_slot *slot)
+static void accumulate_slot(ph__pass *pass, ph__gradient_slot *slot)
 {
     ph_tape *tape = pass->tape;
     ph__leaf *leaf = slot->leaf->leaf;
     if (!leaf->grad && slot->grad->overwrite_tag) {
-        borrow(tape, leaf, slot);
+        borrow_gradient(tape, leaf, slot);
     } else if (!leaf->grad && is_ours(slot->grad)) {
         leaf->grad = slot->grad;
         slot->grad = NULL;
@@ -104,7 +104,7 @@ static bool finish_leaf(ph__pass *pass, ph__gradient_slot *slot)
     if (pass->inputs)
         ph__pass_found(pass, slot->leaf, slot->grad);
     else
-        accumulate(pass, slot);
+        accumulate_slot(pass, slot);
     ph_tape_scope_end(tape, mark, NULL, 0);
     ph_tensor *grad = slot->grad;
     slot->grad = NULL;

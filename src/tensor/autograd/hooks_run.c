@@ -11,7 +11,7 @@
 
 /* While they run none of them leaves the list, whatever they remove; those that they add come
  * behind the last. */
-static ph_tensor_hook *hold(ph_tensor_hook *first)
+static ph_tensor_hook *hold_hooks(ph_tensor_hook *first)
 {
     ph_tensor_hook *last = first;
     for (ph_tensor_hook *hook = first; hook; hook = hook->next) {
@@ -21,7 +21,7 @@ static ph_tensor_hook *hold(ph_tensor_hook *first)
     return last;
 }
 
-static void let_go(ph_tensor_hook *first, const ph_tensor_hook *last)
+static void let_go_of_hooks(ph_tensor_hook *first, const ph_tensor_hook *last)
 {
     for (ph_tensor_hook *hook = first, *next; hook; hook = next) {
         bool ended = hook == last;
@@ -57,10 +57,10 @@ typedef struct running {
 } running;
 
 /* A hook did not return. */
-static void abandon(void *what)
+static void abandon_tensor_hooks(void *what)
 {
     const running *r = what;
-    let_go(r->first, r->last);
+    let_go_of_hooks(r->first, r->last);
     ph_tensor_release(*r->grad);
 }
 
@@ -68,14 +68,14 @@ ph_tensor *ph__tensor_hooks_run(ph_tape *tape, ph_tensor_hook *const *list, uint
                                 ph_tensor *grad)
 {
     ph_tensor_hook *first = *list;
-    const ph_tensor_hook *last = hold(first);
+    const ph_tensor_hook *last = hold_hooks(first);
     running r = {first, last, &grad};
-    PH__UNWIND unwind = {abandon, &r};
+    PH__UNWIND unwind = {abandon_tensor_hooks, &r};
     ph_tensor_retain(grad);
     for (ph_tensor_hook *hook = first; hook && grad; hook = hook == last ? NULL : hook->next)
         if (hook->output == output && !hook->removed)
             grad = run_one(tape, hook, grad);
     unwind.undo = NULL;
-    let_go(first, last);
+    let_go_of_hooks(first, last);
     return grad;
 }

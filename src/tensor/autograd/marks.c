@@ -20,7 +20,7 @@ void ph__tape_end_mark(ph_tape *tape, size_t depth)
         ph_tape_check(tape, ph_annotation_pop(tape->stream));
 }
 
-static bool is_capturing(ph__pass *pass)
+static bool is_pass_captured(ph__pass *pass)
 {
     ph_capture_info info = {.status = PH_CAPTURE_NONE};
     if (!pass->asked)
@@ -32,7 +32,7 @@ static bool is_capturing(ph__pass *pass)
 
 bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark)
 {
-    if (!is_capturing(pass))
+    if (!is_pass_captured(pass))
         return !ph__tape_failed(pass->tape);
     if (pass->mark) {
         pass->mark = NULL;

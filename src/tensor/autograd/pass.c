@@ -57,7 +57,7 @@ bool ph__pass_needs(const ph__pass *pass, const ph__edge *edge)
             (edge->node->captured && is_input(pass, edge->node, edge->output)));
 }
 
-static void fail_input(const ph__pass *pass, size_t i, const char *why)
+static void fail_pass_input(const ph__pass *pass, size_t i, const char *why)
 {
     char text[PH__DESCRIBE];
     ph_tape_fail(pass->tape, PH_ERROR_ARGUMENT, "%s: input %zu (%s) %s", pass->call, i,
@@ -81,7 +81,7 @@ static bool mark_inputs(ph__pass *pass)
     for (size_t i = 0; i < pass->input_count; i++) {
         ph_tensor *x = pass->inputs[i];
         if (!x) {
-            fail_input(pass, i, "must be a tensor");
+            fail_pass_input(pass, i, "must be a tensor");
             return false;
         }
         if (x->gone) {
@@ -92,7 +92,7 @@ static bool mark_inputs(ph__pass *pass)
             if (x->requires_grad && !make_slot(pass, x, &slot))
                 return false;
         } else if (x->node->tape != pass->tape) {
-            fail_input(pass, i, "has its history on another tape");
+            fail_pass_input(pass, i, "has its history on another tape");
             return false;
         } else if (x->node->index < pass->floor) {
             return fail_nested(pass);
@@ -187,10 +187,10 @@ static bool check_unused(const ph__pass *pass, bool allowed)
                         ? x->node->reached
                         : slot != PH__NO_SLOT && pass->slots.at[slot].uses > 0;
         if (!used) {
-            fail_input(pass, i,
-                       ph__needs_grad(x)
-                           ? "takes no part in the outputs; allow_unused gives NULL for it"
-                           : "requires no gradient; allow_unused gives NULL for it");
+            fail_pass_input(pass, i,
+                            ph__needs_grad(x)
+                                ? "takes no part in the outputs; allow_unused gives NULL for it"
+                                : "requires no gradient; allow_unused gives NULL for it");
             return false;
         }
     }

@@ -22,7 +22,7 @@ void ph__backend_part_add(ph__backend_part *part)
     *at = part;
 }
 
-static ph_status create_parts(ph__backend *backend, const char *call)
+static ph_status create_backend_parts(ph__backend *backend, const char *call)
 {
     ph_status status = PH_OK;
     for (const ph__backend_part *part = parts; part && status == PH_OK; part = part->next)
@@ -50,21 +50,21 @@ void ph__backend_expect_work(ph__backend *backend)
 
 /* ---- fork ---- backends come across whole, and the child lets them and their tapes be. */
 
-static void lock_all(void)
+static void lock_backends(void)
 {
     for (ph__backend *backend = registry; backend; backend = backend->next)
         pthread_mutex_lock(&backend->lock);
 }
 
-static void unlock_all(void)
+static void unlock_backends(void)
 {
     for (ph__backend *backend = registry; backend; backend = backend->next)
         pthread_mutex_unlock(&backend->lock);
 }
 
-static void abandon_all(void)
+static void abandon_backends(void)
 {
-    unlock_all();
+    unlock_backends();
     for (ph__backend *backend = registry; backend; backend = backend->next) {
         backend->forked = true;
         for (const ph__backend_part *part = parts; part; part = part->next)
@@ -73,8 +73,8 @@ static void abandon_all(void)
     }
     registry = NULL;
 }
-PH__FORK_PART(.order = PH__FORK_BACKENDS, .lock = &registry_lock, .prepare = lock_all,
-              .parent = unlock_all, .child = abandon_all)
+PH__FORK_PART(.order = PH__FORK_BACKENDS, .lock = &registry_lock, .prepare = lock_backends,
+              .parent = unlock_backends, .child = abandon_backends)
 
 static ph_status make_backend(ph__backend **out, ph_device *device, const char *call)
 {
@@ -86,7 +86,7 @@ static ph_status make_backend(ph__backend **out, ph_device *device, const char *
     backend->cuda = backend->info.kind == PH_DEVICE_CUDA;
     backend->ordinal = (int32_t)backend->info.ordinal;
     if (status == PH_OK)
-        status = create_parts(backend, call);
+        status = create_backend_parts(backend, call);
     if (status != PH_OK) {
         destroy_parts(backend);
         ph__free(backend);
@@ -228,8 +228,8 @@ void ph__backend_release(ph__backend *backend)
 
 /* From a GPU straight into memory that the host can address, whatever device that is of. The
  * block may still be in use by what its own stream did before. */
-static ph_status copy_out(void *dst, ph_stream *stream, const ph__backend *from, const void *src,
-                          size_t bytes)
+static ph_status copy_to_host(void *dst, ph_stream *stream, const ph__backend *from,
+                              const void *src, size_t bytes)
 {
     PH_TRY(ph_stream_synchronize(stream));
     return ph_memcpy(dst, src, bytes, ph_device_default_stream(from->device));
@@ -260,5 +260,5 @@ ph_status ph__backend_copy(ph__backend *to, void *dst, ph_stream *stream, const 
     if (!from->cuda)
         return ph_memcpy(dst, src, bytes, stream);
     return to->cuda ? copy_by_way_of_host(dst, stream, from, src, bytes)
-                    : copy_out(dst, stream, from, src, bytes);
+                    : copy_to_host(dst, stream, from, src, bytes);
 }

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void describe(char *text, size_t size, const char *name, const ph_shape *shape)
+static void describe_named_shape(char *text, size_t size, const char *name, const ph_shape *shape)
 {
     size_t rank = shape->rank <= PH_MAX_RANK ? shape->rank : PH_MAX_RANK;
     size_t used = (size_t)snprintf(text, size, "%s[", name);
@@ -19,7 +19,7 @@ static void describe(char *text, size_t size, const char *name, const ph_shape *
 const char *ph__describe(char text[PH__DESCRIBE], const ph_tensor *x)
 {
     if (x)
-        describe(text, PH__DESCRIBE, ph_dtype_name(x->dtype), &x->shape);
+        describe_named_shape(text, PH__DESCRIBE, ph_dtype_name(x->dtype), &x->shape);
     else
         (void)snprintf(text, PH__DESCRIBE, "NULL");
     return text;
@@ -27,6 +27,6 @@ const char *ph__describe(char text[PH__DESCRIBE], const ph_tensor *x)
 
 const char *ph__describe_shape(char text[PH__DESCRIBE], ph_dtype dtype, const ph_shape *shape)
 {
-    describe(text, PH__DESCRIBE, ph_dtype_name(dtype), shape);
+    describe_named_shape(text, PH__DESCRIBE, ph_dtype_name(dtype), shape);
     return text;
 }

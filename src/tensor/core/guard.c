@@ -55,7 +55,7 @@ static ph_status fill_zones(const ph__guarded *guarded, ph_stream *stream)
 
 /* In a capture the poison is part of the graph. The zones are not: a graph that is never
  * replayed must not leave them as they were. */
-static ph_status fill(const ph__guarded *guarded, ph_stream *stream)
+static ph_status fill_guarded(const ph__guarded *guarded, ph_stream *stream)
 {
     PH_TRY(ph_memset(ph__guarded_data(guarded), POISON, guarded->bytes, stream));
     if (!ph_stream_is_capturing(stream))
@@ -67,7 +67,7 @@ static ph_status fill(const ph__guarded *guarded, ph_stream *stream)
     return status;
 }
 
-static void destroy(ph__guarded *guarded)
+static void destroy_guarded(ph__guarded *guarded)
 {
     ph_free(guarded->base, NULL);
     ph__backend_release(guarded->backend);
@@ -88,9 +88,9 @@ ph_status ph__guarded_create(ph__guarded **out, ph__backend *backend, size_t byt
     guarded->bytes = bytes;
     ph_status status = ph_malloc(&guarded->base, all_bytes, 1, stream);
     if (status == PH_OK)
-        status = fill(guarded, stream);
+        status = fill_guarded(guarded, stream);
     if (status != PH_OK) {
-        destroy(guarded);
+        destroy_guarded(guarded);
         return status;
     }
     pthread_mutex_lock(&lock);
@@ -155,7 +155,7 @@ bool ph__storage_debug_check(ph_device *device)
     pthread_mutex_unlock(&lock);
     while (taken) {
         ph__guarded *next = taken->next;
-        destroy(taken);
+        destroy_guarded(taken);
         taken = next;
     }
     return status == PH_OK;

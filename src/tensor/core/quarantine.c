@@ -74,11 +74,11 @@ static void destroy_quarantine(ph__quarantine *quarantine)
     ph__free(quarantine);
 }
 
-static void destroy_part(ph__backend *backend)
+static void destroy_quarantine_part(ph__backend *backend)
 {
     destroy_quarantine(atomic_load_explicit(&backend->quarantine, memory_order_relaxed));
 }
-PH__BACKEND_PART(.order = PH__BACKEND_QUARANTINE, .destroy = destroy_part)
+PH__BACKEND_PART(.order = PH__BACKEND_QUARANTINE, .destroy = destroy_quarantine_part)
 
 /* In order of age, the oldest first. Under the lock. Gives what is to be freed. */
 static ph_tensor **move_handles_to(ph__quarantine *quarantine, ph_tensor **ring, size_t capacity)
@@ -92,7 +92,7 @@ static ph_tensor **move_handles_to(ph__quarantine *quarantine, ph_tensor **ring,
     return old;
 }
 
-static ph_status enlarge(ph__quarantine *quarantine, size_t handles, const char *call)
+static ph_status enlarge_ring(ph__quarantine *quarantine, size_t handles, const char *call)
 {
     ph_tensor **ring = ph__calloc(handles, sizeof(ph_tensor *));
     if (!ring)
@@ -111,15 +111,15 @@ ph_status ph__quarantine_enlarge(ph__backend *backend, size_t handles, const cha
         return PH_OK;
     ph__quarantine *known = atomic_load_explicit(&backend->quarantine, memory_order_acquire);
     if (known)
-        return enlarge(known, handles, call);
+        return enlarge_ring(known, handles, call);
     ph__quarantine *fresh = make_quarantine(backend), *none = NULL;
     if (!fresh)
         return ph__fail_host_memory(call, "a quarantine of handles");
-    ph_status status = enlarge(fresh, handles, call);
+    ph_status status = enlarge_ring(fresh, handles, call);
     if (status == PH_OK && atomic_compare_exchange_strong(&backend->quarantine, &none, fresh))
         return PH_OK;
     destroy_quarantine(fresh);
-    return status == PH_OK ? enlarge(none, handles, call) : status;
+    return status == PH_OK ? enlarge_ring(none, handles, call) : status;
 }
 
 /* ---- handles ---- */

@@ -108,7 +108,7 @@ ph__storage *ph__storage_retain(ph__storage *storage)
 }
 
 /* stream: the one that it was allocated on, or NULL. */
-static void free_memory(ph__storage *storage, ph_stream *stream)
+static void free_storage_memory(ph__storage *storage, ph_stream *stream)
 {
     switch (storage->kind) {
     case PH__STORAGE_CACHED:
@@ -134,7 +134,7 @@ static void release_storage(ph__storage *storage, ph_stream *stream)
 {
     if (!ph__drop_reference(&storage->references))
         return;
-    free_memory(storage, stream);
+    free_storage_memory(storage, stream);
     ph__backend_release(storage->backend);
     ph__free(storage->block);
 }

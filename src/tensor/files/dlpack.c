@@ -33,7 +33,7 @@ typedef struct lent {
     int64_t shape[PH_MAX_RANK], strides[PH_MAX_RANK];
 } lent;
 
-static void take_back(lent *l)
+static void release_lent(lent *l)
 {
     ph_tensor_release(l->tensor);
     ph__free(l);
@@ -41,15 +41,15 @@ static void take_back(lent *l)
 
 static void delete_plain(struct DLManagedTensor *self)
 {
-    take_back(self->context);
+    release_lent(self->context);
 }
 
 static void delete_versioned(struct DLManagedTensorVersioned *self)
 {
-    take_back(self->context);
+    release_lent(self->context);
 }
 
-static void describe(ph__dl_tensor *out, lent *l, const ph_tensor *x)
+static void describe_lent(ph__dl_tensor *out, lent *l, const ph_tensor *x)
 {
     const ph__backend *backend = ph__tensor_backend(x);
     bool pinned = x->storage->kind == PH__STORAGE_PINNED;
@@ -75,7 +75,7 @@ static void describe(ph__dl_tensor *out, lent *l, const ph_tensor *x)
 
 /* What the consumer does is ordered behind the tape's work, and the memory is not used anew
  * before that is done. */
-static ph_status order(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
+static ph_status order_consumer(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
 {
     PH_TRY(ph__storage_use(x->storage, tape->stream, tape->key));
     if (!consumer || consumer == tape->stream)
@@ -84,8 +84,8 @@ static ph_status order(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
     return ph__storage_record(x->storage, consumer);
 }
 
-static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consumer,
-                      const char *call)
+static ph_status lend_tensor(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consumer,
+                             const char *call)
 {
     char text[PH__DESCRIBE];
     if (!tape)
@@ -106,7 +106,7 @@ static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consum
     lent *l = ph__calloc(1, sizeof *l);
     if (!l)
         return ph__fail_host_memory(call, "what is handed out");
-    ph_status status = order(tape, x, consumer);
+    ph_status status = order_consumer(tape, x, consumer);
     if (status != PH_OK) {
         ph__free(l);
         return status;
@@ -124,7 +124,7 @@ ph_status ph_tensor_to_dlpack(struct DLManagedTensorVersioned **out, ph_tape *ta
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
-    PH_TRY(lend(&l, tape, x, consumer, call));
+    PH_TRY(lend_tensor(&l, tape, x, consumer, call));
     *out = &l->managed.versioned;
     **out =
         (struct DLManagedTensorVersioned){.major = PH__DL_MAJOR,
@@ -132,7 +132,7 @@ ph_status ph_tensor_to_dlpack(struct DLManagedTensorVersioned **out, ph_tape *ta
                                           .context = l,
                                           .deleter = delete_versioned,
                                           .flags = x->storage->read_only ? PH__DL_READ_ONLY : 0};
-    describe(&(*out)->tensor, l, x);
+    describe_lent(&(*out)->tensor, l, x);
     return PH_OK;
 }
 
@@ -148,10 +148,10 @@ ph_status ph_tensor_to_dlpack_unversioned(struct DLManagedTensor **out, ph_tape 
         return ph_fail(PH_ERROR_STATE,
                        "%s: the memory is read-only, which the form without a version cannot say",
                        call);
-    PH_TRY(lend(&l, tape, x, consumer, call));
+    PH_TRY(lend_tensor(&l, tape, x, consumer, call));
     *out = &l->managed.plain;
     **out = (struct DLManagedTensor){.context = l, .deleter = delete_plain};
-    describe(&(*out)->tensor, l, x);
+    describe_lent(&(*out)->tensor, l, x);
     return PH_OK;
 }
 
@@ -186,7 +186,7 @@ static ph_status check_device(const ph__backend *backend, const ph__dl_tensor *t
     return PH_OK;
 }
 
-static ph_status read_shape(ph_shape *out, const ph__dl_tensor *t, const char *call)
+static ph_status read_dl_shape(ph_shape *out, const ph__dl_tensor *t, const char *call)
 {
     *out = (ph_shape){0};
     if (t->ndim < 0 || (t->ndim > 0 && !t->shape))
@@ -201,19 +201,20 @@ static ph_status read_shape(ph_shape *out, const ph__dl_tensor *t, const char *c
     return PH_OK;
 }
 
-static ph_status borrow(ph_tensor **out, ph_tape *tape, const ph__dl_tensor *t, const char *call)
+static ph_status borrow_dl_tensor(ph_tensor **out, ph_tape *tape, const ph__dl_tensor *t,
+                                  const char *call)
 {
     ph_dtype dtype = (ph_dtype)0;
     ph_shape shape;
     PH_TRY(check_device(tape->backend, t, call));
     PH_TRY(find_dtype(&dtype, t, call));
-    PH_TRY(read_shape(&shape, t, call));
+    PH_TRY(read_dl_shape(&shape, t, call));
     char *data = t->data ? (char *)t->data + t->byte_offset : NULL;
     return ph__tensor_around(out, tape->backend, dtype, &shape, t->strides, data, call);
 }
 
-static ph_status check_call(ph_tensor **out, const ph_tape *tape, const void *managed,
-                            const char *call)
+static ph_status check_import_call(ph_tensor **out, const ph_tape *tape, const void *managed,
+                                   const char *call)
 {
     if (!out)
         return ph__fail_null(call, "out");
@@ -243,12 +244,12 @@ ph_status ph_tensor_from_dlpack(ph_tensor **out, ph_tape *tape,
                                 struct DLManagedTensorVersioned *managed)
 {
     static const char call[] = "ph_tensor_from_dlpack";
-    PH_TRY(check_call(out, tape, managed, call));
+    PH_TRY(check_import_call(out, tape, managed, call));
     /* Of what another major version has, only the deleter may be looked at. */
     if (managed->major != PH__DL_MAJOR)
         return ph_fail(PH_ERROR_UNSUPPORTED, "%s: DLPack version %u.%u; %d is known here", call,
                        managed->major, managed->minor, PH__DL_MAJOR);
-    PH_TRY(borrow(out, tape, &managed->tensor, call));
+    PH_TRY(borrow_dl_tensor(out, tape, &managed->tensor, call));
     ph__storage *storage = (*out)->storage;
     storage->read_only = (managed->flags & PH__DL_READ_ONLY) != 0;
     storage->release = give_back_versioned;
@@ -260,8 +261,8 @@ ph_status ph_tensor_from_dlpack_unversioned(ph_tensor **out, ph_tape *tape,
                                             struct DLManagedTensor *managed)
 {
     static const char call[] = "ph_tensor_from_dlpack_unversioned";
-    PH_TRY(check_call(out, tape, managed, call));
-    PH_TRY(borrow(out, tape, &managed->tensor, call));
+    PH_TRY(check_import_call(out, tape, managed, call));
+    PH_TRY(borrow_dl_tensor(out, tape, &managed->tensor, call));
     ph__storage *storage = (*out)->storage;
     storage->release = give_back_plain;
     storage->user = managed;

@@ -137,7 +137,8 @@ static ph_status make_aside(void *out, const ph_tape *tape, const ph_tensor *x)
 }
 
 /* x contiguous. */
-static ph_status load_all(ph_tape *tape, ph_tensor *x, const ph__reader *reader, uint64_t offset)
+static ph_status load_contiguous(ph_tape *tape, ph_tensor *x, const ph__reader *reader,
+                                 uint64_t offset)
 {
     void *own = NULL;
     if (!reader->aside)
@@ -175,7 +176,7 @@ static ph_status load_spread(ph_tape *tape, ph_tensor *x, const ph__reader *read
 {
     ph_tensor *aside;
     PH_TRY(ph__tensor_for(&aside, tape, x->dtype, &x->shape, reader->call));
-    ph_status status = load_all(tape, aside, reader, offset);
+    ph_status status = load_contiguous(tape, aside, reader, offset);
     if (status == PH_OK) {
         ph_tensor_copy(tape, x, aside);
         status = ph_tape_status(tape);
@@ -190,8 +191,8 @@ ph_status ph__tensor_load(ph_tape *tape, ph_tensor *x, const ph__reader *reader,
         return PH_OK;
     PH_TRY(ph__storage_use(x->storage, tape->stream, tape->key));
     bool grad = ph_tape_set_grad_enabled(tape, false);
-    ph_status status =
-        x->contiguous ? load_all(tape, x, reader, offset) : load_spread(tape, x, reader, offset);
+    ph_status status = x->contiguous ? load_contiguous(tape, x, reader, offset)
+                                     : load_spread(tape, x, reader, offset);
     (void)ph_tape_set_grad_enabled(tape, grad);
     return status;
 }

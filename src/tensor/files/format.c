@@ -133,7 +133,7 @@ static void add_blanks(printer *p, size_t count)
 }
 
 /* The innermost axis: as many elements a line as fit. */
-static void add_row(printer *p, int64_t first, size_t indent)
+static void add_element_row(printer *p, int64_t first, size_t indent)
 {
     char element[ELEMENT_BYTES];
     size_t axis = p->shape.rank - 1, room = indent < LINE_WIDTH ? LINE_WIDTH - indent : 1;
@@ -172,7 +172,7 @@ static void add_between(printer *p, size_t axis, size_t indent)
 static void add_axis(printer *p, size_t axis, int64_t first, int64_t step, size_t indent)
 {
     if (axis + 1 == p->shape.rank) {
-        add_row(p, first, indent + 1);
+        add_element_row(p, first, indent + 1);
         return;
     }
     int64_t inner = p->shape.dim[axis + 1];
@@ -189,7 +189,7 @@ static void add_axis(printer *p, size_t axis, int64_t first, int64_t step, size_
     ph__text_add(&p->text, "]");
 }
 
-static char *print(printer *p, const ph_tensor *x)
+static char *print_tensor(printer *p, const ph_tensor *x)
 {
     char described[PH__DESCRIBE], element[ELEMENT_BYTES];
     int64_t count = ph_shape_count(&p->shape);
@@ -265,7 +265,7 @@ ph_status ph_tensor_format(char **out, ph_tape *tape, const ph_tensor *x)
     if (status == PH_OK)
         status = read_data(&data, &p, tape, (ph_tensor *)x, call);
     if (status == PH_OK) {
-        *out = print(&p, x);
+        *out = print_tensor(&p, x);
         status = *out ? PH_OK : ph__fail_host_memory(call, "the text of a tensor");
     }
     ph__free(data);

@@ -28,7 +28,7 @@ char ph__json_in_peek(ph__json_in *in)
     return in->at < in->end ? *in->at : 0;
 }
 
-static bool accept_char(ph__json_in *in, char c, const char *wrong)
+static bool accept_json_char(ph__json_in *in, char c, const char *wrong)
 {
     if (ph__json_in_peek(in) != c || in->at == in->end)
         return ph__json_in_fail(in, wrong);
@@ -38,9 +38,9 @@ static bool accept_char(ph__json_in *in, char c, const char *wrong)
 
 bool ph__json_in_open(ph__json_in *in, char bracket)
 {
-    if (!accept_char(in, bracket,
-                     bracket == '{' ? "an object ('{') must stand here"
-                                    : "an array ('[') must stand here"))
+    if (!accept_json_char(in, bracket,
+                          bracket == '{' ? "an object ('{') must stand here"
+                                         : "an array ('[') must stand here"))
         return false;
     if (in->depth == PH__JSON_DEPTH)
         return ph__json_in_fail(in, "brackets are nested too deeply");
@@ -61,7 +61,7 @@ bool ph__json_in_more(ph__json_in *in, char bracket)
         in->depth--;
         return false;
     }
-    return first || accept_char(in, ',', "a comma or a closing bracket must stand here");
+    return first || accept_json_char(in, ',', "a comma or a closing bracket must stand here");
 }
 
 /* ---- strings ---- */
@@ -198,7 +198,7 @@ static char *read_character(ph__json_in *in, char *to)
 
 /* Where the string that begins at `at` would end, at the latest: no escape grows when it is
  * decoded. */
-static size_t room_for(const ph__json_in *in)
+static size_t string_room(const ph__json_in *in)
 {
     const char *p = in->at;
     while (p < in->end && *p != '"')
@@ -208,9 +208,9 @@ static size_t room_for(const ph__json_in *in)
 
 char *ph__json_in_string(ph__json_in *in)
 {
-    if (!accept_char(in, '"', "a string must stand here"))
+    if (!accept_json_char(in, '"', "a string must stand here"))
         return NULL;
-    char *text = ph__alloc(room_for(in)), *to = text;
+    char *text = ph__alloc(string_room(in)), *to = text;
     if (!text) {
         in->no_memory = true;
         return (void)ph__json_in_fail(in, "no host memory for a string"), NULL;
@@ -231,7 +231,7 @@ char *ph__json_in_string(ph__json_in *in)
 char *ph__json_in_key(ph__json_in *in)
 {
     char *key = ph__json_in_string(in);
-    if (key && !accept_char(in, ':', "a colon must stand here")) {
+    if (key && !accept_json_char(in, ':', "a colon must stand here")) {
         ph__free(key);
         return NULL;
     }

@@ -36,23 +36,23 @@ typedef struct words {
     const ph__reader *reader;
 } words;
 
-static ph_status wrong(const words *w, const char *what)
+static ph_status fail_header(const words *w, const char *what)
 {
     return ph_fail(PH_ERROR_ARGUMENT,
                    "%s: %s is no .npy file that can be read: %s, at character %td of the header",
                    w->reader->call, w->reader->path, what, w->at - w->start);
 }
 
-static char peek(words *w)
+static char peek_char(words *w)
 {
     while (w->at < w->end && (*w->at == ' ' || *w->at == '\n'))
         w->at++;
     return w->at < w->end ? *w->at : 0;
 }
 
-static bool accept_char(words *w, char c)
+static bool accept_header_char(words *w, char c)
 {
-    if (peek(w) != c || w->at == w->end)
+    if (peek_char(w) != c || w->at == w->end)
         return false;
     w->at++;
     return true;
@@ -61,16 +61,16 @@ static bool accept_char(words *w, char c)
 /* A plain string: what NumPy writes here has no escapes. */
 static ph_status read_string(words *w, char *out, size_t size)
 {
-    char quote = peek(w);
+    char quote = peek_char(w);
     size_t length = 0;
     if (quote != '\'' && quote != '"')
-        return wrong(w, "a string must stand here");
+        return fail_header(w, "a string must stand here");
     const char *close = memchr(w->at + 1, quote, (size_t)(w->end - w->at - 1));
     if (!close)
-        return wrong(w, "a string without an end");
+        return fail_header(w, "a string without an end");
     for (const char *p = w->at + 1; p < close; p++, length++) {
         if (*p == '\\' || (unsigned char)*p < 0x20 || length + 1 == size)
-            return wrong(w, "a string that stands for nothing known");
+            return fail_header(w, "a string that stands for nothing known");
         out[length] = *p;
     }
     out[length] = '\0';
@@ -85,10 +85,10 @@ static const struct {
               {PH_DTYPE_I32, "i4"}, {PH_DTYPE_I64, "i8"}, {PH_DTYPE_U8, "u1"},
               {PH_DTYPE_BOOL, "b1"}};
 
-static ph_status read_dtype(ph_dtype *out, words *w)
+static ph_status read_npy_dtype(ph_dtype *out, words *w)
 {
     char text[32];
-    if (peek(w) == '[')
+    if (peek_char(w) == '[')
         return ph_fail(PH_ERROR_UNSUPPORTED,
                        "%s: %s has a structured dtype, and there is none here", w->reader->call,
                        w->reader->path);
@@ -110,7 +110,7 @@ static ph_status read_dtype(ph_dtype *out, words *w)
 static ph_status read_bool(bool *out, words *w)
 {
     static const char *const names[] = {"False", "True"};
-    (void)peek(w);
+    (void)peek_char(w);
     for (int value = 0; value < 2; value++) {
         size_t length = strlen(names[value]);
         if ((size_t)(w->end - w->at) >= length && memcmp(w->at, names[value], length) == 0) {
@@ -119,41 +119,41 @@ static ph_status read_bool(bool *out, words *w)
             return PH_OK;
         }
     }
-    return wrong(w, "True or False must stand here");
+    return fail_header(w, "True or False must stand here");
 }
 
 static ph_status read_dimension(int64_t *out, words *w)
 {
     int64_t value = 0;
-    char c = peek(w);
+    char c = peek_char(w);
     if (c < '0' || c > '9')
-        return wrong(w, "a dimension must stand here");
+        return fail_header(w, "a dimension must stand here");
     for (; w->at < w->end && *w->at >= '0' && *w->at <= '9'; w->at++)
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, *w->at - '0', &value))
-            return wrong(w, "a dimension beyond 63 bits");
+            return fail_header(w, "a dimension beyond 63 bits");
     *out = value;
     return PH_OK;
 }
 
 /* "()", "(3,)", "(3, 4)". */
-static ph_status read_shape(ph_shape *out, words *w)
+static ph_status read_npy_shape(ph_shape *out, words *w)
 {
     bool comma = true;
     *out = PH_SCALAR;
-    if (!accept_char(w, '('))
-        return wrong(w, "a shape must stand here");
-    while (!accept_char(w, ')')) {
+    if (!accept_header_char(w, '('))
+        return fail_header(w, "a shape must stand here");
+    while (!accept_header_char(w, ')')) {
         if (!comma)
-            return wrong(w, "a comma must stand here");
+            return fail_header(w, "a comma must stand here");
         if (out->rank == PH_MAX_RANK)
             return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %s has more than %d dimensions",
                            w->reader->call, w->reader->path, PH_MAX_RANK);
         PH_TRY(read_dimension(&out->dim[out->rank++], w));
-        comma = accept_char(w, ',');
+        comma = accept_header_char(w, ',');
     }
     if (out->rank == 1 && !comma)
-        return wrong(w, "a shape of one dimension ends in a comma");
+        return fail_header(w, "a shape of one dimension ends in a comma");
     return PH_OK;
 }
 
@@ -164,7 +164,7 @@ enum {
     HAS_ALL = 7
 };
 
-static ph_status read_member(header *out, unsigned *has, words *w)
+static ph_status read_npy_member(header *out, unsigned *has, words *w)
 {
     char key[32];
     PH_TRY(read_string(w, key, sizeof key));
@@ -173,32 +173,33 @@ static ph_status read_member(header *out, unsigned *has, words *w)
                    : strcmp(key, "shape") == 0         ? HAS_SHAPE
                                                        : 0;
     if (bit == 0)
-        return wrong(w, "an unknown key");
+        return fail_header(w, "an unknown key");
     if (*has & bit)
-        return wrong(w, "a key stands there twice");
+        return fail_header(w, "a key stands there twice");
     *has |= bit;
-    if (!accept_char(w, ':'))
-        return wrong(w, "a colon must stand here");
-    return bit == HAS_DESCR   ? read_dtype(&out->dtype, w)
+    if (!accept_header_char(w, ':'))
+        return fail_header(w, "a colon must stand here");
+    return bit == HAS_DESCR   ? read_npy_dtype(&out->dtype, w)
            : bit == HAS_ORDER ? read_bool(&out->fortran, w)
-                              : read_shape(&out->shape, w);
+                              : read_npy_shape(&out->shape, w);
 }
 
 static ph_status read_dictionary(header *out, words *w)
 {
     unsigned has = 0;
     bool comma = true;
-    if (!accept_char(w, '{'))
-        return wrong(w, "a dictionary must stand here");
-    while (!accept_char(w, '}')) {
+    if (!accept_header_char(w, '{'))
+        return fail_header(w, "a dictionary must stand here");
+    while (!accept_header_char(w, '}')) {
         if (!comma)
-            return wrong(w, "a comma must stand here");
-        PH_TRY(read_member(out, &has, w));
-        comma = accept_char(w, ',');
+            return fail_header(w, "a comma must stand here");
+        PH_TRY(read_npy_member(out, &has, w));
+        comma = accept_header_char(w, ',');
     }
     if (has != HAS_ALL)
-        return wrong(w, "descr, fortran_order or shape is missing");
-    return peek(w) == 0 && w->at == w->end ? PH_OK : wrong(w, "something behind the dictionary");
+        return fail_header(w, "descr, fortran_order or shape is missing");
+    return peek_char(w) == 0 && w->at == w->end ? PH_OK
+                                                : fail_header(w, "something behind the dictionary");
 }
 
 /* The start of the file: where the text lies. */
@@ -311,7 +312,7 @@ static const char *code_of(ph_dtype dtype)
     return NULL;
 }
 
-static char *make_header(size_t *length, const ph_tensor *x, const char *code)
+static char *make_npy_header(size_t *length, const ph_tensor *x, const char *code)
 {
     ph__text text = {0};
     ph__text_add_bytes(&text, magic, MAGIC_BYTES);
@@ -334,12 +335,12 @@ static char *make_header(size_t *length, const ph_tensor *x, const char *code)
     return all;
 }
 
-static ph_status write_file(ph_tape *tape, ph_tensor *x, const char *path, const char *code,
-                            const char *call)
+static ph_status write_npy_file(ph_tape *tape, ph_tensor *x, const char *path, const char *code,
+                                const char *call)
 {
     size_t length;
     ph__file file;
-    char *start = make_header(&length, x, code);
+    char *start = make_npy_header(&length, x, code);
     if (!start)
         return ph__fail_host_memory(call, "the header of the file");
     ph_status status = ph__file_create(&file, path, call);
@@ -372,5 +373,5 @@ ph_status ph_npy_write(ph_tape *tape, ph_tensor *x, const char *path)
     if (!code)
         return ph_fail(PH_ERROR_UNSUPPORTED, "%s: .npy has no dtype for %s; ph_cast it first", call,
                        ph__describe(text, x));
-    return write_file(tape, x, path, code, call);
+    return write_npy_file(tape, x, path, code, call);
 }

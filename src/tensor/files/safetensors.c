@@ -123,8 +123,8 @@ static ph_status find_entry(const ph__safe_entry **out, const ph_safetensors *fi
     return PH_OK;
 }
 
-static ph_status load(ph_tape *tape, ph_tensor *x, const ph_safetensors *file,
-                      const ph__safe_entry *entry, const char *call)
+static ph_status load_entry(ph_tape *tape, ph_tensor *x, const ph_safetensors *file,
+                            const ph__safe_entry *entry, const char *call)
 {
     ph__reader reader = file->reader;
     reader.call = call;
@@ -142,7 +142,7 @@ ph_status ph_safetensors_read(ph_tensor **out, ph_tape *tape, const ph_safetenso
     PH_TRY(find_entry(&entry, file, name, call));
     PH_TRY(ph__file_begin(tape, file->path, call));
     PH_TRY(ph__tensor_for(out, tape, entry->dtype, &entry->shape, call));
-    ph_status status = load(tape, *out, file, entry, call);
+    ph_status status = load_entry(tape, *out, file, entry, call);
     if (status != PH_OK) {
         ph_tensor_release(*out);
         *out = NULL;
@@ -178,7 +178,7 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
         return ph_fail(PH_ERROR_STATE,
                        "%s: %s was made by an operator, and is no leaf; ph_detach gives one", call,
                        ph__describe(have, dst));
-    return load(tape, dst, file, entry, call);
+    return load_entry(tape, dst, file, entry, call);
 }
 
 ph_status ph__safetensors_look_up(ph_safetensors *file, ph_tape *tape, const char *call)
@@ -205,13 +205,13 @@ static int by_size_and_name(const void *a_, const void *b_)
     return x != y ? (x > y ? -1 : 1) : strcmp(a->name, b->name);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_tensor_names(const void *a, const void *b)
 {
     return strcmp(((const ph_named_tensor *)a)->name, ((const ph_named_tensor *)b)->name);
 }
 
-static ph_status check_tensors(const ph_tape *tape, const ph_named_tensor *tensors, size_t count,
-                               const char *call)
+static ph_status check_named_tensors(const ph_tape *tape, const ph_named_tensor *tensors,
+                                     size_t count, const char *call)
 {
     for (size_t i = 0; i < count; i++) {
         const ph_named_tensor *t = &tensors[i];
@@ -235,15 +235,15 @@ static ph_status check_tensors(const ph_tape *tape, const ph_named_tensor *tenso
 }
 
 /* A copy to sort: by name, and no name twice. */
-static ph_status sorted(ph_named_tensor **out, const ph_named_tensor *tensors, size_t count,
-                        const char *call)
+static ph_status sort_by_name(ph_named_tensor **out, const ph_named_tensor *tensors, size_t count,
+                              const char *call)
 {
     ph_named_tensor *copy = ph__calloc(count ? count : 1, sizeof *copy);
     if (!copy)
         return ph__fail_host_memory(call, "the names");
     if (count > 0) {
         memcpy(copy, tensors, count * sizeof *copy);
-        qsort(copy, count, sizeof *copy, by_name);
+        qsort(copy, count, sizeof *copy, compare_tensor_names);
     }
     for (size_t i = 1; i < count; i++)
         if (strcmp(copy[i - 1].name, copy[i].name) == 0) {
@@ -258,7 +258,7 @@ static ph_status sorted(ph_named_tensor **out, const ph_named_tensor *tensors, s
     return PH_OK;
 }
 
-static void add_entry(ph__json *json, const ph_named_tensor *t, uint64_t begin)
+static void add_header_entry(ph__json *json, const ph_named_tensor *t, uint64_t begin)
 {
     ph__json_key(json, t->name);
     ph__json_open(json, '{');
@@ -278,13 +278,13 @@ static void add_entry(ph__json *json, const ph_named_tensor *t, uint64_t begin)
 }
 
 /* Ends in blanks, so that the tensors begin at a multiple of 8. */
-static void make_header(ph__text *out, const ph_named_tensor *tensors, size_t count)
+static void make_safetensors_header(ph__text *out, const ph_named_tensor *tensors, size_t count)
 {
     ph__json json = {0};
     uint64_t at = 0;
     ph__json_open(&json, '{');
     for (size_t i = 0; i < count; i++) {
-        add_entry(&json, &tensors[i], at);
+        add_header_entry(&json, &tensors[i], at);
         at += ph_tensor_bytes(tensors[i].tensor);
     }
     ph__json_close(&json, '}');
@@ -306,12 +306,13 @@ static ph_status write_all(ph__file *file, ph_tape *tape, const ph__text *header
     return PH_OK;
 }
 
-static ph_status write_file(ph_tape *tape, const char *path, const ph_named_tensor *tensors,
-                            size_t count, const char *call)
+static ph_status write_safetensors_file(ph_tape *tape, const char *path,
+                                        const ph_named_tensor *tensors, size_t count,
+                                        const char *call)
 {
     ph__text header;
     ph__file file;
-    make_header(&header, tensors, count);
+    make_safetensors_header(&header, tensors, count);
     ph_status status = header.failed ? ph__fail_host_memory(call, "the header of the file") : PH_OK;
     if (status == PH_OK && header.length > PH__SAFETENSORS_MOST_HEADER)
         status =
@@ -338,9 +339,9 @@ ph_status ph_safetensors_write(ph_tape *tape, const char *path, const ph_named_t
     PH_TRY(ph__file_begin(tape, path, call));
     if (count > 0 && !tensors)
         return ph__fail_null(call, "tensors");
-    PH_TRY(check_tensors(tape, tensors, count, call));
-    PH_TRY(sorted(&copy, tensors, count, call));
-    ph_status status = write_file(tape, path, copy, count, call);
+    PH_TRY(check_named_tensors(tape, tensors, count, call));
+    PH_TRY(sort_by_name(&copy, tensors, count, call));
+    ph_status status = write_safetensors_file(tape, path, copy, count, call);
     ph__free(copy);
     return status;
 }

@@ -20,7 +20,7 @@ const char *ph__safetensors_dtype_name(ph_dtype dtype)
     return dtype_names[dtype];
 }
 
-static ph_dtype dtype_of(const char *name)
+static ph_dtype dtype_of_name(const char *name)
 {
     for (int dtype = PH_DTYPE_F32; dtype <= PH_DTYPE_BOOL; dtype++)
         if (strcmp(name, dtype_names[dtype]) == 0)
@@ -46,18 +46,18 @@ static bool read_metadata(ph_safetensors *file, ph__json_in *in)
     return !in->wrong;
 }
 
-static bool read_dtype(ph__safe_entry *entry, ph__json_in *in)
+static bool read_entry_dtype(ph__safe_entry *entry, ph__json_in *in)
 {
     char *name = ph__json_in_string(in);
     if (!name)
         return false;
-    entry->dtype = dtype_of(name);
+    entry->dtype = dtype_of_name(name);
     ph__free(name);
     return true;
 }
 
 /* Dimensions beyond PH_MAX_RANK are read and dropped; *rank counts them. */
-static bool read_shape(ph__safe_entry *entry, size_t *rank, ph__json_in *in)
+static bool read_entry_shape(ph__safe_entry *entry, size_t *rank, ph__json_in *in)
 {
     uint64_t dim;
     if (!ph__json_in_open(in, '['))
@@ -92,7 +92,7 @@ enum {
     HAS_ALL = 7
 };
 
-static bool read_member(ph__safe_entry *entry, unsigned *has, size_t *rank, ph__json_in *in)
+static bool read_entry_member(ph__safe_entry *entry, unsigned *has, size_t *rank, ph__json_in *in)
 {
     char *key = ph__json_in_key(in);
     if (!key)
@@ -107,8 +107,8 @@ static bool read_member(ph__safe_entry *entry, unsigned *has, size_t *rank, ph__
     if (*has & bit)
         return ph__json_in_fail(in, "a tensor has a member twice");
     *has |= bit;
-    return bit == HAS_DTYPE   ? read_dtype(entry, in)
-           : bit == HAS_SHAPE ? read_shape(entry, rank, in)
+    return bit == HAS_DTYPE   ? read_entry_dtype(entry, in)
+           : bit == HAS_SHAPE ? read_entry_shape(entry, rank, in)
                               : read_offsets(entry, in);
 }
 
@@ -119,7 +119,7 @@ static bool read_entry(ph__safe_entry *entry, ph__json_in *in)
     if (!ph__json_in_open(in, '{'))
         return false;
     while (ph__json_in_more(in, '}'))
-        if (!read_member(entry, &has, &rank, in))
+        if (!read_entry_member(entry, &has, &rank, in))
             return false;
     if (in->wrong)
         return false;
@@ -132,7 +132,7 @@ static bool read_entry(ph__safe_entry *entry, ph__json_in *in)
 }
 
 /* Takes the name over. */
-static bool add_entry(ph_safetensors *file, char *name, ph__json_in *in)
+static bool add_file_entry(ph_safetensors *file, char *name, ph__json_in *in)
 {
     ph__safe_entry entry = {.name = name};
     if (read_entry(&entry, in)) {
@@ -145,7 +145,7 @@ static bool add_entry(ph_safetensors *file, char *name, ph__json_in *in)
     return false;
 }
 
-static bool read_all(ph_safetensors *file, ph__json_in *in)
+static bool read_members(ph_safetensors *file, ph__json_in *in)
 {
     bool has_metadata = false;
     if (!ph__json_in_open(in, '{'))
@@ -155,7 +155,7 @@ static bool read_all(ph_safetensors *file, ph__json_in *in)
         if (!name)
             return false;
         if (strcmp(name, "__metadata__") != 0) {
-            if (!add_entry(file, name, in))
+            if (!add_file_entry(file, name, in))
                 return false;
             continue;
         }
@@ -178,7 +178,7 @@ static int by_place(const void *a_, const void *b_)
     return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_entry_names(const void *a, const void *b)
 {
     return strcmp(((const ph__safe_entry *)a)->name, ((const ph__safe_entry *)b)->name);
 }
@@ -206,7 +206,7 @@ static ph_status check_size(const ph__safe_entry *entry, const ph__reader *reade
 }
 
 /* Every byte belongs to one tensor. */
-static ph_status check_places(ph_safetensors *file)
+static ph_status check_entry_places(ph_safetensors *file)
 {
     const ph__reader *reader = &file->reader;
     uint64_t at = 0, all = reader->size - file->data;
@@ -237,7 +237,7 @@ static ph_status check_names(ph_safetensors *file)
 {
     const ph__reader *reader = &file->reader;
     if (file->entries.count > 0)
-        qsort(file->entries.at, file->entries.count, sizeof *file->entries.at, by_name);
+        qsort(file->entries.at, file->entries.count, sizeof *file->entries.at, compare_entry_names);
     for (size_t i = 1; i < file->entries.count; i++)
         if (strcmp(file->entries.at[i - 1].name, file->entries.at[i].name) == 0)
             return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has two tensors of the name '%s'",
@@ -251,17 +251,17 @@ static ph_status check_names(ph_safetensors *file)
     return PH_OK;
 }
 
-static ph_status parse(ph_safetensors *file, const char *text, size_t length)
+static ph_status parse_header(ph_safetensors *file, const char *text, size_t length)
 {
     const ph__reader *reader = &file->reader;
     ph__json_in in;
     ph__json_in_start(&in, text, length);
-    if (!read_all(file, &in))
+    if (!read_members(file, &in))
         return in.no_memory ? ph__fail_host_memory(reader->call, "the header of the file")
                             : ph_fail(PH_ERROR_ARGUMENT,
                                       "%s: %s has a header that is wrong at its byte %zu: %s",
                                       reader->call, reader->path, in.place, in.wrong);
-    PH_TRY(check_places(file));
+    PH_TRY(check_entry_places(file));
     return check_names(file);
 }
 
@@ -293,7 +293,7 @@ ph_status ph__safetensors_read_header(ph_safetensors *file)
                          "%s: %s is no safetensors file: its header does not begin with '{'",
                          reader->call, reader->path);
     if (status == PH_OK)
-        status = parse(file, text, (size_t)length);
+        status = parse_header(file, text, (size_t)length);
     ph__free(text);
     return status;
 }

@@ -62,7 +62,7 @@ static void replay_launched(void *user, bool launched)
     ph__spin_unlock(&t->state->lock);
 }
 
-static void capture_ended(void *user)
+static void end_capture_of_draws(void *user)
 {
     ph__drawn *t = user;
     ph__spin_lock(&t->state->lock);
@@ -73,7 +73,7 @@ static void capture_ended(void *user)
 
 static void graph_released(void *user)
 {
-    capture_ended(user);
+    end_capture_of_draws(user);
     release_drawn(user);
 }
 
@@ -88,7 +88,7 @@ static ph_status make_taken(ph_generator_state *state, ph_stream *stream, uint64
     const ph_cells_source source = {.count = 2,
                                     .values = replay_values,
                                     .launched = replay_launched,
-                                    .captured = capture_ended,
+                                    .captured = end_capture_of_draws,
                                     .release = graph_released,
                                     .user = t};
     ph_status status = ph_cells_create(t->cells, stream, &source);

@@ -61,8 +61,8 @@ static job job_of(int64_t number, int64_t total, int64_t tiles, int64_t inner, i
 }
 
 /* Whether a run begins at slot; length: beyond RUN, more follow. */
-static bool find_run(const uint32_t *keys, int64_t slot, int64_t total, int64_t *length,
-                     bool *first)
+static bool find_key_run(const uint32_t *keys, int64_t slot, int64_t total, int64_t *length,
+                         bool *first)
 {
     uint32_t key = keys[slot];
     *first = slot == 0 || keys[slot - 1] != key;

@@ -32,7 +32,7 @@ static void OF(add_sorted)(const ph_block_range *range, const void *args)
         int64_t length;
         bool first;
         REAL sum[32 * WIDTH];
-        if (keys[j.slot] >= a->n || !find_run(keys, j.slot, a->total, &length, &first))
+        if (keys[j.slot] >= a->n || !find_key_run(keys, j.slot, a->total, &length, &first))
             continue;
         OF(add_run)
         (a, j.outer, (const uint32_t *)a->order + j.slot, length < RUN ? length : RUN, j.column,

@@ -30,7 +30,7 @@ ADD_REAL(f64, double)
 ADD_HALF(f16)
 ADD_HALF(bf16)
 
-static void run(char *dst, const char *src, size_t count, ph_dtype dtype, bool adds)
+static void run_bundle_pair(char *dst, const char *src, size_t count, ph_dtype dtype, bool adds)
 {
     if (adds && dtype == PH_DTYPE_F32)
         add_f32(dst, src, count);
@@ -68,8 +68,8 @@ static void ph_nn_bundle(const ph_block_range *range, const void *args)
         ph_dtype dtype = (ph_dtype)a->dtype[i];
         size_t size = ph_dtype_size(dtype), whole = PH__BUNDLE_CHUNK / size;
         size_t begin = (size_t)(block - a->first[i]) * whole, left = a->count[i] - begin;
-        run((char *)a->dst[i] + begin * size, (const char *)a->src[i] + begin * size,
-            left < whole ? left : whole, dtype, a->op[i] == PH__BUNDLE_ADD);
+        run_bundle_pair((char *)a->dst[i] + begin * size, (const char *)a->src[i] + begin * size,
+                        left < whole ? left : whole, dtype, a->op[i] == PH__BUNDLE_ADD);
     }
 }
 
@@ -106,7 +106,7 @@ ph__kernel_def *const ph__bundle_kernels[] = {&bundle, NULL};
 
 /* ---- launching ---- */
 /* Gives the number of blocks. */
-static uint64_t fill(ph__bundle_args *a, const ph__bundle_pair *pairs, uint32_t count)
+static uint64_t fill_bundle_args(ph__bundle_args *a, const ph__bundle_pair *pairs, uint32_t count)
 {
     uint64_t blocks = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -136,7 +136,7 @@ bool ph__bundle_launch(ph_tape *tape, const ph__bundle_pair *pairs, size_t count
         ph__bundle_args args;
         part = count - done < PH__BUNDLE_MAX ? count - done : PH__BUNDLE_MAX;
         memset(&args, 0, sizeof args);
-        uint64_t blocks = fill(&args, pairs + done, (uint32_t)part);
+        uint64_t blocks = fill_bundle_args(&args, pairs + done, (uint32_t)part);
         if (!ph__op_launch(&op, &bundle, blocks, PH__BUNDLE_THREADS, 0, &args))
             return false;
     }

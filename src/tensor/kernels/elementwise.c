@@ -51,7 +51,8 @@ static void order_by_result(int64_t dims[PH_MAX_RANK], int64_t strides[MOST][PH_
 }
 
 /* Strides of x as an operand of that shape: 0 where it is broadcast. */
-static void stretch(int64_t strides[PH_MAX_RANK], const ph_tensor *x, const ph_shape *shape)
+static void broadcast_strides(int64_t strides[PH_MAX_RANK], const ph_tensor *x,
+                              const ph_shape *shape)
 {
     size_t front = shape->rank - x->shape.rank;
     for (size_t i = 0; i < shape->rank; i++)
@@ -142,7 +143,7 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
     for (size_t d = 0; d < out->shape.rank; d++)
         m.dim[d] = out->shape.dim[d];
     for (size_t o = 0; o < count; o++)
-        stretch(m.stride[o], sides[o], &out->shape);
+        broadcast_strides(m.stride[o], sides[o], &out->shape);
     if (!out->contiguous)
         order_by_result(m.dim, m.stride, count, out->shape.rank);
     m.rank = (uint32_t)ph__shape_coalesce(m.dim, m.stride, count, out->shape.rank);
@@ -179,8 +180,8 @@ bool ph__elementwise_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel
 }
 
 /* The dtype of the operands that are not bool by the function's nature. */
-static ph_dtype dtype_of(const ph__elementwise *elementwise, const ph_tensor *out,
-                         ph_tensor *const *in)
+static ph_dtype dtype_of_operands(const ph__elementwise *elementwise, const ph_tensor *out,
+                                  ph_tensor *const *in)
 {
     for (size_t i = 0; i < elementwise->arity; i++)
         if (!(elementwise->bools >> i & 1))
@@ -201,14 +202,15 @@ static ph_dtype scalar_dtype(const ph__elementwise *elementwise, ph_dtype dtype)
 bool ph__elementwise_launch(ph__op *op, const ph__elementwise *elementwise, ph_tensor *out,
                             ph_tensor *const *in, double a, double b)
 {
-    const ph_dtype dtype = dtype_of(elementwise, out, in), as = scalar_dtype(elementwise, dtype);
+    const ph_dtype dtype = dtype_of_operands(elementwise, out, in),
+                   as = scalar_dtype(elementwise, dtype);
     return ph__elementwise_launch_kernels(op, elementwise->flat[dtype], elementwise->strided[dtype],
                                           out, in, elementwise->arity, ph__scalar_of(as, a),
                                           ph__scalar_of(as, b));
 }
 
 /* ---- operators ---- */
-static const char *accepted(const ph__elementwise *elementwise)
+static const char *accepted_dtypes(const ph__elementwise *elementwise)
 {
     return elementwise->flat[PH_DTYPE_BOOL]  ? ""
            : elementwise->flat[PH_DTYPE_I32] ? "all dtypes but bool are taken"
@@ -217,7 +219,7 @@ static const char *accepted(const ph__elementwise *elementwise)
 
 static bool check_dtypes(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in)
 {
-    ph_dtype dtype = dtype_of(elementwise, NULL, in);
+    ph_dtype dtype = dtype_of_operands(elementwise, NULL, in);
     for (size_t i = 0; i < elementwise->arity; i++) {
         bool is_bool = elementwise->bools >> i & 1;
         if (is_bool && in[i]->dtype != PH_DTYPE_BOOL)
@@ -227,7 +229,7 @@ static bool check_dtypes(ph__op *op, const ph__elementwise *elementwise, ph_tens
                                "the operands must be of one dtype; ph_cast one of them");
     }
     return elementwise->flat[dtype] ||
-           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted(elementwise));
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted_dtypes(elementwise));
 }
 
 ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
@@ -245,7 +247,8 @@ ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, p
         shape = &broadcast;
     }
     ph_tensor *out = ph__op_output(
-        op, elementwise->gives_bool ? PH_DTYPE_BOOL : dtype_of(elementwise, NULL, in), shape);
+        op, elementwise->gives_bool ? PH_DTYPE_BOOL : dtype_of_operands(elementwise, NULL, in),
+        shape);
     return out && ph__elementwise_launch(op, elementwise, out, in, a, b) ? out : NULL;
 }
 

@@ -39,12 +39,12 @@ typedef union buffer {
 
 static const ph__scalar none = {0};
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static void convert(const job *j, size_t column, void *to, const void *from, int64_t n)
+static void convert_half(const job *j, size_t column, void *to, const void *from, int64_t n)
 {
     j->cores[PH__CORE_HALF][column](to, from, NULL, NULL, n, none, none);
 }
@@ -109,16 +109,17 @@ static void move_piece(const job *j, const side *s, char *array, int64_t positio
 }
 
 /* ---- pieces ---- */
-static void repeat(const job *j, const side *s, buffer *to, int64_t n)
+static void repeat_element(const job *j, const side *s, buffer *to, int64_t n)
 {
     buffer raw;
     move_run((char *)(s->half ? raw.bytes : to->bytes), 1, s->at, 0, s->size, n);
     if (s->half)
-        convert(j, s->half - 1, to->bytes, raw.bytes, n);
+        convert_half(j, s->half - 1, to->bytes, raw.bytes, n);
 }
 
 /* Whether n elements from position on lie side by side; then *at is where. */
-static bool find_run(const char **at, const job *j, const side *s, int64_t position, int64_t n)
+static bool find_contiguous_run(const char **at, const job *j, const side *s, int64_t position,
+                                int64_t n)
 {
     const size_t last = j->rank - 1;
     int64_t index[PH_MAX_RANK] = {0}, offset = 0;
@@ -132,35 +133,36 @@ static bool find_run(const char **at, const job *j, const side *s, int64_t posit
 }
 
 /* Where the core finds n elements from position on; in `space` if they must be brought together. */
-static const void *fetch(const job *j, const side *s, buffer *space, int64_t position, int64_t n)
+static const void *fetch_operand(const job *j, const side *s, buffer *space, int64_t position,
+                                 int64_t n)
 {
     buffer raw;
     if (s->uniform)
         return space->bytes;
     const char *from = s->at + position * (int64_t)s->size;
-    if (!s->dense && !find_run(&from, j, s, position, n)) {
+    if (!s->dense && !find_contiguous_run(&from, j, s, position, n)) {
         char *to = (char *)(s->half ? raw.bytes : space->bytes);
         move_piece(j, s, to, position, n, true);
         from = to;
     }
     if (!s->half)
         return from;
-    convert(j, s->half - 1, space->bytes, from, n);
+    convert_half(j, s->half - 1, space->bytes, from, n);
     return space->bytes;
 }
 
-static void deliver(const job *j, const buffer *result, int64_t position, int64_t n)
+static void deliver_result(const job *j, const buffer *result, int64_t position, int64_t n)
 {
     const side *s = &j->sides[OUT];
     buffer single, narrow;
     const char *from = (const char *)result->bytes;
     if (s->half && j->info->out_type == PH_DTYPE_F64) {
-        convert(j, 4, single.bytes, from, n);
+        convert_half(j, 4, single.bytes, from, n);
         from = (const char *)single.bytes;
     }
     if (s->half) {
         char *to = s->dense ? s->at + position * (int64_t)s->size : (char *)narrow.bytes;
-        convert(j, s->half, to, from, n);
+        convert_half(j, s->half, to, from, n);
         from = to;
     }
     if (!s->dense)
@@ -176,16 +178,16 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
     const bool direct = out->dense && !out->half;
     for (size_t o = 1; o <= info->arity; o++)
         if (j->sides[o].uniform)
-            repeat(j, &j->sides[o], &space[o], end - begin < PIECE ? end - begin : PIECE);
+            repeat_element(j, &j->sides[o], &space[o], end - begin < PIECE ? end - begin : PIECE);
     for (int64_t at = begin; at < end; at += PIECE) {
         int64_t n = end - at < PIECE ? end - at : PIECE;
         const void *in[MOST] = {0};
         for (size_t o = 1; o <= info->arity; o++)
-            in[o] = fetch(j, &j->sides[o], &space[o], at, n);
+            in[o] = fetch_operand(j, &j->sides[o], &space[o], at, n);
         void *to = direct ? (void *)(out->at + at * (int64_t)out->size) : (void *)space[OUT].bytes;
         core(to, in[1], in[2], in[3], n, j->a, j->b);
         if (!direct)
-            deliver(j, &space[OUT], at, n);
+            deliver_result(j, &space[OUT], at, n);
     }
 }
 
@@ -208,9 +210,9 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
         };                                                                                         \
         const type *from = (const type *)(const void *)in;                                         \
         type *to = (type *)(void *)out, tile[TILE][TILE];                                          \
-        const int64_t high = least(TILE, rows - i);                                                \
+        const int64_t high = smaller_of(TILE, rows - i);                                           \
         for (int64_t k = first; k < stop; k += TILE) {                                             \
-            const int64_t wide = least(TILE, stop - k);                                            \
+            const int64_t wide = smaller_of(TILE, stop - k);                                       \
             if (high == TILE && wide == TILE) /* of known size */                                  \
                 TURN_TILE(TILE, TILE);                                                             \
             else                                                                                   \
@@ -218,11 +220,11 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
         }                                                                                          \
     } while (0)
 
-static void turn(char *out, const char *in, int64_t step, size_t size, int64_t rows,
-                 int64_t columns)
+static void transpose_tile(char *out, const char *in, int64_t step, size_t size, int64_t rows,
+                           int64_t columns)
 {
     for (int64_t first = 0; first < columns; first += PAGES) {
-        const int64_t stop = least(first + PAGES, columns);
+        const int64_t stop = smaller_of(first + PAGES, columns);
         for (int64_t i = 0; i < rows; i += 64 / (int64_t)size) {
             if (size == 4)
                 TURN(uint32_t);
@@ -243,15 +245,18 @@ static void turn_piece(const job *j, const side *s, char *array, int64_t begin, 
     const size_t last = j->rank - 1;
     const int64_t columns = j->dim[last];
     while (begin < end) {
-        int64_t index[PH_MAX_RANK], offset = 0, n = least(columns - begin % columns, end - begin);
+        int64_t index[PH_MAX_RANK], offset = 0,
+                                    n = smaller_of(columns - begin % columns, end - begin);
         find_index(index, j, begin);
         if (n < columns) {
             move_piece(j, s, array, begin, n, true);
         } else {
-            const int64_t rows = least((end - begin) / columns, j->dim[last - 1] - index[last - 1]);
+            const int64_t rows =
+                smaller_of((end - begin) / columns, j->dim[last - 1] - index[last - 1]);
             for (size_t d = 0; d <= last; d++)
                 offset += index[d] * s->stride[d];
-            turn(array, s->at + offset * (int64_t)s->size, s->stride[last], s->size, rows, columns);
+            transpose_tile(array, s->at + offset * (int64_t)s->size, s->stride[last], s->size, rows,
+                           columns);
             n = rows * columns;
         }
         array += (size_t)n * s->size;
@@ -276,7 +281,7 @@ static bool run_move(const job *j, int64_t begin, int64_t end)
     return true;
 }
 
-static void run(const job *j, int64_t begin, int64_t end)
+static void run_range(const job *j, int64_t begin, int64_t end)
 {
     const ph__elementwise_info *info = j->info;
     bool plain = true;
@@ -296,7 +301,7 @@ static void run(const job *j, int64_t begin, int64_t end)
 }
 
 /* ---- entries ---- */
-static void set_up(job *j, const ph__elementwise_info *info, const void *args)
+static void set_up_elementwise_job(job *j, const ph__elementwise_info *info, const void *args)
 {
     static const uint8_t sizes[PH__ELEMENTWISE_DTYPES + 1] = {0, 4, 8, 2, 2, 4, 8, 1, 1, 2};
     static const uint8_t halves[PH__ELEMENTWISE_DTYPES + 1] = {
@@ -316,13 +321,13 @@ void ph__elementwise_host_flat(const ph_block_range *range, const void *args,
 {
     const ph__elementwise_flat *flat = (const void *)((char *const *)args + info->arity + 1);
     job j = {.a = flat->a, .b = flat->b};
-    set_up(&j, info, args);
+    set_up_elementwise_job(&j, info, args);
     for (size_t o = 0; o <= info->arity; o++) {
         j.sides[o].dense = flat->step[o] == 1;
         j.sides[o].uniform = flat->step[o] == 0;
     }
-    run(&j, least((int64_t)range->begin * PH__ELEMENTWISE_ITEMS, flat->n),
-        least((int64_t)range->end * PH__ELEMENTWISE_ITEMS, flat->n));
+    run_range(&j, smaller_of((int64_t)range->begin * PH__ELEMENTWISE_ITEMS, flat->n),
+              smaller_of((int64_t)range->end * PH__ELEMENTWISE_ITEMS, flat->n));
 }
 
 void ph__elementwise_host_strided(const ph_block_range *range, const void *args,
@@ -331,7 +336,7 @@ void ph__elementwise_host_strided(const ph_block_range *range, const void *args,
     const ph__elementwise_strided *s = (const void *)((char *const *)args + info->arity + 1);
     job j = {.a = s->a, .b = s->b, .rank = s->rank};
     int64_t dim[PH_MAX_RANK];
-    set_up(&j, info, args);
+    set_up_elementwise_job(&j, info, args);
     for (size_t d = 0; d < s->rank; d++)
         dim[d] = d + 1 == s->rank ? s->dim[d] * s->vec : s->dim[d];
     j.dim = dim;
@@ -345,6 +350,6 @@ void ph__elementwise_host_strided(const ph_block_range *range, const void *args,
         }
     }
     const int64_t n = s->n * s->vec;
-    run(&j, least((int64_t)range->begin * PH__ELEMENTWISE_ITEMS, n),
-        least((int64_t)range->end * PH__ELEMENTWISE_ITEMS, n));
+    run_range(&j, smaller_of((int64_t)range->begin * PH__ELEMENTWISE_ITEMS, n),
+              smaller_of((int64_t)range->end * PH__ELEMENTWISE_ITEMS, n));
 }

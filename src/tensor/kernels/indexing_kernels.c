@@ -33,7 +33,8 @@ static int64_t target_of(const ph__places *at, const void *index, bool wide, int
 }
 
 /* Elements [*begin, end) of total that the blocks of the range have. */
-static int64_t items(const ph_block_range *range, int64_t block, int64_t total, int64_t *begin)
+static int64_t items_of_blocks(const ph_block_range *range, int64_t block, int64_t total,
+                               int64_t *begin)
 {
     int64_t end = (int64_t)range->end * block;
     *begin = (int64_t)range->begin * block;
@@ -43,7 +44,7 @@ static int64_t items(const ph_block_range *range, int64_t block, int64_t total, 
 /* ---- take ---- */
 static void take_words(const ph_block_range *range, const ph__take_args *a, int64_t word)
 {
-    int64_t i, end = items(range, PH__TAKE_BLOCK, a->total, &i);
+    int64_t i, end = items_of_blocks(range, PH__TAKE_BLOCK, a->total, &i);
     while (i < end) {
         int64_t line = i / a->inner, r = i % a->inner,
                 many = a->inner - r < end - i ? a->inner - r : end - i;
@@ -68,7 +69,7 @@ static void take_words(const ph_block_range *range, const ph__take_args *a, int6
     static void gather_##bytes(const ph_block_range *range, const void *args)                      \
     {                                                                                              \
         const ph__gather_args *a = args;                                                           \
-        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                              \
+        int64_t i, end = items_of_blocks(range, PH__INDEX_BLOCK, a->total, &i);                    \
         for (; i < end; i++) {                                                                     \
             int64_t from = target_of(&a->at, a->index, a->wide, i);                                \
             ((type *)a->out)[i] = from >= 0 ? ((const type *)a->x)[from] : (type)a->bad;           \
@@ -77,7 +78,7 @@ static void take_words(const ph_block_range *range, const ph__take_args *a, int6
     static void write_##bytes(const ph_block_range *range, const void *args)                       \
     {                                                                                              \
         const ph__write_args *a = args;                                                            \
-        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                              \
+        int64_t i, end = items_of_blocks(range, PH__INDEX_BLOCK, a->total, &i);                    \
         for (; i < end; i++) {                                                                     \
             int64_t to = target_of(&a->at, a->index, a->wide, i);                                  \
             if (to >= 0 && !a->src)                                                                \
@@ -89,7 +90,7 @@ static void take_words(const ph_block_range *range, const ph__take_args *a, int6
     static void winners_grad_##bytes(const ph_block_range *range, const void *args)                \
     {                                                                                              \
         const ph__winners_grad_args *a = args;                                                     \
-        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                              \
+        int64_t i, end = items_of_blocks(range, PH__INDEX_BLOCK, a->total, &i);                    \
         for (; i < end; i++) {                                                                     \
             int64_t from = target_of(&a->at, a->index, a->wide, i);                                \
             bool won = from >= 0 && ((const uint32_t *)a->winners)[from] == (uint32_t)i + 1;       \
@@ -157,10 +158,10 @@ ph__kernel_def ph__winners_grad_kernels[4] = {
     DEFS(winners_grad, "WINNERS_GRAD", winners_grad_params)};
 
 /* ---- claim ---- */
-static void claim(const ph_block_range *range, const void *args)
+static void claim_host(const ph_block_range *range, const void *args)
 {
     const ph__claim_args *a = args;
-    int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);
+    int64_t i, end = items_of_blocks(range, PH__INDEX_BLOCK, a->total, &i);
     for (; i < end; i++) {
         int64_t place = target_of(&a->at, a->index, a->wide, i);
         if (place < 0)
@@ -182,7 +183,7 @@ ph__kernel_def ph__claim_kernel = {
     .name = "ph_claim",
     .cuda =
         (const char *const[]){"#define KERNEL ph_claim\n#define CLAIM\n", ph__text_indexing, NULL},
-    .host = claim,
+    .host = claim_host,
     .args_size = sizeof(ph__claim_args),
     .params = claim_params,
     .param_count = sizeof claim_params / sizeof claim_params[0]};
@@ -192,7 +193,7 @@ ph__kernel_def ph__claim_kernel = {
     static void add_columns_##dtype(const ph_block_range *range, const void *args)                 \
     {                                                                                              \
         const ph__add_columns_args *a = args;                                                      \
-        int64_t column, end = items(range, PH__COLUMN_BLOCK, a->columns, &column);                 \
+        int64_t column, end = items_of_blocks(range, PH__COLUMN_BLOCK, a->columns, &column);       \
         for (; column < end; column++) {                                                           \
             int64_t place = ph__place_of(&a->at, column);                                          \
             int64_t i = column / a->inner * a->inner * a->length + column % a->inner;              \

@@ -64,7 +64,8 @@ static const ph_param move_params[] = {PH_PARAM(move_args, keys, PH_PARAM_ADDRES
                                        PH_PARAM(move_args, shift, PH_PARAM_VALUE),
                                        PH_PARAM(move_args, tiles, PH_PARAM_VALUE)};
 /* ---- sorting on the host ---- */
-static int64_t items(const ph_block_range *range, int64_t block, int64_t total, int64_t *begin)
+static int64_t keys_of_blocks(const ph_block_range *range, int64_t block, int64_t total,
+                              int64_t *begin)
 {
     int64_t end = (int64_t)range->end * block;
     *begin = (int64_t)range->begin * block;
@@ -74,7 +75,7 @@ static int64_t items(const ph_block_range *range, int64_t block, int64_t total, 
 static void keys_host(const ph_block_range *range, const void *args)
 {
     const keys_args *a = args;
-    int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);
+    int64_t i, end = keys_of_blocks(range, PH__INDEX_BLOCK, a->total, &i);
     for (; i < end; i++) {
         int64_t v = ph__index_at(a->index, a->wide, i);
         ((uint32_t *)a->keys)[i] =
@@ -87,7 +88,7 @@ static void rank_host(const ph_block_range *range, const void *args)
 {
     const rank_args *a = args;
     const uint32_t *keys = a->keys;
-    int64_t me, end = items(range, RANK_BLOCK, a->total, &me);
+    int64_t me, end = keys_of_blocks(range, RANK_BLOCK, a->total, &me);
     for (; me < end; me++) {
         uint32_t key = keys[me], before = 0;
         for (int64_t i = 0; i < me; i++)
@@ -160,16 +161,16 @@ PH__KERNEL_FAMILY(sort) = {&keys_kernel,    &rank_kernel, &count_kernel,
                            &offsets_kernel, &move_kernel, NULL};
 
 /* ---- launching ---- */
-static ph_tensor *words(ph__op *op, int64_t count)
+static ph_tensor *make_words(ph__op *op, int64_t count)
 {
     return ph__op_output(op, PH_DTYPE_I32, &PH_SHAPE(count));
 }
 
 /* from and to change places after each pass; the result is in from. */
-static bool radix(ph__op *op, ph__sorted *from, ph__sorted *to, int64_t none)
+static bool sort_by_radix(ph__op *op, ph__sorted *from, ph__sorted *to, int64_t none)
 {
     int64_t tiles = ph__ceil_div(from->total, TILE);
-    ph_tensor *counts = words(op, DIGITS * tiles);
+    ph_tensor *counts = make_words(op, DIGITS * tiles);
     for (int64_t shift = 0; counts && shift < 32 && none >> shift > 0; shift += 8) {
         count_args count = {from->keys->data, counts->data, from->total, shift, tiles};
         offsets_args offsets = {counts->data, DIGITS * tiles};
@@ -194,8 +195,8 @@ bool ph__sort_index(ph__op *op, ph__sorted *out, const ph_tensor *index, const p
         ph__op_fail(op, PH_ERROR_SIZE, "sums at repeated places take fewer than 2^32 - 1 of them");
         return false;
     }
-    ph__sorted first = {words(op, total), words(op, total), total},
-               second = {words(op, total), words(op, total), total};
+    ph__sorted first = {make_words(op, total), make_words(op, total), total},
+               second = {make_words(op, total), make_words(op, total), total};
     if (!first.keys || !first.order || !second.keys || !second.order)
         return false;
     *out = first;
@@ -212,7 +213,7 @@ bool ph__sort_index(ph__op *op, ph__sorted *out, const ph_tensor *index, const p
                        PH__INDEX_BLOCK, 0, &keys))
         return false;
     if (total > RANK_LIMIT)
-        return radix(op, out, &second, none);
+        return sort_by_radix(op, out, &second, none);
     rank_args rank = {first.keys->data, second.keys->data, second.order->data, total};
     *out = second;
     return ph__op_launch(op, &rank_kernel, (uint64_t)ph__ceil_div(total, RANK_BLOCK),

@@ -20,7 +20,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 }
 
 /* The larger strides first: what lies side by side runs fastest. */
-static void order(int64_t *dims, int64_t *strides, size_t rank)
+static void order_by_stride(int64_t *dims, int64_t *strides, size_t rank)
 {
     for (size_t i = 1; i < rank; i++) {
         for (size_t k = i; k > 0 && strides[k - 1] < strides[k]; k--) {
@@ -47,7 +47,7 @@ static void set_dims(ph__reduce_args *args, const ph_tensor *x, uint32_t gone)
             args->outputs *= x->shape.dim[d];
         }
     }
-    order(args->gone_dim, args->gone_stride, args->gone_rank);
+    order_by_stride(args->gone_dim, args->gone_stride, args->gone_rank);
     args->kept_rank =
         (uint32_t)ph__shape_coalesce(args->kept_dim, &args->kept_stride, 1, args->kept_rank);
     args->gone_rank =
@@ -78,7 +78,7 @@ static uint32_t rows_of_block(int64_t length)
 
 /* Blocks that share an output: as many as are wanted and have enough to do; segments are
  * multiples of unit. */
-static void split(ph__reduce_args *args, int64_t blocks, int64_t least, int64_t unit)
+static void split_reduced(ph__reduce_args *args, int64_t blocks, int64_t least, int64_t unit)
 {
     int64_t splits = ceil_div(BLOCKS, blocks), most = args->length / least;
     splits = splits < most ? splits : most;
@@ -93,7 +93,7 @@ static int64_t lay_rows(ph__reduce_args *args)
     args->width = rows_of_block(args->length);
     args->steady = is_steady(args);
     int64_t blocks = ceil_div(args->outputs, args->width);
-    split(args, blocks, args->width == 1 ? ROW_SEGMENT : INT64_MAX, 1024);
+    split_reduced(args, blocks, args->width == 1 ? ROW_SEGMENT : INT64_MAX, 1024);
     return blocks * args->splits;
 }
 
@@ -107,7 +107,7 @@ static int64_t lay_columns(ph__reduce_args *args)
         args->width = 8;
     const int64_t threads = PH__REDUCE_THREADS / args->width;
     int64_t blocks = args->outputs / columns * ceil_div(columns, args->width * PH__REDUCE_COLUMNS);
-    split(args, blocks, COLUMN_SEGMENT * threads, threads);
+    split_reduced(args, blocks, COLUMN_SEGMENT * threads, threads);
     return blocks * args->splits;
 }
 

@@ -27,7 +27,7 @@ typedef union buffer {
     double align;
 } buffer;
 
-static job set_up(const void *args, const ph__reduce_info *info)
+static job set_up_reduce_job(const void *args, const ph__reduce_info *info)
 {
     job j = {.args = args,
              .cores = ph__reduce_core_table[info->core][info->type],
@@ -37,7 +37,7 @@ static job set_up(const void *args, const ph__reduce_info *info)
     return j;
 }
 
-static const void *widen(const job *j, buffer *to, const void *from, int64_t n)
+static const void *widen_half(const job *j, buffer *to, const void *from, int64_t n)
 {
     if (!j->half)
         return from;
@@ -55,7 +55,7 @@ static int64_t offset_of(int64_t index, const int64_t *dim, const int64_t *strid
     return offset;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t smaller_index(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -66,7 +66,7 @@ static int64_t least(int64_t a, int64_t b)
             ((type *)(void *)to)[i] = ((const type *)(const void *)from)[i * step];                \
     } while (0)
 
-static void gather(char *to, const char *from, int64_t step, size_t size, int64_t n)
+static void gather_strided(char *to, const char *from, int64_t step, size_t size, int64_t n)
 {
     if (size == 4)
         GATHER(uint32_t);
@@ -80,7 +80,7 @@ static void gather(char *to, const char *from, int64_t step, size_t size, int64_
 
 /* Reduced elements [begin, end) of the output whose elements start at x, piece by piece of what
  * lies in one line. */
-static void add_row(const job *j, void *accumulator, const char *x, int64_t begin, int64_t end)
+static void reduce_row(const job *j, void *accumulator, const char *x, int64_t begin, int64_t end)
 {
     const ph__reduce_args *args = j->args;
     const size_t last = args->gone_rank - 1;
@@ -89,16 +89,16 @@ static void add_row(const job *j, void *accumulator, const char *x, int64_t begi
     buffer raw, wide;
     while (begin < end) {
         int64_t line = args->gone_dim[last] - (last > 0 ? begin % args->gone_dim[last] : begin);
-        int64_t n = least(line, end - begin);
-        n = direct ? n : least(n, PIECE);
+        int64_t n = smaller_index(line, end - begin);
+        n = direct ? n : smaller_index(n, PIECE);
         const char *from =
             x +
             offset_of(begin, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
         if (step != 1) {
-            gather((char *)raw.bytes, from, step, j->size, n);
+            gather_strided((char *)raw.bytes, from, step, j->size, n);
             from = (const char *)raw.bytes;
         }
-        j->cores->row(accumulator, widen(j, &wide, from, n), n, begin, args->a);
+        j->cores->row(accumulator, widen_half(j, &wide, from, n), n, begin, args->a);
         begin += n;
     }
 }
@@ -128,30 +128,33 @@ void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
                           const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
-    const job j = set_up(args, info);
+    const job j = set_up_reduce_job(args, info);
     _Alignas(16) char accumulator[ACCUMULATOR];
     for (uint64_t block = range->begin; block < range->end; block++) {
         const uint32_t split = (uint32_t)(block % args->splits);
         const int64_t first = (int64_t)(block / args->splits) * args->width,
                       begin = split * args->segment;
-        const int64_t stop = least(first + args->width, args->outputs);
+        const int64_t stop = smaller_index(first + args->width, args->outputs);
         for (int64_t o = first; o < stop; o++) {
             const char *x = args->x; /* NULL where there is nothing to reduce */
             if (x)
                 x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) *
                      (int64_t)j.size;
             j.cores->start(accumulator, NULL, 1, 0, args->a);
-            add_row(&j, accumulator, x, begin, least(begin + args->segment, args->length));
+            reduce_row(&j, accumulator, x, begin,
+                       smaller_index(begin + args->segment, args->length));
             put_result(&j, info, o, split, accumulator);
         }
     }
 }
 
 /* Reduced elements of a segment, for n outputs side by side. */
-static void add_columns(const job *j, void *accumulators, int64_t output, int64_t n, uint32_t split)
+static void reduce_columns(const job *j, void *accumulators, int64_t output, int64_t n,
+                           uint32_t split)
 {
     const ph__reduce_args *args = j->args;
-    const int64_t begin = split * args->segment, end = least(begin + args->segment, args->length);
+    const int64_t begin = split * args->segment,
+                  end = smaller_index(begin + args->segment, args->length);
     const char *x = args->x;
     buffer wide;
     if (x)
@@ -166,7 +169,7 @@ static void add_columns(const job *j, void *accumulators, int64_t output, int64_
     for (; r < end; r++) {
         int64_t at =
             offset_of(r, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
-        j->cores->columns(accumulators, widen(j, &wide, x + at, n), n, r, args->a);
+        j->cores->columns(accumulators, widen_half(j, &wide, x + at, n), n, r, args->a);
     }
 }
 
@@ -174,7 +177,7 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
                              const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
-    const job j = set_up(args, info);
+    const job j = set_up_reduce_job(args, info);
     const int64_t columns = args->kept_dim[args->kept_rank - 1],
                   width = (int64_t)args->width * PH__REDUCE_COLUMNS;
     const int64_t across = columns / width + (columns % width != 0),
@@ -184,10 +187,10 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
         const uint32_t split = (uint32_t)(block / places);
         const int64_t place = block % places, first = place % across;
         const int64_t together =
-            least(least(TOGETHER, (int64_t)range->end - block), across - first);
-        const int64_t n = least(together * width, columns - first * width),
+            smaller_index(smaller_index(TOGETHER, (int64_t)range->end - block), across - first);
+        const int64_t n = smaller_index(together * width, columns - first * width),
                       output = place / across * columns + first * width;
-        add_columns(&j, accumulators, output, n, split);
+        reduce_columns(&j, accumulators, output, n, split);
         for (int64_t i = 0; i < n; i++)
             put_result(&j, info, output + i, split,
                        accumulators + (size_t)i * j.cores->accumulator);
@@ -200,10 +203,10 @@ void ph__reduce_host_join(const ph_block_range *range, const void *args_,
                           const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
-    const job j = set_up(args, info);
+    const job j = set_up_reduce_job(args, info);
     _Alignas(16) char accumulator[ACCUMULATOR];
     const int64_t first = (int64_t)range->begin * args->width;
-    const int64_t stop = least((int64_t)range->end * args->width, args->outputs);
+    const int64_t stop = smaller_index((int64_t)range->end * args->width, args->outputs);
     for (int64_t o = first; o < stop; o++) {
         const char *from =
             (const char *)args->x + (size_t)(o * args->length) * j.cores->accumulator;

@@ -7,7 +7,7 @@
 
 /* The loops of the element-wise operators, which are there for each level of the processor's
  * instructions. */
-static void loop(int core, int type, void *out, const void *x, int64_t n)
+static void run_core(int core, int type, void *out, const void *x, int64_t n)
 {
     const ph__scalar none = {.i = 0};
     ph__cores()[core][type](out, x, NULL, NULL, n, none, none);
@@ -15,22 +15,22 @@ static void loop(int core, int type, void *out, const void *x, int64_t n)
 
 void ph__exps_float(float *x, int64_t n)
 {
-    loop(PH__CORE_exp, PH__CORE_F32, x, x, n);
+    run_core(PH__CORE_exp, PH__CORE_F32, x, x, n);
 }
 
 void ph__exps_double(double *x, int64_t n)
 {
-    loop(PH__CORE_exp, PH__CORE_F64, x, x, n);
+    run_core(PH__CORE_exp, PH__CORE_F64, x, x, n);
 }
 
 void ph__halves_get(ph_dtype dtype, float *out, const uint16_t *half, int64_t n)
 {
-    loop(PH__CORE_HALF, dtype == PH_DTYPE_F16 ? 0 : 2, out, half, n);
+    run_core(PH__CORE_HALF, dtype == PH_DTYPE_F16 ? 0 : 2, out, half, n);
 }
 
 void ph__halves_put(ph_dtype dtype, uint16_t *half, const float *x, int64_t n)
 {
-    loop(PH__CORE_HALF, dtype == PH_DTYPE_F16 ? 1 : 3, half, x, n);
+    run_core(PH__CORE_HALF, dtype == PH_DTYPE_F16 ? 1 : 3, half, x, n);
 }
 
 int64_t ph__shape_product(const ph_shape *shape, size_t first, size_t last)

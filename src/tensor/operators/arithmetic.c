@@ -10,14 +10,14 @@
 #include <math.h>
 
 /* ---- two tensors ---- a gradient has the result's shape; the engine sums it to the operand's. */
-static ph_tensor *binary(ph_tape *tape, const ph__elementwise *elementwise,
-                         const ph__grad_def *grad, bool saves, ph_tensor *a, ph_tensor *b)
+static ph_tensor *apply_binary(ph_tape *tape, const ph__elementwise *elementwise,
+                               const ph__grad_def *grad, bool saves, ph_tensor *a, ph_tensor *b)
 {
     ph_tensor *in[] = {a, b};
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, 2))
-        return ph__autocast_end(&cast, binary(tape, elementwise, grad, saves, in[0], in[1]));
+        return ph__autocast_end(&cast, apply_binary(tape, elementwise, grad, saves, in[0], in[1]));
     if (!ph__op_begin(&op, tape, elementwise->name, in, 2, 2))
         return NULL;
     ph_tensor *y = ph__elementwise_new(&op, elementwise, in, 0, 0);
@@ -87,32 +87,32 @@ static const ph__grad_def minimum_grad = {"minimum", 0, minimum_backward, NULL};
 
 ph_tensor *ph_add(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__elementwise_add, &add_grad, false, a, b);
+    return apply_binary(tape, &ph__elementwise_add, &add_grad, false, a, b);
 }
 
 ph_tensor *ph_sub(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__elementwise_sub, &sub_grad, false, a, b);
+    return apply_binary(tape, &ph__elementwise_sub, &sub_grad, false, a, b);
 }
 
 ph_tensor *ph_mul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__elementwise_mul, &mul_grad, true, a, b);
+    return apply_binary(tape, &ph__elementwise_mul, &mul_grad, true, a, b);
 }
 
 ph_tensor *ph_div(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__elementwise_div, &div_grad, true, a, b);
+    return apply_binary(tape, &ph__elementwise_div, &div_grad, true, a, b);
 }
 
 ph_tensor *ph_maximum(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__elementwise_maximum, &maximum_grad, true, a, b);
+    return apply_binary(tape, &ph__elementwise_maximum, &maximum_grad, true, a, b);
 }
 
 ph_tensor *ph_minimum(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return binary(tape, &ph__elementwise_minimum, &minimum_grad, true, a, b);
+    return apply_binary(tape, &ph__elementwise_minimum, &minimum_grad, true, a, b);
 }
 
 /* ---- a tensor and a number ---- */

@@ -93,7 +93,7 @@ static const kernel_form tiled_tf32[] = {FORM(tf32, 32, 4), FORM(tf32, 64, 4), F
 static const kernel_form tiled_f16[] = {FORM(f16, 32, 2), FORM(f16, 64, 2), FORM(f16, 128, 2)};
 static const kernel_form tiled_bf16[] = {FORM(bf16, 32, 2), FORM(bf16, 64, 2), FORM(bf16, 128, 2)};
 
-static const kernel_form *form_of(const ph__backend *backend, ph_dtype dtype, int64_t d)
+static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype, int64_t d)
 {
     const kernel_form *simple = dtype == PH_DTYPE_F16    ? &simple_f16
                                 : dtype == PH_DTYPE_BF16 ? &simple_bf16
@@ -190,8 +190,8 @@ static ph__attention_args args_of(const operand *q, const operand *k, const oper
 }
 
 /* One block for each tile of each of `groups` heads, `rows` of them a tile. */
-static bool launch(ph__op *op, const kernel_form *form, ph__kernel_def *def,
-                   ph__attention_args *args, int64_t rows, int64_t groups)
+static bool launch_attention(ph__op *op, const kernel_form *form, ph__kernel_def *def,
+                             ph__attention_args *args, int64_t rows, int64_t groups)
 {
     bool tiles_in_shared = op->tape->backend->cuda && !ph__kernel_stand_in;
     size_t scratch = tiles_in_shared ? form->shared_bytes
@@ -208,7 +208,7 @@ typedef struct attention_state {
     double scale;
 } attention_state;
 
-static bool prepare(ph__op *op, operand out[3], ph_tensor *const in[3])
+static bool prepare_operands(ph__op *op, operand out[3], ph_tensor *const in[3])
 {
     for (int i = 0; i < 3; i++)
         if (!as_operand(op, &out[i], in[i]))
@@ -221,9 +221,10 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     operand x[3], g;
     ph_tensor *o = op->in[3], *lse = op->in[4];
     ph_tensor *delta = ph__op_scratch(op, ph_tensor_bytes(lse));
-    if (!delta || !prepare(op, x, op->in) || !as_operand(op, &g, op->in[5]))
+    if (!delta || !prepare_operands(op, x, op->in) || !as_operand(op, &g, op->in[5]))
         return;
-    const kernel_form *form = form_of(op->tape->backend, o->dtype, o->shape.dim[o->shape.rank - 1]);
+    const kernel_form *form =
+        kernel_form_of(op->tape->backend, o->dtype, o->shape.dim[o->shape.rank - 1]);
     ph__attention_args args = args_of(&x[0], &x[1], &x[2], &g, state->causal, state->scale);
     args.o = o->data;
     args.lse = lse->data;
@@ -231,10 +232,11 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     args.dq = grads[0] ? grads[0]->data : NULL;
     args.dk = grads[1] ? grads[1]->data : NULL;
     args.dv = grads[2] ? grads[2]->data : NULL;
-    if (o->count > 0 && !launch(op, form, form->queries, &args, args.tq, x[0].batch * args.heads))
+    if (o->count > 0 &&
+        !launch_attention(op, form, form->queries, &args, args.tq, x[0].batch * args.heads))
         return;
     if (grads[1] && grads[1]->count > 0)
-        (void)launch(op, form, form->keys, &args, args.tk, x[1].batch * args.kv_heads);
+        (void)launch_attention(op, form, form->keys, &args, args.tk, x[1].batch * args.kv_heads);
 }
 
 static void attention_backward(ph__grad_call *call)
@@ -287,7 +289,8 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
     return NULL;
 }
 
-static ph_tensor *attention(ph__op *op, ph_tensor *const in[3], const attention_state *state)
+static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],
+                                    const attention_state *state)
 {
     operand x[3];
     ph_tensor *q = in[0], *o = ph__op_output(op, q->dtype, &q->shape);
@@ -295,13 +298,14 @@ static ph_tensor *attention(ph__op *op, ph_tensor *const in[3], const attention_
     rows.rank--;
     ph_tensor *lse =
         o ? ph__op_output(op, q->dtype == PH_DTYPE_F64 ? PH_DTYPE_F64 : PH_DTYPE_F32, &rows) : NULL;
-    if (!lse || !prepare(op, x, in))
+    if (!lse || !prepare_operands(op, x, in))
         return NULL;
     ph__attention_args args = args_of(&x[0], &x[1], &x[2], NULL, state->causal, state->scale);
     args.o = o->data;
     args.lse = lse->data;
-    const kernel_form *form = form_of(op->tape->backend, q->dtype, args.d);
-    if (o->count > 0 && !launch(op, form, form->forward, &args, args.tq, x[0].batch * args.heads))
+    const kernel_form *form = kernel_form_of(op->tape->backend, q->dtype, args.d);
+    if (o->count > 0 &&
+        !launch_attention(op, form, form->forward, &args, args.tq, x[0].batch * args.heads))
         return NULL;
     attention_state *kept = op->tracked ? ph__op_track(op, &attention_grad, 5) : NULL;
     if (kept) {
@@ -334,5 +338,5 @@ ph_tensor *ph_attention(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
     attention_state state = {.causal = options && options->causal,
                              .scale = options ? options->scale : 0};
     state.scale = ph__option_real(state.scale, d > 0 ? 1 / sqrt((double)d) : 1);
-    return ph__op_done(&op, attention(&op, in, &state));
+    return ph__op_done(&op, attention_forward(&op, in, &state));
 }

@@ -18,7 +18,7 @@ static void NAME(forward)(const ph__attention_args *p, const place *at, ph_dtype
     int64_t end = p->causal ? last_key(p, at->first + at->count - 1) + 1 : p->tk;
     for (int64_t from = 0; from < end; from += STEP) {
         int64_t n = end - from < STEP ? end - from : STEP;
-        const ph__view keys = part_of(&at->k, from, 0), values = part_of(&at->v, from, 0);
+        const ph__view keys = view_part(&at->k, from, 0), values = view_part(&at->v, from, 0);
         NAME(scores)(s, &at->q, &keys, at->count, n, d, (C)p->scale, packing);
         for (int64_t i = 0; i < at->count; i++) {
             int64_t seen = seen_keys(p, at->first + i, from, n);
@@ -54,7 +54,7 @@ static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype
     int64_t end = p->causal ? last_key(p, at->first + at->count - 1) + 1 : p->tk;
     for (int64_t from = 0; from < end; from += STEP) {
         int64_t n = end - from < STEP ? end - from : STEP;
-        const ph__view keys = part_of(&at->k, from, 0), values = part_of(&at->v, from, 0);
+        const ph__view keys = view_part(&at->k, from, 0), values = view_part(&at->v, from, 0);
         NAME(scores)(s, &at->q, &keys, at->count, n, d, (C)p->scale, packing);
         NAME(scores)(ds, &at->g, &values, at->count, n, d, 1, packing);
         for (int64_t i = 0; i < at->count; i++)
@@ -80,7 +80,7 @@ static void NAME(keys)(const ph__attention_args *p, place *at, ph_dtype dtype, v
         for (int64_t from = first_query(p, at->first) / QUERIES * QUERIES; from < p->tq;
              from += QUERIES) {
             int64_t m = p->tq - from < QUERIES ? p->tq - from : QUERIES;
-            const ph__view q = part_of(&at->q, from, 0), g = part_of(&at->g, from, 0);
+            const ph__view q = view_part(&at->q, from, 0), g = view_part(&at->g, from, 0);
             const C *lse = (const C *)p->lse + at->row + from,
                     *delta = (const C *)p->delta + at->row + from;
             NAME(scores)(s, &q, &at->k, m, at->count, d, (C)p->scale, packing);

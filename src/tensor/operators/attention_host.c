@@ -23,24 +23,25 @@ typedef struct place {
 } place;
 
 /* Empty tensors have no address. */
-static const char *moved(const void *at, int64_t bytes)
+static const char *move_address(const void *at, int64_t bytes)
 {
     return at ? (const char *)at + bytes : NULL;
 }
 
 static ph__view view_at(const void *at, ph_dtype dtype, int64_t offset, int64_t row)
 {
-    return (ph__view){moved(at, offset * (int64_t)ph_dtype_size(dtype)), dtype, row, 1};
+    return (ph__view){move_address(at, offset * (int64_t)ph_dtype_size(dtype)), dtype, row, 1};
 }
 
-static ph__view part_of(const ph__view *x, int64_t row, int64_t column)
+static ph__view view_part(const ph__view *x, int64_t row, int64_t column)
 {
     ph__view part = *x;
-    part.at = moved(x->at, (row * x->row + column * x->column) * (int64_t)ph_dtype_size(x->dtype));
+    part.at =
+        move_address(x->at, (row * x->row + column * x->column) * (int64_t)ph_dtype_size(x->dtype));
     return part;
 }
 
-static double element(const ph__view *x, int64_t row, int64_t column)
+static double view_element(const ph__view *x, int64_t row, int64_t column)
 {
     int64_t at = row * x->row + column * x->column;
     switch (x->dtype) {

@@ -22,7 +22,7 @@ static void NAME(mix)(C *sum, const C *p, bool turned, const ph__view *y, int64_
 {
     const ph__view weights = {p, COMPUTE, turned ? 1 : STEP, turned ? STEP : 1};
     for (int64_t c = 0; c < d; c += PH__PLAIN_TILE) {
-        const ph__view columns = part_of(y, 0, c);
+        const ph__view columns = view_part(y, 0, c);
         ph__plain_product(&weights, &columns, m, d - c < PH__PLAIN_TILE ? d - c : PH__PLAIN_TILE, n,
                           sum + c, d, packing);
     }
@@ -71,7 +71,7 @@ static void NAME(deltas)(C *out, const ph__view *o, const ph__view *g, int64_t r
     for (int64_t i = 0; i < rows; i++) {
         C sum = 0;
         for (int64_t c = 0; c < d; c++)
-            sum += (C)element(o, i, c) * (C)element(g, i, c);
+            sum += (C)view_element(o, i, c) * (C)view_element(g, i, c);
         out[i] = sum;
     }
 }

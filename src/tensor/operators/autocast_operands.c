@@ -42,7 +42,7 @@ static bool is_kept(const ph_tape *tape, const ph_autocast *mode, const ph_tenso
            dtype != PH_DTYPE_F32 && !ph__storage_changed_by_graphs(x->storage);
 }
 
-static bool is_refused(const ph_tape *tape, const ph_tensor *x)
+static bool is_refused_operand(const ph_tape *tape, const ph_tensor *x)
 {
     return x->storage->backend != tape->backend || ph__tensor_is_overwritten(x) ||
            (ph__node_is_alive(x->node) && x->node->tape != tape);
@@ -54,10 +54,10 @@ static bool takes_part(const ph_tape *tape, const ph_tensor *x)
 {
     return x &&
            (x->dtype == PH_DTYPE_F32 || x->dtype == PH_DTYPE_F16 || x->dtype == PH_DTYPE_BF16) &&
-           !is_refused(tape, x);
+           !is_refused_operand(tape, x);
 }
 
-static ph_dtype widest(const ph_tape *tape, ph_tensor *const *in, size_t count)
+static ph_dtype widest_dtype(const ph_tape *tape, ph_tensor *const *in, size_t count)
 {
     ph_dtype dtype = 0;
     for (size_t i = 0; i < count; i++)
@@ -75,7 +75,7 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
                            .had_failed = ph__tape_failed(tape)};
     ph_dtype dtype = rule == PH__AUTOCAST_LOW   ? cast->mode.dtype
                      : rule == PH__AUTOCAST_F32 ? PH_DTYPE_F32
-                                                : widest(tape, in, count);
+                                                : widest_dtype(tape, in, count);
     cast->dtype = dtype;
     tape->autocast.dtype = 0;
     for (size_t i = 0; i < count; i++) {
@@ -88,7 +88,7 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
 }
 
 /* A message about dtypes has those that the operator got. */
-static void explain(const ph__autocast *cast)
+static void explain_cast(const ph__autocast *cast)
 {
     char text[96];
     ph__line_format(text, sizeof text, "; autocast had cast those of f16, bf16 and f32 to %s",
@@ -101,7 +101,7 @@ ph_tensor *ph__autocast_end(const ph__autocast *cast, ph_tensor *out)
 {
     cast->tape->autocast = cast->mode;
     if (!out)
-        explain(cast);
+        explain_cast(cast);
     ph__tape_drop(cast->tape, cast->mark, &out, 1);
     return out;
 }

@@ -8,14 +8,16 @@
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
 
-static ph_tensor *compare(ph_tape *tape, const char *name, const ph__elementwise *elementwise,
-                          ph_tensor *a, ph_tensor *b, bool swap)
+static ph_tensor *compare_elementwise(ph_tape *tape, const char *name,
+                                      const ph__elementwise *elementwise, ph_tensor *a,
+                                      ph_tensor *b, bool swap)
 {
     ph_tensor *in[] = {a, b}, *order[] = {swap ? b : a, swap ? a : b};
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, 2))
-        return ph__autocast_end(&cast, compare(tape, name, elementwise, in[0], in[1], swap));
+        return ph__autocast_end(&cast,
+                                compare_elementwise(tape, name, elementwise, in[0], in[1], swap));
     if (!ph__op_begin(&op, tape, name, in, 2, 2))
         return NULL;
     return ph__op_done(&op, ph__elementwise_new(&op, elementwise, order, 0, 0));
@@ -23,42 +25,42 @@ static ph_tensor *compare(ph_tape *tape, const char *name, const ph__elementwise
 
 ph_tensor *ph_eq(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "eq", &ph__elementwise_eq, a, b, false);
+    return compare_elementwise(tape, "eq", &ph__elementwise_eq, a, b, false);
 }
 
 ph_tensor *ph_ne(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "ne", &ph__elementwise_ne, a, b, false);
+    return compare_elementwise(tape, "ne", &ph__elementwise_ne, a, b, false);
 }
 
 ph_tensor *ph_lt(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "lt", &ph__elementwise_lt, a, b, false);
+    return compare_elementwise(tape, "lt", &ph__elementwise_lt, a, b, false);
 }
 
 ph_tensor *ph_le(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "le", &ph__elementwise_le, a, b, false);
+    return compare_elementwise(tape, "le", &ph__elementwise_le, a, b, false);
 }
 
 ph_tensor *ph_gt(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "gt", &ph__elementwise_lt, a, b, true);
+    return compare_elementwise(tape, "gt", &ph__elementwise_lt, a, b, true);
 }
 
 ph_tensor *ph_ge(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "ge", &ph__elementwise_le, a, b, true);
+    return compare_elementwise(tape, "ge", &ph__elementwise_le, a, b, true);
 }
 
 ph_tensor *ph_logical_and(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "logical_and", &ph__elementwise_logical_and, a, b, false);
+    return compare_elementwise(tape, "logical_and", &ph__elementwise_logical_and, a, b, false);
 }
 
 ph_tensor *ph_logical_or(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
-    return compare(tape, "logical_or", &ph__elementwise_logical_or, a, b, false);
+    return compare_elementwise(tape, "logical_or", &ph__elementwise_logical_or, a, b, false);
 }
 
 ph_tensor *ph_logical_not(ph_tape *tape, ph_tensor *x)

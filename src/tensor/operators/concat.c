@@ -39,7 +39,7 @@ static const ph__grad_def concat_grad = {"concat", sizeof(concat_state), concat_
                                          concat_release};
 
 /* The shape of the result; false: the tape has failed. */
-static bool join(ph__op *op, int wanted, int *axis, ph_shape *shape)
+static bool join_shapes(ph__op *op, int wanted, int *axis, ph_shape *shape)
 {
     *shape = op->in[0]->shape;
     *axis = ph__axis(wanted, shape->rank);
@@ -82,7 +82,7 @@ static bool copy_in(ph__op *op, ph_tensor *out, int axis)
     return !ph__tape_failed(op->tape);
 }
 
-static bool track(ph__op *op, int axis)
+static bool track_concat(ph__op *op, int axis)
 {
     concat_state *state = ph__op_track(op, &concat_grad, 0);
     if (!state)
@@ -98,8 +98,8 @@ static bool track(ph__op *op, int axis)
     return true;
 }
 
-static ph_tensor *concat(ph_tape *tape, const char *name, ph_tensor *const *tensors, size_t count,
-                         int wanted)
+static ph_tensor *concat_tensors(ph_tape *tape, const char *name, ph_tensor *const *tensors,
+                                 size_t count, int wanted)
 {
     ph__op op;
     ph_shape shape;
@@ -108,10 +108,10 @@ static ph_tensor *concat(ph_tape *tape, const char *name, ph_tensor *const *tens
         return NULL;
     if (!tensors || count == 0)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "there must be a tensor");
-    if (!join(&op, wanted, &axis, &shape))
+    if (!join_shapes(&op, wanted, &axis, &shape))
         return NULL;
     ph_tensor *out = ph__op_output(&op, tensors[0]->dtype, &shape);
-    if (!out || !copy_in(&op, out, axis) || (op.tracked && !track(&op, axis)))
+    if (!out || !copy_in(&op, out, axis) || (op.tracked && !track_concat(&op, axis)))
         return NULL;
     return ph__op_done(&op, out);
 }
@@ -122,9 +122,9 @@ static bool is_autocast(const ph_tape *tape, ph_tensor *const *tensors, size_t c
 }
 
 /* Calls the operator with its tensors cast to one dtype. */
-static ph_tensor *autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *, size_t, int),
-                           ph_tape *tape, const char *name, ph_tensor *const *tensors, size_t count,
-                           int axis)
+static ph_tensor *call_autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *, size_t, int),
+                                ph_tape *tape, const char *name, ph_tensor *const *tensors,
+                                size_t count, int axis)
 {
     ph__autocast cast;
     ph_tensor **in = ph__calloc(count, sizeof *in);
@@ -142,8 +142,8 @@ static ph_tensor *autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *,
 ph_tensor *ph_concat(ph_tape *tape, ph_tensor *const *tensors, size_t count, int axis)
 {
     if (is_autocast(tape, tensors, count))
-        return autocast(ph_concat, tape, "concat", tensors, count, axis);
-    return concat(tape, "concat", tensors, count, axis);
+        return call_autocast(ph_concat, tape, "concat", tensors, count, axis);
+    return concat_tensors(tape, "concat", tensors, count, axis);
 }
 
 /* ---- stack ---- each gets a new axis, along which they are joined. */
@@ -151,7 +151,7 @@ ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int 
 {
     ph__op op;
     if (is_autocast(tape, tensors, count))
-        return autocast(ph_stack, tape, "stack", tensors, count, axis);
+        return call_autocast(ph_stack, tape, "stack", tensors, count, axis);
     if (!ph__op_begin(&op, tape, "stack", tensors, tensors ? count : 0, count))
         return NULL;
     if (!tensors || count == 0)
@@ -168,7 +168,8 @@ ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int 
                            count);
     for (size_t i = 0; i < count; i++)
         views[i] = ph_unsqueeze(tape, tensors[i], at);
-    ph_tensor *out = !ph__tape_failed(tape) ? concat(tape, "stack", views, count, at) : NULL;
+    ph_tensor *out =
+        !ph__tape_failed(tape) ? concat_tensors(tape, "stack", views, count, at) : NULL;
     ph__free(views);
     return out;
 }
@@ -189,7 +190,7 @@ static void split_release(void *state)
     s->sizes = NULL;
 }
 
-static void split_backward(ph__grad_call *call)
+static void split_grad_backward(ph__grad_call *call)
 {
     const split_state *state = call->state;
     ph_tape *tape = call->tape;
@@ -205,10 +206,11 @@ static void split_backward(ph__grad_call *call)
         grads[i] = call->out_grads[i] ? call->out_grads[i] : ph_zeros(tape, state->dtype, shape);
     }
     if (!ph__tape_failed(tape))
-        call->in_grads[0] = concat(tape, "split backward", grads, call->out_count, state->axis);
+        call->in_grads[0] =
+            concat_tensors(tape, "split backward", grads, call->out_count, state->axis);
     ph__free(grads);
 }
-static const ph__grad_def split_grad = {"split", sizeof(split_state), split_backward,
+static const ph__grad_def split_grad = {"split", sizeof(split_state), split_grad_backward,
                                         split_release};
 
 static bool track_split(ph__op *op, int axis, const int64_t *sizes, size_t count)
@@ -238,7 +240,8 @@ static bool sizes_fit(int64_t whole, const int64_t *sizes, size_t count)
     return whole == 0;
 }
 
-static bool split(ph__op *op, ph_tensor **out, int wanted, const int64_t *sizes, size_t count)
+static bool split_tensor(ph__op *op, ph_tensor **out, int wanted, const int64_t *sizes,
+                         size_t count)
 {
     const ph_tensor *x = op->in[0];
     int axis = ph__axis(wanted, x->shape.rank);
@@ -272,7 +275,8 @@ void ph_split(ph_tape *tape, ph_tensor **out, ph_tensor *x, int axis, const int6
 {
     ph_tensor *in[] = {x};
     ph__op op;
-    bool ok = ph__op_begin(&op, tape, "split", in, 1, 1) && split(&op, out, axis, sizes, count);
+    bool ok =
+        ph__op_begin(&op, tape, "split", in, 1, 1) && split_tensor(&op, out, axis, sizes, count);
     for (size_t i = 0; !ok && out && i < count; i++)
         out[i] = NULL;
 }

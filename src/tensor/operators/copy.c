@@ -21,7 +21,7 @@ static void copy_backward(ph__grad_call *call)
 static const ph__grad_def clone_grad = {"clone", 0, copy_backward, NULL};
 static const ph__grad_def contiguous_grad = {"contiguous", 0, copy_backward, NULL};
 
-static ph_tensor *copied(ph__op *op, ph_tensor *x, const ph__grad_def *grad)
+static ph_tensor *copy_tensor(ph__op *op, ph_tensor *x, const ph__grad_def *grad)
 {
     ph_tensor *y = ph__op_output(op, x->dtype, &x->shape);
     if (!y || !ph__elementwise_copy(op, y, x))
@@ -35,7 +35,7 @@ ph_tensor *ph_clone(ph_tape *tape, ph_tensor *x)
 {
     ph_tensor *in[] = {x};
     ph__op op;
-    return ph__op_begin(&op, tape, "clone", in, 1, 1) ? copied(&op, x, &clone_grad) : NULL;
+    return ph__op_begin(&op, tape, "clone", in, 1, 1) ? copy_tensor(&op, x, &clone_grad) : NULL;
 }
 
 ph_tensor *ph_contiguous(ph_tape *tape, ph_tensor *x)
@@ -44,7 +44,7 @@ ph_tensor *ph_contiguous(ph_tape *tape, ph_tensor *x)
     ph__op op;
     if (!ph__op_begin(&op, tape, "contiguous", in, 1, 1))
         return NULL;
-    return x->contiguous ? x : copied(&op, x, &contiguous_grad);
+    return x->contiguous ? x : copy_tensor(&op, x, &contiguous_grad);
 }
 
 ph_tensor *ph__dense(ph_tape *tape, ph_tensor *x)
@@ -118,7 +118,7 @@ static bool check_whole(ph__op *op, ph_dtype dtype, double value)
 
 /* src, made ready to be read while dst is written: a copy where one would write what the other
  * has still to read. */
-static ph_tensor *apart(ph__op *op, const ph_tensor *dst, ph_tensor *src)
+static ph_tensor *copy_where_shared(ph__op *op, const ph_tensor *dst, ph_tensor *src)
 {
     bool same = src->data == dst->data && src->dtype == dst->dtype &&
                 ph_shape_equal(&src->shape, &dst->shape);
@@ -183,7 +183,7 @@ void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
     if (!ph__op_change_begin(&op, tape, "tensor_copy", in, 2) || !check_fits(&op, dst, src) ||
         !ph__op_change(&op, dst))
         return;
-    ph_tensor *from = apart(&op, dst, src);
+    ph_tensor *from = copy_where_shared(&op, dst, src);
     if (from && ph__elementwise_copy(&op, dst, from))
         (void)ph__op_done(&op, NULL);
 }
@@ -200,7 +200,7 @@ void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha)
                     "both must be of one dtype other than bool; ph_cast one of them");
         return;
     }
-    ph_tensor *from = ph__op_change(&op, dst) ? apart(&op, dst, src) : NULL;
+    ph_tensor *from = ph__op_change(&op, dst) ? copy_where_shared(&op, dst, src) : NULL;
     ph_tensor *operands[] = {dst, from};
     if (from &&
         ph__elementwise_launch(&op, alpha == 1 ? &ph__elementwise_add : &ph__elementwise_add_scaled,

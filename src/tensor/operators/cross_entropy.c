@@ -213,7 +213,7 @@ typedef struct loss_work {
 } loss_work;
 
 /* False: the tape has failed. */
-static bool make(ph__op *op, loss_work *work, const loss_state *state)
+static bool make_loss(ph__op *op, loss_work *work, const loss_state *state)
 {
     ph_dtype dtype = op->in[0]->dtype, real = ph__compute_dtype(dtype);
     work->logits = ph__dense(op->tape, op->in[0]);
@@ -225,7 +225,7 @@ static bool make(ph__op *op, loss_work *work, const loss_state *state)
     return work->logits && work->targets && work->saved && work->terms && work->loss && work->scale;
 }
 
-static bool launch(ph__op *op, const loss_work *work, const loss_state *state, bool mean)
+static bool launch_loss(ph__op *op, const loss_work *work, const loss_state *state, bool mean)
 {
     bool wide = work->targets->dtype == PH_DTYPE_I64;
     rows_args rows = {.logits = work->logits->data,
@@ -282,8 +282,8 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
                         .ignored = options->ignore_index,
                         .ignores = options->has_ignore_index,
                         .each = options->reduction == PH_REDUCTION_NONE};
-    if (!make(&op, &work, &state) ||
-        !launch(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
+    if (!make_loss(&op, &work, &state) ||
+        !launch_loss(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
         return NULL;
     if (op.tracked) {
         loss_state *kept = ph__op_track(&op, &loss_grad, 4);

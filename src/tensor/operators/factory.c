@@ -13,8 +13,8 @@
 #include <math.h>
 
 /* The tensor, before done. NULL: the tape has failed. */
-static ph_tensor *begin(ph__op *op, ph_tape *tape, const char *name, ph_dtype dtype,
-                        const ph_shape *shape)
+static ph_tensor *begin_factory(ph__op *op, ph_tape *tape, const char *name, ph_dtype dtype,
+                                const ph_shape *shape)
 {
     size_t bytes;
     if (!ph__op_begin(op, tape, name, NULL, 0, 0))
@@ -29,14 +29,14 @@ static ph_tensor *begin(ph__op *op, ph_tape *tape, const char *name, ph_dtype dt
 ph_tensor *ph_empty(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 {
     ph__op op;
-    ph_tensor *y = begin(&op, tape, "empty", dtype, &shape);
+    ph_tensor *y = begin_factory(&op, tape, "empty", dtype, &shape);
     return y ? ph__op_done(&op, y) : NULL;
 }
 
 ph_tensor *ph_zeros(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 {
     ph__op op;
-    ph_tensor *y = begin(&op, tape, "zeros", dtype, &shape);
+    ph_tensor *y = begin_factory(&op, tape, "zeros", dtype, &shape);
     if (!y || (y->count > 0 &&
                !ph__op_check(&op, ph_memset(y->data, 0, ph_tensor_bytes(y), ph_tape_stream(tape)))))
         return NULL;
@@ -46,7 +46,7 @@ ph_tensor *ph_zeros(ph_tape *tape, ph_dtype dtype, ph_shape shape)
 ph_tensor *ph_full(ph_tape *tape, ph_dtype dtype, ph_shape shape, double value)
 {
     ph__op op;
-    ph_tensor *y = begin(&op, tape, "full", dtype, &shape);
+    ph_tensor *y = begin_factory(&op, tape, "full", dtype, &shape);
     if (!y)
         return NULL;
     ph_tensor_fill(tape, y, value);
@@ -56,7 +56,7 @@ ph_tensor *ph_full(ph_tape *tape, ph_dtype dtype, ph_shape shape, double value)
 ph_tensor *ph_from_memory(ph_tape *tape, ph_dtype dtype, ph_shape shape, const void *data)
 {
     ph__op op;
-    ph_tensor *y = begin(&op, tape, "from_memory", dtype, &shape);
+    ph_tensor *y = begin_factory(&op, tape, "from_memory", dtype, &shape);
     if (!y)
         return NULL;
     ph_ignore(ph__tensor_write(tape, y, data, ph_tensor_bytes(y), "ph_from_memory"));
@@ -73,7 +73,7 @@ static const ph_param arange_params[] = {
     PH_PARAM(arange_args, y, PH_PARAM_ADDRESS), PH_PARAM(arange_args, n, PH_PARAM_VALUE),
     PH_PARAM(arange_args, begin, PH_PARAM_VALUE), PH_PARAM(arange_args, step, PH_PARAM_VALUE)};
 
-static double nth(const arange_args *args, int64_t i)
+static double arange_element(const arange_args *args, int64_t i)
 {
     return args->begin + (double)i * args->step;
 }
@@ -85,10 +85,10 @@ static int64_t nth_integer(const arange_args *args, int64_t i)
 
 /* NAME, the type in C, the value of element i, what the CUDA text is told. */
 #define ARANGE_KERNELS(X)                                                                          \
-    X(f32, float, (float)nth(args, i), "")                                                         \
-    X(f64, double, nth(args, i), "")                                                               \
-    X(f16, uint16_t, ph__f16_put((float)nth(args, i)), "")                                         \
-    X(bf16, uint16_t, ph__bf16_put((float)nth(args, i)), "")                                       \
+    X(f32, float, (float)arange_element(args, i), "")                                              \
+    X(f64, double, arange_element(args, i), "")                                                    \
+    X(f16, uint16_t, ph__f16_put((float)arange_element(args, i)), "")                              \
+    X(bf16, uint16_t, ph__bf16_put((float)arange_element(args, i)), "")                            \
     X(i32, int32_t, (int32_t)nth_integer(args, i), "#define INTEGER\n")                            \
     X(i64, int64_t, nth_integer(args, i), "#define INTEGER\n")                                     \
     X(u8, uint8_t, (uint8_t)nth_integer(args, i), "#define INTEGER\n")
@@ -151,7 +151,7 @@ ph_tensor *ph_arange(ph_tape *tape, ph_dtype dtype, double begin_value, double s
         THREADS = 256
     };
     ph__op op;
-    ph_tensor *y = begin(&op, tape, "arange", dtype, &PH_SHAPE(count));
+    ph_tensor *y = begin_factory(&op, tape, "arange", dtype, &PH_SHAPE(count));
     if (!y)
         return NULL;
     ph__kernel_def *def = arange_def(dtype);

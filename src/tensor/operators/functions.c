@@ -19,15 +19,16 @@ typedef struct state {
     double a;
 } state;
 
-static void backward(ph__grad_call *call)
+static void function_backward(ph__grad_call *call)
 {
     const state *s = call->state;
     ph_tensor *in[] = {call->out_grads[0], call->saved[0]};
     call->in_grads[0] = ph__elementwise_call(call->tape, s->elementwise, in, s->a, 0);
 }
 
-static ph_tensor *apply(ph_tape *tape, const ph__elementwise *elementwise, const ph__grad_def *def,
-                        const ph__elementwise *grad, save what, ph_tensor *x, double a)
+static ph_tensor *apply_function(ph_tape *tape, const ph__elementwise *elementwise,
+                                 const ph__grad_def *def, const ph__elementwise *grad, save what,
+                                 ph_tensor *x, double a)
 {
     ph_tensor *in[] = {x};
     ph__op op;
@@ -49,12 +50,12 @@ static ph_tensor *apply_in_f32(ph_tape *tape, const ph__elementwise *elementwise
 {
     ph__autocast cast;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, &x, 1))
-        return ph__autocast_end(&cast, apply(tape, elementwise, def, grad, what, x, a));
-    return apply(tape, elementwise, def, grad, what, x, a);
+        return ph__autocast_end(&cast, apply_function(tape, elementwise, def, grad, what, x, a));
+    return apply_function(tape, elementwise, def, grad, what, x, a);
 }
 
 #define FUNCTION(name, grad, what, by)                                                             \
-    static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                 \
+    static const ph__grad_def name##_def = {#name, sizeof(state), function_backward, NULL};        \
     ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                              \
     {                                                                                              \
         return by(tape, &ph__elementwise_##name, &name##_def, &ph__elementwise_##grad, what, x,    \
@@ -62,20 +63,20 @@ static ph_tensor *apply_in_f32(ph_tape *tape, const ph__elementwise *elementwise
     }
 FUNCTION(exp, mul, SAVE_RESULT, apply_in_f32)
 FUNCTION(log, log_grad, SAVE_OPERAND, apply_in_f32)
-FUNCTION(sqrt, sqrt_grad, SAVE_RESULT, apply)
+FUNCTION(sqrt, sqrt_grad, SAVE_RESULT, apply_function)
 FUNCTION(rsqrt, rsqrt_grad, SAVE_RESULT, apply_in_f32)
 FUNCTION(square, square_grad, SAVE_OPERAND, apply_in_f32)
-FUNCTION(tanh, tanh_grad, SAVE_RESULT, apply)
-FUNCTION(sigmoid, sigmoid_grad, SAVE_RESULT, apply)
-FUNCTION(relu, relu_grad, SAVE_RESULT, apply)
-FUNCTION(gelu, gelu_grad, SAVE_OPERAND, apply)
-FUNCTION(gelu_tanh, gelu_tanh_grad, SAVE_OPERAND, apply)
-FUNCTION(silu, silu_grad, SAVE_OPERAND, apply)
+FUNCTION(tanh, tanh_grad, SAVE_RESULT, apply_function)
+FUNCTION(sigmoid, sigmoid_grad, SAVE_RESULT, apply_function)
+FUNCTION(relu, relu_grad, SAVE_RESULT, apply_function)
+FUNCTION(gelu, gelu_grad, SAVE_OPERAND, apply_function)
+FUNCTION(gelu_tanh, gelu_tanh_grad, SAVE_OPERAND, apply_function)
+FUNCTION(silu, silu_grad, SAVE_OPERAND, apply_function)
 
-static const ph__grad_def leaky_relu_def = {"leaky_relu", sizeof(state), backward, NULL};
+static const ph__grad_def leaky_relu_def = {"leaky_relu", sizeof(state), function_backward, NULL};
 
 ph_tensor *ph_leaky_relu(ph_tape *tape, ph_tensor *x, double slope)
 {
-    return apply(tape, &ph__elementwise_leaky_relu, &leaky_relu_def,
-                 &ph__elementwise_leaky_relu_grad, SAVE_OPERAND, x, slope);
+    return apply_function(tape, &ph__elementwise_leaky_relu, &leaky_relu_def,
+                          &ph__elementwise_leaky_relu_grad, SAVE_OPERAND, x, slope);
 }

@@ -68,8 +68,8 @@ ph_tensor *ph__gather_launch(ph__op *op, const ph_tensor *x, size_t axis, const 
 }
 
 /* A thread for each column. */
-static bool add_columns(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor *index,
-                        const ph_tensor *src)
+static bool add_index_columns(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor *index,
+                              const ph_tensor *src)
 {
     ph__places all = ph__places_of(out, axis, &index->shape);
     ph__add_columns_args args = {.src = src->data,
@@ -99,7 +99,7 @@ bool ph__gather_add(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor *in
     int64_t length = index->shape.dim[axis];
     if (length <= COLUMN_LENGTH || index->count / length >= COLUMN_COUNT ||
         out->count >= UINT32_MAX || index->count >= UINT32_MAX)
-        return add_columns(op, out, axis, index, src);
+        return add_index_columns(op, out, axis, index, src);
     ph__places at = ph__places_of(out, axis, &index->shape);
     ph__sorted sorted;
     return ph__sort_index(op, &sorted, index, &at, out->count) &&

@@ -94,7 +94,8 @@ static void fold_rows(ph__product *p)
 }
 
 /* One product for each index of the outer dimensions; usually there are none. */
-static bool multiply(ph__op *op, ph__product *p, const batches *batch, ph_tensor *const operands[3])
+static bool multiply_batches(ph__op *op, ph__product *p, const batches *batch,
+                             ph_tensor *const operands[3])
 {
     size_t inner = batch->rank - 1;
     int64_t index[PH_MAX_RANK] = {0}, size = (int64_t)ph_dtype_size(p->dtype);
@@ -162,7 +163,7 @@ static bool product_into(ph__op *op, ph_tensor *out, ph_tensor *a, ph_tensor *b,
                            .lda = ma.ld,
                            .ldb = mb.ld,
                            .ldc = n};
-    return multiply(op, &product, &batch, operands);
+    return multiply_batches(op, &product, &batch, operands);
 }
 
 /* ---- matmul ---- */

@@ -65,7 +65,7 @@ PH__KERNEL_FAMILY(mse) = {PH__ROWS_LIST(mse), PH__ROWS_LIST(mse_total), PH__ROWS
 
 /* Elements of a block: a multiple of 16 bytes, and at most 1024 blocks forward, whose sums one
  * block adds. */
-static int64_t piece_of(int64_t n)
+static int64_t elements_of_block(int64_t n)
 {
     int64_t piece = ph__ceil_div(n, 1024);
     return piece <= 4096 ? 4096 : ph__ceil_div(piece, 16) * 16;
@@ -103,7 +103,7 @@ static void mse_backward(ph__grad_call *call)
 static const ph__grad_def mse_grad_def = {"mse", 0, mse_backward, NULL};
 
 /* In the common shape, dense, without history. */
-static ph_tensor *broadcast(ph_tape *tape, ph_tensor *x, const ph_shape *shape)
+static ph_tensor *broadcast_dense(ph_tape *tape, ph_tensor *x, const ph_shape *shape)
 {
     bool enabled = ph_tape_set_grad_enabled(tape, false);
     ph_tensor *y = ph_shape_equal(&x->shape, shape) ? x : ph_expand(tape, x, *shape);
@@ -127,8 +127,9 @@ ph_tensor *ph_mse(ph_tape *tape, ph_tensor *a, ph_tensor *b)
                            "the operands must be of one floating dtype; ph_cast one of them");
     if (!ph__shape_broadcast(&shape, &a->shape, &b->shape))
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the shapes do not broadcast");
-    int64_t n = ph_shape_count(&shape), piece = piece_of(n), count = ph__ceil_div(n, piece);
-    ph_tensor *x = broadcast(tape, a, &shape), *y = broadcast(tape, b, &shape);
+    int64_t n = ph_shape_count(&shape), piece = elements_of_block(n),
+            count = ph__ceil_div(n, piece);
+    ph_tensor *x = broadcast_dense(tape, a, &shape), *y = broadcast_dense(tape, b, &shape);
     ph_tensor *parts = ph__op_output(&op, ph__compute_dtype(a->dtype), &PH_SHAPE(count));
     ph_tensor *loss = ph__op_output(&op, a->dtype, &PH_SCALAR);
     if (!x || !y || !parts || !loss)

@@ -126,7 +126,7 @@ enum {
 };
 
 /* Whether these may be read 16 bytes at a time, all along. */
-static bool aligned(const void *a, const void *b, const void *c, const void *d, int64_t bytes)
+static bool are_aligned(const void *a, const void *b, const void *c, const void *d, int64_t bytes)
 {
     return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d | (uintptr_t)bytes) % 16 == 0;
 }
@@ -136,11 +136,11 @@ static bool fits_warp(int64_t bytes, ph_dtype dtype)
     return bytes <= (ph_dtype_size(dtype) == 2 ? WARP_BYTES / 2 : WARP_BYTES);
 }
 
-static bool launch(ph__op *op, norm_args *args, ph_dtype dtype, bool grad)
+static bool launch_norm(ph__op *op, norm_args *args, ph_dtype dtype, bool grad)
 {
     int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype),
             threads = ph__ceil_div(bytes, 32 * 4 * 16) * 32;
-    bool vectors = aligned(args->x, args->w, args->b, args->y, bytes);
+    bool vectors = are_aligned(args->x, args->w, args->b, args->y, bytes);
     ph__kernel_def *def = grad ? norm_long_grad : norm_long;
     args->rows_a_block = 1;
     if (args->n == 0)
@@ -178,7 +178,7 @@ static bool launch_dx(ph__op *op, const norm_state *state, ph_tensor *dx)
                       .rows = state->rows,
                       .n = state->n,
                       .centered = state->centered};
-    return launch(op, &args, dx->dtype, true);
+    return launch_norm(op, &args, dx->dtype, true);
 }
 
 /* The sums over blocks of rows, and dx with them where its rows are short (*dx is NULL then). */
@@ -188,7 +188,7 @@ static bool launch_parts(ph__op *op, parts_args *args, ph_tensor **dx)
     int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype),
             blocks = args->row_blocks * args->tiles;
     if (!*dx || args->rows > BOTH_LIMIT || !fits_warp(bytes, dtype) ||
-        !aligned(args->x, args->w, args->g, (*dx)->data, bytes))
+        !are_aligned(args->x, args->w, args->g, (*dx)->data, bytes))
         return ph__op_launch(op, ph__rows_kernel(norm_parts, dtype), (uint64_t)blocks, 256, 0,
                              args);
     args->dx = (*dx)->data;
@@ -232,7 +232,7 @@ static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, ph_te
                          1024, 0, &total);
 }
 
-static void norm_backward(ph__grad_call *call)
+static void normalization_backward(ph__grad_call *call)
 {
     const norm_state *state = call->state;
     ph_tensor *in[] = {call->saved[0], call->saved[1], call->saved[2], call->saved[3],
@@ -255,7 +255,7 @@ static void norm_backward(ph__grad_call *call)
     for (size_t i = 0; i < call->in_count; i++)
         call->in_grads[i] = out[i];
 }
-static const ph__grad_def norm_grad = {"norm", sizeof(norm_state), norm_backward, NULL};
+static const ph__grad_def norm_grad = {"norm", sizeof(norm_state), normalization_backward, NULL};
 
 /* ---- the operators ---- */
 static bool check_norm_operand(ph__op *op, double eps)
@@ -288,7 +288,7 @@ typedef struct norm_work {
     ph_tensor *x, *w, *b, *y, *means, *scales;
 } norm_work;
 
-static bool make(ph__op *op, norm_work *work, const norm_state *state)
+static bool make_norm(ph__op *op, norm_work *work, const norm_state *state)
 {
     ph_tensor *x = op->in[0], *w = op->in[1], *b = op->in_count > 2 ? op->in[2] : NULL;
     ph_dtype real = ph__compute_dtype(x->dtype);
@@ -303,7 +303,7 @@ static bool make(ph__op *op, norm_work *work, const norm_state *state)
            !work->means == !state->centered;
 }
 
-static ph_tensor *norm(ph__op *op, double eps, bool centered)
+static ph_tensor *normalize_rows(ph__op *op, double eps, bool centered)
 {
     norm_work work;
     if (!check_norm_operand(op, eps))
@@ -312,7 +312,7 @@ static ph_tensor *norm(ph__op *op, double eps, bool centered)
     norm_state state = {.rows = ph__shape_product(&x->shape, 0, x->shape.rank - 1),
                         .n = x->shape.dim[x->shape.rank - 1],
                         .centered = centered};
-    if (!make(op, &work, &state))
+    if (!make_norm(op, &work, &state))
         return NULL;
     norm_args args = {.x = work.x->data,
                       .w = work.w ? work.w->data : NULL,
@@ -324,7 +324,7 @@ static ph_tensor *norm(ph__op *op, double eps, bool centered)
                       .n = state.n,
                       .eps = ph__option_real(eps, 1e-5),
                       .centered = centered};
-    if (!launch(op, &args, x->dtype, false))
+    if (!launch_norm(op, &args, x->dtype, false))
         return NULL;
     if (op->tracked) {
         norm_state *kept = ph__op_track(op, &norm_grad, 4);
@@ -346,7 +346,7 @@ ph_tensor *ph_layer_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tens
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 3))
         return ph__autocast_end(&cast, ph_layer_norm(tape, in[0], in[1], in[2], eps));
-    return ph__op_begin(&op, tape, "layer_norm", in, 3, 1) ? norm(&op, eps, true) : NULL;
+    return ph__op_begin(&op, tape, "layer_norm", in, 3, 1) ? normalize_rows(&op, eps, true) : NULL;
 }
 
 ph_tensor *ph_rms_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, double eps)
@@ -356,5 +356,5 @@ ph_tensor *ph_rms_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, double ep
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 2))
         return ph__autocast_end(&cast, ph_rms_norm(tape, in[0], in[1], eps));
-    return ph__op_begin(&op, tape, "rms_norm", in, 2, 1) ? norm(&op, eps, false) : NULL;
+    return ph__op_begin(&op, tape, "rms_norm", in, 2, 1) ? normalize_rows(&op, eps, false) : NULL;
 }

@@ -64,7 +64,7 @@ typedef struct state {
 } state;
 
 /* With the reduced axes as 1, so that it broadcasts against x. */
-static ph_tensor *stretch(ph__grad_call *call, ph_tensor *y)
+static ph_tensor *with_reduced_axes(ph__grad_call *call, ph_tensor *y)
 {
     const state *s = call->state;
     return ph_reshape(call->tape, y, s->kept);
@@ -73,7 +73,7 @@ static ph_tensor *stretch(ph__grad_call *call, ph_tensor *y)
 static void sum_backward(ph__grad_call *call)
 {
     const state *s = call->state;
-    ph_tensor *g = stretch(call, call->out_grads[0]);
+    ph_tensor *g = with_reduced_axes(call, call->out_grads[0]);
     call->in_grads[0] =
         ph_expand(call->tape, s->p == 1 ? g : ph_mul_scalar(call->tape, g, 1 / s->p), s->shape);
 }
@@ -91,7 +91,7 @@ static ph_axes axes_of(uint32_t gone)
 
 /* g where tie is set, shared equally by all that are set along the reduced axes. In f32 at
  * least: f16 counts no further than 2048. */
-static ph_tensor *share(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
+static ph_tensor *share_between_ties(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
 {
     const state *s = call->state;
     ph_tape *tape = call->tape;
@@ -105,24 +105,24 @@ static ph_tensor *share(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
 /* saved: x and the result. */
 static void max_backward(ph__grad_call *call)
 {
-    ph_tensor *x = call->saved[0], *y = stretch(call, call->saved[1]),
-              *g = stretch(call, call->out_grads[0]);
+    ph_tensor *x = call->saved[0], *y = with_reduced_axes(call, call->saved[1]),
+              *g = with_reduced_axes(call, call->out_grads[0]);
     if (x && y && g)
-        call->in_grads[0] = share(call, ph_eq(call->tape, x, y), g);
+        call->in_grads[0] = share_between_ties(call, ph_eq(call->tape, x, y), g);
 }
 static const ph__grad_def max_grad = {"max", sizeof(state), max_backward, NULL};
 
-static void norm_backward(ph__grad_call *call)
+static void reduced_norm_backward(ph__grad_call *call)
 {
     const state *s = call->state;
     ph_tape *tape = call->tape;
-    ph_tensor *x = call->saved[0], *y = stretch(call, call->saved[1]),
-              *g = stretch(call, call->out_grads[0]);
+    ph_tensor *x = call->saved[0], *y = with_reduced_axes(call, call->saved[1]),
+              *g = with_reduced_axes(call, call->out_grads[0]);
     if (!y || !g)
         return;
     ph_tensor *in[] = {g, x, y};
     if (s->p == INFINITY)
-        in[0] = share(call, ph_eq(tape, ph_abs(tape, x), y), g);
+        in[0] = share_between_ties(call, ph_eq(tape, ph_abs(tape, x), y), g);
     if (s->p == 1 || s->p == INFINITY)
         call->in_grads[0] = ph__elementwise_call(tape, &ph__elementwise_abs_grad, in, 0, 0);
     else
@@ -130,7 +130,7 @@ static void norm_backward(ph__grad_call *call)
             tape, s->p == 2 ? &ph__elementwise_norm2_grad : &ph__elementwise_normp_grad, in,
             s->p - 1, 0);
 }
-static const ph__grad_def norm_grad = {"norm", sizeof(state), norm_backward, NULL};
+static const ph__grad_def norm_grad = {"norm", sizeof(state), reduced_norm_backward, NULL};
 
 /* ---- operators ---- */
 typedef struct reduction {
@@ -142,7 +142,8 @@ typedef struct reduction {
     double a, b, p;
 } reduction;
 
-static ph_tensor *apply(ph__op *op, const reduction *r, ph_tensor *x, uint32_t gone, bool keep)
+static ph_tensor *apply_reduction(ph__op *op, const reduction *r, ph_tensor *x, uint32_t gone,
+                                  bool keep)
 {
     ph_shape shape = shape_without(x, gone, keep);
     ph_tensor *y = ph__op_output(op, r->index ? PH_DTYPE_I64 : x->dtype, &shape);
@@ -160,8 +161,8 @@ static ph_tensor *apply(ph__op *op, const reduction *r, ph_tensor *x, uint32_t g
 }
 
 /* axes NULL: all of them. False: the tape has failed. */
-static bool begin(ph__op *op, uint32_t *gone, ph_tape *tape, const char *name, ph_tensor *const *in,
-                  const ph_axes *axes)
+static bool begin_reduction(ph__op *op, uint32_t *gone, ph_tape *tape, const char *name,
+                            ph_tensor *const *in, const ph_axes *axes)
 {
     if (!ph__op_begin(op, tape, name, in, 1, 1))
         return false;
@@ -169,7 +170,7 @@ static bool begin(ph__op *op, uint32_t *gone, ph_tape *tape, const char *name, p
     return !axes || read_axes(gone, op, in[0], axes);
 }
 
-static ph_tensor *sum(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
+static ph_tensor *reduce_sum(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
 {
     reduction r = {.name = "sum", .reduce = &ph__reduce_sum, .grad = &sum_grad, .a = 1, .p = 1};
     ph_tensor *in[] = {x};
@@ -177,14 +178,14 @@ static ph_tensor *sum(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool kee
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
-        return ph__autocast_end(&cast, sum(tape, in[0], axes, keep));
-    if (!begin(&op, &gone, tape, r.name, in, axes))
+        return ph__autocast_end(&cast, reduce_sum(tape, in[0], axes, keep));
+    if (!begin_reduction(&op, &gone, tape, r.name, in, axes))
         return NULL;
     if (!ph_dtype_is_floating(x->dtype)) {
         r.reduce = &ph__reduce_count;
         r.index = true;
     }
-    return apply(&op, &r, x, gone, keep);
+    return apply_reduction(&op, &r, x, gone, keep);
 }
 
 static bool want_floating(ph__op *op, const ph_tensor *x)
@@ -193,16 +194,16 @@ static bool want_floating(ph__op *op, const ph_tensor *x)
            ph__op_fail(op, PH_ERROR_ARGUMENT, "a floating dtype is wanted");
 }
 
-static ph_tensor *mean(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
+static ph_tensor *reduce_mean(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
 {
     reduction r = {.name = "mean", .reduce = &ph__reduce_sum, .grad = &mean_grad};
     ph_tensor *in[] = {x};
     uint32_t gone;
     ph__op op;
-    if (!begin(&op, &gone, tape, r.name, in, axes) || !want_floating(&op, x))
+    if (!begin_reduction(&op, &gone, tape, r.name, in, axes) || !want_floating(&op, x))
         return NULL;
     r.a = r.p = (double)length_of(x, gone);
-    return apply(&op, &r, x, gone, keep);
+    return apply_reduction(&op, &r, x, gone, keep);
 }
 
 static bool want_elements(ph__op *op, const ph_tensor *x, uint32_t gone)
@@ -211,19 +212,19 @@ static bool want_elements(ph__op *op, const ph_tensor *x, uint32_t gone)
            ph__op_fail(op, PH_ERROR_ARGUMENT, "there is no largest of no elements");
 }
 
-static ph_tensor *max(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
+static ph_tensor *reduce_max(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
 {
     const reduction r = {
         .name = "max", .reduce = &ph__reduce_max, .grad = &max_grad, .saves = true};
     ph_tensor *in[] = {x};
     uint32_t gone;
     ph__op op;
-    if (!begin(&op, &gone, tape, r.name, in, axes) || !want_elements(&op, x, gone))
+    if (!begin_reduction(&op, &gone, tape, r.name, in, axes) || !want_elements(&op, x, gone))
         return NULL;
-    return apply(&op, &r, x, gone, keep);
+    return apply_reduction(&op, &r, x, gone, keep);
 }
 
-static ph_tensor *norm(ph_tape *tape, ph_tensor *x, double p, const ph_axes *axes, bool keep)
+static ph_tensor *reduce_norm(ph_tape *tape, ph_tensor *x, double p, const ph_axes *axes, bool keep)
 {
     reduction r = {.name = "norm", .grad = &norm_grad, .saves = true, .a = p, .b = 1 / p, .p = p};
     ph_tensor *in[] = {x};
@@ -231,8 +232,8 @@ static ph_tensor *norm(ph_tape *tape, ph_tensor *x, double p, const ph_axes *axe
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
-        return ph__autocast_end(&cast, norm(tape, in[0], p, axes, keep));
-    if (!begin(&op, &gone, tape, r.name, in, axes) || !want_floating(&op, x))
+        return ph__autocast_end(&cast, reduce_norm(tape, in[0], p, axes, keep));
+    if (!begin_reduction(&op, &gone, tape, r.name, in, axes) || !want_floating(&op, x))
         return NULL;
     if (!(p > 0))
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "a norm of p = %g; p must be above 0", p);
@@ -240,37 +241,37 @@ static ph_tensor *norm(ph_tape *tape, ph_tensor *x, double p, const ph_axes *axe
                : p == 2        ? &ph__reduce_norm2
                : p == INFINITY ? &ph__reduce_norminf
                                : &ph__reduce_normp;
-    return apply(&op, &r, x, gone, keep);
+    return apply_reduction(&op, &r, x, gone, keep);
 }
 
 ph_tensor *ph_sum(ph_tape *tape, ph_tensor *x)
 {
-    return sum(tape, x, NULL, false);
+    return reduce_sum(tape, x, NULL, false);
 }
 
 ph_tensor *ph_sum_over(ph_tape *tape, ph_tensor *x, ph_axes axes, bool keep)
 {
-    return sum(tape, x, &axes, keep);
+    return reduce_sum(tape, x, &axes, keep);
 }
 
 ph_tensor *ph_mean(ph_tape *tape, ph_tensor *x)
 {
-    return mean(tape, x, NULL, false);
+    return reduce_mean(tape, x, NULL, false);
 }
 
 ph_tensor *ph_mean_over(ph_tape *tape, ph_tensor *x, ph_axes axes, bool keep)
 {
-    return mean(tape, x, &axes, keep);
+    return reduce_mean(tape, x, &axes, keep);
 }
 
 ph_tensor *ph_max(ph_tape *tape, ph_tensor *x)
 {
-    return max(tape, x, NULL, false);
+    return reduce_max(tape, x, NULL, false);
 }
 
 ph_tensor *ph_max_over(ph_tape *tape, ph_tensor *x, ph_axes axes, bool keep)
 {
-    return max(tape, x, &axes, keep);
+    return reduce_max(tape, x, &axes, keep);
 }
 
 ph_tensor *ph_argmax(ph_tape *tape, ph_tensor *x, int axis, bool keep)
@@ -280,19 +281,19 @@ ph_tensor *ph_argmax(ph_tape *tape, ph_tensor *x, int axis, bool keep)
     ph_tensor *in[] = {x};
     uint32_t gone;
     ph__op op;
-    if (!begin(&op, &gone, tape, r.name, in, &axes) || !want_elements(&op, x, gone))
+    if (!begin_reduction(&op, &gone, tape, r.name, in, &axes) || !want_elements(&op, x, gone))
         return NULL;
-    return apply(&op, &r, x, gone, keep);
+    return apply_reduction(&op, &r, x, gone, keep);
 }
 
 ph_tensor *ph_norm(ph_tape *tape, ph_tensor *x, double p)
 {
-    return norm(tape, x, p, NULL, false);
+    return reduce_norm(tape, x, p, NULL, false);
 }
 
 ph_tensor *ph_norm_over(ph_tape *tape, ph_tensor *x, double p, ph_axes axes, bool keep)
 {
-    return norm(tape, x, p, &axes, keep);
+    return reduce_norm(tape, x, p, &axes, keep);
 }
 
 /* ---- for the engine ---- */

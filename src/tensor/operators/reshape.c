@@ -13,8 +13,8 @@ static void reshape_backward(ph__grad_call *call)
 }
 static const ph__grad_def reshape_grad = {"reshape", sizeof(ph_shape), reshape_backward, NULL};
 
-static ph_tensor *finish_view(ph__op *op, ph_tensor *x, const ph_shape *shape,
-                              const int64_t *strides)
+static ph_tensor *finish_reshape(ph__op *op, ph_tensor *x, const ph_shape *shape,
+                                 const int64_t *strides)
 {
     ph_tensor *y = ph__op_view(op, x, shape, strides, 0);
     ph_shape *kept = y && op->tracked ? ph__op_track(op, &reshape_grad, 0) : NULL;
@@ -66,7 +66,7 @@ static ph_tensor *reshape_or_copy(ph_tape *tape, ph_tensor *x, const ph_shape *s
     ph__op op;
     if (!ph__op_begin(&op, tape, name, in, 1, 1))
         return NULL;
-    return finish_view(&op, x, shape, strides);
+    return finish_reshape(&op, x, shape, strides);
 }
 
 /* Puts in the dimension that is -1. The words for what is wrong with it, or NULL. */
@@ -168,7 +168,7 @@ ph_tensor *ph_squeeze(ph_tape *tape, ph_tensor *x, int axis)
         strides[shape.rank] = x->stride[i];
         shape.dim[shape.rank++] = x->shape.dim[i];
     }
-    return finish_view(&op, x, &shape, strides);
+    return finish_reshape(&op, x, &shape, strides);
 }
 
 ph_tensor *ph_unsqueeze(ph_tape *tape, ph_tensor *x, int axis)
@@ -189,5 +189,5 @@ ph_tensor *ph_unsqueeze(ph_tape *tape, ph_tensor *x, int axis)
         strides[i] = i == at ? 1 : x->stride[from];
         from += i != at;
     }
-    return finish_view(&op, x, &shape, strides);
+    return finish_reshape(&op, x, &shape, strides);
 }

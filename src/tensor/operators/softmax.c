@@ -68,7 +68,7 @@ PH__KERNEL_FAMILY(softmax) = {PH__ROWS_LIST(softmax_small),
                               PH__ROWS_LIST(softmax_columns_grad),
                               NULL};
 
-static bool launch(ph__op *op, softmax_args *args, ph_dtype dtype)
+static bool launch_softmax(ph__op *op, softmax_args *args, ph_dtype dtype)
 {
     bool grad = args->g != NULL;
     if (args->n == 0)
@@ -118,19 +118,20 @@ static void softmax_backward(ph__grad_call *call)
                          .n = state->n,
                          .inner = state->inner,
                          .log = state->log};
-    if (dx->count > 0 && !launch(&op, &args, dx->dtype))
+    if (dx->count > 0 && !launch_softmax(&op, &args, dx->dtype))
         return;
     call->in_grads[0] = ph__op_done(&op, dx);
 }
 static const ph__grad_def softmax_grad = {"softmax", sizeof(softmax_state), softmax_backward, NULL};
 
-static ph_tensor *softmax(ph_tape *tape, const char *name, ph_tensor *x, int wanted_axis, bool log)
+static ph_tensor *apply_softmax(ph_tape *tape, const char *name, ph_tensor *x, int wanted_axis,
+                                bool log)
 {
     ph_tensor *in[] = {x};
     ph__autocast cast;
     ph__op op;
     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
-        return ph__autocast_end(&cast, softmax(tape, name, in[0], wanted_axis, log));
+        return ph__autocast_end(&cast, apply_softmax(tape, name, in[0], wanted_axis, log));
     if (!ph__op_begin(&op, tape, name, in, 1, 1))
         return NULL;
     if (!ph_dtype_is_floating(x->dtype))
@@ -152,7 +153,7 @@ static ph_tensor *softmax(ph_tape *tape, const char *name, ph_tensor *x, int wan
                          .n = state.n,
                          .inner = state.inner,
                          .log = log};
-    if (y->count > 0 && !launch(&op, &args, x->dtype))
+    if (y->count > 0 && !launch_softmax(&op, &args, x->dtype))
         return NULL;
     if (op.tracked) {
         softmax_state *kept = ph__op_track(&op, &softmax_grad, 1);
@@ -165,10 +166,10 @@ static ph_tensor *softmax(ph_tape *tape, const char *name, ph_tensor *x, int wan
 
 ph_tensor *ph_softmax(ph_tape *tape, ph_tensor *x, int axis)
 {
-    return softmax(tape, "softmax", x, axis, false);
+    return apply_softmax(tape, "softmax", x, axis, false);
 }
 
 ph_tensor *ph_log_softmax(ph_tape *tape, ph_tensor *x, int axis)
 {
-    return softmax(tape, "log_softmax", x, axis, true);
+    return apply_softmax(tape, "log_softmax", x, axis, true);
 }

@@ -35,14 +35,14 @@ ph_status ph__refuse_in_capture(const ph_tape *tape, const char *call)
 }
 
 /* The tape fails with what a call has just failed with. */
-static ph_status failed(ph_tape *tape, ph_status status)
+static ph_status fail_transfer(ph_tape *tape, ph_status status)
 {
     ph_tape_check(tape, status);
     return status;
 }
 
 /* The checks that all calls here share. x may be NULL: then that is the failure. */
-static ph_status begin(ph__op *op, ph_tape *tape, const char *call, ph_tensor *const *in)
+static ph_status begin_transfer(ph__op *op, ph_tape *tape, const char *call, ph_tensor *const *in)
 {
     if (!tape)
         return ph__fail_null(call, "tape");
@@ -95,11 +95,11 @@ ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t
 {
     ph_status status = check_bytes(x, data, bytes, call);
     if (status != PH_OK)
-        return failed(tape, status);
+        return fail_transfer(tape, status);
     if (x->storage->read_only)
-        return failed(tape, ph_fail(PH_ERROR_STATE, "%s: the memory is read-only", call));
+        return fail_transfer(tape, ph_fail(PH_ERROR_STATE, "%s: the memory is read-only", call));
     if (tape->grad_enabled && ph__node_is_alive(x->node))
-        return failed(
+        return fail_transfer(
             tape, ph_fail(PH_ERROR_STATE,
                           "%s: the tensor was made by an operator that backward will come through; "
                           "ph_detach it first",
@@ -114,7 +114,7 @@ ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t
         status = copy_from_host(tape, x->data, data, bytes, call);
     if (status == PH_OK)
         ph__storage_changed(x->storage, info.id, tape->key);
-    return failed(tape, status);
+    return fail_transfer(tape, status);
 }
 
 ph_status ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes)
@@ -122,12 +122,12 @@ ph_status ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t 
     static const char call[] = "ph_tensor_write";
     ph_tensor *in[] = {x};
     ph__op op;
-    PH_TRY(begin(&op, tape, call, in));
+    PH_TRY(begin_transfer(&op, tape, call, in));
     return ph__tape_report(tape, ph__tensor_write(tape, x, data, bytes, call));
 }
 
 /* ---- read ---- */
-static ph_status copy_to_host(void *data, size_t bytes, ph_tape *tape, const ph_tensor *x)
+static ph_status copy_tensor_to_host(void *data, size_t bytes, ph_tape *tape, const ph_tensor *x)
 {
     PH_TRY(ph_memcpy(data, x->data, bytes, tape->stream));
     return ph_stream_synchronize(tape->stream);
@@ -138,12 +138,12 @@ static ph_status read_elements(void *data, size_t bytes, ph_tape *tape, ph_tenso
     if (bytes == 0)
         return PH_OK;
     if (x->contiguous)
-        return failed(tape, copy_to_host(data, bytes, tape, x));
+        return fail_transfer(tape, copy_tensor_to_host(data, bytes, tape, x));
     bool grad = ph_tape_set_grad_enabled(tape, false);
     size_t mark = ph_tape_scope_begin(tape);
     ph_tensor *aside = ph_contiguous(tape, x);
     if (aside)
-        ph_tape_check(tape, copy_to_host(data, bytes, tape, aside));
+        ph_tape_check(tape, copy_tensor_to_host(data, bytes, tape, aside));
     ph_tape_scope_end(tape, mark, NULL, 0);
     (void)ph_tape_set_grad_enabled(tape, grad);
     return ph_tape_status(tape);
@@ -154,15 +154,16 @@ ph_status ph_tensor_read(ph_tape *tape, const ph_tensor *x, void *data, size_t b
     static const char call[] = "ph_tensor_read";
     ph_tensor *in[] = {(ph_tensor *)x};
     ph__op op;
-    PH_TRY(begin(&op, tape, call, in));
+    PH_TRY(begin_transfer(&op, tape, call, in));
     ph_status status = ph__refuse_in_capture(tape, call);
     if (status == PH_OK)
         status = check_bytes(x, data, bytes, call);
-    status = status == PH_OK ? read_elements(data, bytes, tape, in[0]) : failed(tape, status);
+    status =
+        status == PH_OK ? read_elements(data, bytes, tape, in[0]) : fail_transfer(tape, status);
     return ph__tape_report(tape, status);
 }
 
-static double number(const void *data, ph_dtype dtype)
+static double number_of_element(const void *data, ph_dtype dtype)
 {
     union {
         float f32;
@@ -200,18 +201,18 @@ ph_status ph_tensor_item(double *out, ph_tape *tape, const ph_tensor *x)
     ph_tensor *in[] = {(ph_tensor *)x};
     ph__op op;
     uint64_t element = 0;
-    PH_TRY(begin(&op, tape, call, in));
+    PH_TRY(begin_transfer(&op, tape, call, in));
     ph_status status = ph__refuse_in_capture(tape, call);
     if (status == PH_OK && !out)
         status = ph__fail_null(call, "out");
     if (status != PH_OK)
-        return ph__tape_report(tape, failed(tape, status));
+        return ph__tape_report(tape, fail_transfer(tape, status));
     if (x->count != 1) {
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "the tensor must have one element");
         return ph_tape_status(tape);
     }
     PH_TRY(ph__tape_report(tape, read_elements(&element, ph_tensor_bytes(x), tape, in[0])));
-    *out = number(&element, x->dtype);
+    *out = number_of_element(&element, x->dtype);
     return PH_OK;
 }
 

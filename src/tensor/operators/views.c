@@ -91,7 +91,7 @@ static void select_backward(ph__grad_call *call)
 static const ph__grad_def select_grad = {"select", sizeof(view_state), select_backward, NULL};
 
 /* shape and strides of x without the axis. */
-static ph_shape without(int64_t strides[PH_MAX_RANK], const ph_tensor *x, int axis)
+static ph_shape shape_without_axis(int64_t strides[PH_MAX_RANK], const ph_tensor *x, int axis)
 {
     ph_shape shape = {0};
     for (size_t i = 0; i < x->shape.rank; i++) {
@@ -118,7 +118,7 @@ ph_tensor *ph_select(ph_tape *tape, ph_tensor *x, int axis, int64_t index)
                            axis);
     view_state state = {.shape = x->shape, .axis = at, .begin = index < 0 ? index + dim : index};
     int64_t strides[PH_MAX_RANK] = {0};
-    ph_shape shape = without(strides, x, at);
+    ph_shape shape = shape_without_axis(strides, x, at);
     return finish_view(&op, x, &shape, strides, state.begin * x->stride[at], &select_grad, &state);
 }
 

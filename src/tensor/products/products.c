@@ -61,7 +61,7 @@ static ph_status create_part(ph__backend *backend, const char *call)
                                : ph__fail_host_memory(call, "the workspaces of captured products");
 }
 
-static void destroy_part(ph__backend *backend)
+static void destroy_products_part(ph__backend *backend)
 {
     destroy_products(atomic_load_explicit(&backend->products, memory_order_relaxed));
     ph__workspaces_destroy(backend->workspaces);
@@ -91,8 +91,9 @@ static void prepare_products(ph__backend *backend)
         ph_ignore(ph__workspaces_prepare(backend->workspaces));
     ph__error_restore(&saved);
 }
-PH__BACKEND_PART(.order = PH__BACKEND_PRODUCTS, .create = create_part, .destroy = destroy_part,
-                 .expect = expect_products, .before_capture = prepare_products)
+PH__BACKEND_PART(.order = PH__BACKEND_PRODUCTS, .create = create_part,
+                 .destroy = destroy_products_part, .expect = expect_products,
+                 .before_capture = prepare_products)
 
 bool ph__op_product(ph__op *op, const ph__product *product)
 {

@@ -70,7 +70,7 @@ void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
 }
 
 /* The largest power of two up to 16 that all addresses and strides are multiples of. */
-static uint32_t alignment_of(const ph__product *p, uint64_t size)
+static uint32_t alignment_of_product(const ph__product *p, uint64_t size)
 {
     uint64_t all = (uint64_t)(uintptr_t)p->a | (uint64_t)(uintptr_t)p->b |
                    (uint64_t)(uintptr_t)p->c | (uint64_t)(uintptr_t)p->bias | 16;
@@ -98,7 +98,7 @@ static ph__product_kind kind_of(const ph__product *p)
                                        (p->bias ? PH__PRODUCT_BIAS : 0u) |
                                        (p->accumulate ? PH__PRODUCT_ACCUMULATE : 0u) |
                                        (tf32 ? PH__PRODUCT_TF32 : 0u),
-                              .alignment = alignment_of(p, ph_dtype_size(p->dtype))};
+                              .alignment = alignment_of_product(p, ph_dtype_size(p->dtype))};
 }
 
 static int call_library(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,

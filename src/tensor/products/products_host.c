@@ -205,7 +205,7 @@ static void find_tile(tile *out, const product_args *args, ph_dtype dtype, uint6
 BEGIN(begin_f32, float)
 BEGIN(begin_f64, double)
 
-static int transposed(uint32_t yes)
+static int blas_transposed(uint32_t yes)
 {
     return yes ? BLAS_TRANSPOSED : BLAS_AS_IT_IS;
 }
@@ -216,7 +216,7 @@ static void run_f32(const product_args *p, const tile *t, void *scratch)
     if (begun || !blas.sgemm || !p->fits_blas)
         begin_f32(t);
     if (blas.sgemm && p->fits_blas)
-        blas.sgemm(BLAS_ROW_MAJOR, transposed(p->transpose_a), transposed(p->transpose_b),
+        blas.sgemm(BLAS_ROW_MAJOR, blas_transposed(p->transpose_a), blas_transposed(p->transpose_b),
                    (int)t->m, (int)t->n, (int)p->k, 1.0f, t->a.at, (int)p->lda, t->b.at,
                    (int)p->ldb, begun ? 1.0f : 0.0f, (float *)t->c, (int)p->ldc);
     else
@@ -229,7 +229,7 @@ static void run_f64(const product_args *p, const tile *t, void *scratch)
     if (begun || !blas.dgemm || !p->fits_blas)
         begin_f64(t);
     if (blas.dgemm && p->fits_blas)
-        blas.dgemm(BLAS_ROW_MAJOR, transposed(p->transpose_a), transposed(p->transpose_b),
+        blas.dgemm(BLAS_ROW_MAJOR, blas_transposed(p->transpose_a), blas_transposed(p->transpose_b),
                    (int)t->m, (int)t->n, (int)p->k, 1.0, t->a.at, (int)p->lda, t->b.at, (int)p->ldb,
                    begun ? 1.0 : 0.0, (double *)t->c, (int)p->ldc);
     else
@@ -310,7 +310,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 /* The side of `parts` about equal pieces, in whole vectors. */
-static int64_t piece_of(int64_t side, int64_t parts)
+static int64_t piece_side(int64_t side, int64_t parts)
 {
     return divide_up(divide_up(side, parts), 16) * 16;
 }
@@ -334,8 +334,8 @@ static void choose_blas_tiles(product_args *args, int64_t batch)
             break;
         *(split_columns ? &columns : &rows) += 1;
     }
-    args->tile_m = piece_of(args->m, rows);
-    args->tile_n = piece_of(args->n, columns);
+    args->tile_m = piece_side(args->m, rows);
+    args->tile_n = piece_side(args->n, columns);
 }
 
 static void choose_tiles(product_args *args, int64_t batch, bool small)

@@ -32,8 +32,8 @@ PACK(pack_bf16, uint16_t, float, ph__bf16_get)
 
 /* Lines [first, first + lines) of the view, along k from `from`; rows: its lines are rows, else
  * columns. */
-static void pack(void *to, const ph__view *x, bool rows, int64_t width, int64_t first,
-                 int64_t lines, int64_t from, int64_t k)
+static void pack_lines(void *to, const ph__view *x, bool rows, int64_t width, int64_t first,
+                       int64_t lines, int64_t from, int64_t k)
 {
     int64_t across = rows ? x->row : x->column, along = rows ? x->column : x->row;
     int64_t offset = first * across + from * along;
@@ -96,7 +96,7 @@ FORM(avx2_f64, panels_f64, __attribute__((target("avx2,fma"))))
 FORM(avx512_f32, panels_f32, __attribute__((target("avx512f"))))
 FORM(avx512_f64, panels_f64, __attribute__((target("avx512f"))))
 
-static panels_fn *form_of(bool f64)
+static panels_fn *panels_form_of(bool f64)
 {
     if (__builtin_cpu_supports("avx512f"))
         return f64 ? avx512_f64 : avx512_f32;
@@ -105,7 +105,7 @@ static panels_fn *form_of(bool f64)
     return f64 ? plain_f64 : plain_f32;
 }
 #else
-static panels_fn *form_of(bool f64)
+static panels_fn *panels_form_of(bool f64)
 {
     return f64 ? plain_f64 : plain_f32;
 }
@@ -121,16 +121,16 @@ void ph__plain_product(const ph__view *a, const ph__view *b, int64_t m, int64_t 
 {
     bool f64 = a->dtype == PH_DTYPE_F64;
     int64_t size = f64 ? 8 : 4, columns = f64 ? COLUMNS_F64 : COLUMNS_F32;
-    panels_fn *panels = form_of(f64);
+    panels_fn *panels = panels_form_of(f64);
     char *packed_b = scratch, *packed_a = packed_b + PH__PLAIN_K * PH__PLAIN_TILE * size;
     for (int64_t from = 0; from < k; from += PH__PLAIN_K) {
         int64_t deep = k - from < PH__PLAIN_K ? k - from : PH__PLAIN_K;
         for (int64_t j = 0; j < n; j += columns)
-            pack(packed_b + j * deep * size, b, false, columns, j,
-                 n - j < columns ? n - j : columns, from, deep);
+            pack_lines(packed_b + j * deep * size, b, false, columns, j,
+                       n - j < columns ? n - j : columns, from, deep);
         for (int64_t i = 0; i < m; i += ROWS) {
             int64_t rows = m - i < ROWS ? m - i : ROWS;
-            pack(packed_a, a, true, ROWS, i, rows, from, deep);
+            pack_lines(packed_a, a, true, ROWS, i, rows, from, deep);
             for (int64_t j = 0; j < n; j += columns)
                 panels((char *)c + (i * ldc + j) * size, ldc, packed_a, packed_b + j * deep * size,
                        rows, n - j < columns ? n - j : columns, deep);

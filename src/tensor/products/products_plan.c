@@ -145,7 +145,7 @@ static int choose_algorithm(ph__cublas *cublas, ph__product_plan *p)
     return result;
 }
 
-static ph__product_plan *make_plan(ph__cublas *cublas, const ph__product_kind *k)
+static ph__product_plan *make_product_plan(ph__cublas *cublas, const ph__product_kind *k)
 {
     ph__product_plan *p = ph__calloc(1, sizeof *p);
     if (!p) {
@@ -196,7 +196,7 @@ ph__product_plan *ph__product_plan_of(ph__cublas *cublas, const ph__product_kind
     pthread_mutex_lock(&cublas->lock);
     ph__product_plan *first = atomic_load_explicit(bucket, memory_order_relaxed);
     found = find_plan(first, k);
-    if (!found && (found = make_plan(cublas, k)) != NULL) {
+    if (!found && (found = make_product_plan(cublas, k)) != NULL) {
         found->next = first;
         atomic_store_explicit(bucket, found, memory_order_release);
     }

@@ -116,7 +116,7 @@ typedef struct dropout_state {
     double scale;
 } dropout_state;
 
-static void backward(ph__grad_call *call)
+static void dropout_backward(ph__grad_call *call)
 {
     ph__op op;
     const dropout_state *state = call->state;
@@ -137,10 +137,10 @@ static void backward(ph__grad_call *call)
         call->in_grads[0] = ph__op_done(&op, dx);
 }
 static const ph__grad_def gradient = {
-    .name = "dropout", .state_bytes = sizeof(dropout_state), .backward = backward};
+    .name = "dropout", .state_bytes = sizeof(dropout_state), .backward = dropout_backward};
 
 /* ---- forward ---- */
-static ph_tensor *run(ph__op *op, const ph_tensor *x, double p)
+static ph_tensor *run_dropout(ph__op *op, const ph_tensor *x, double p)
 {
     ph__draw draw;
     const double scale = p < 1 ? 1 / (1 - p) : 0;
@@ -184,5 +184,5 @@ ph_tensor *ph_dropout(ph_tape *tape, ph_tensor *x, double p)
     if (p == 0)
         return x;
     const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);
-    return dense ? run(&op, dense, p) : NULL;
+    return dense ? run_dropout(&op, dense, p) : NULL;
 }

@@ -93,8 +93,8 @@ bool ph__random_bernoulli(ph__op *op, ph_tensor *y, const void *p)
 }
 
 /* ---- new tensors ---- */
-static ph_tensor *make(ph__op *op, ph_dtype dtype, const ph_shape *shape, ph__random_launch launch,
-                       const void *user)
+static ph_tensor *make_random(ph__op *op, ph_dtype dtype, const ph_shape *shape,
+                              ph__random_launch launch, const void *user)
 {
     size_t bytes;
     if (!ph__op_check(op, ph__shape_check(&bytes, dtype, shape, op->name)))
@@ -109,7 +109,7 @@ ph_tensor *ph_rand(ph_tape *tape, ph_dtype dtype, ph_shape shape)
     const ph__draw_numbers n = {PH__UNIFORM, 0, 1};
     if (!ph__op_begin(&op, tape, "rand", NULL, 0, 0) || !ph__random_floats(&op, dtype))
         return NULL;
-    return make(&op, dtype, &shape, ph__random_fill, &n);
+    return make_random(&op, dtype, &shape, ph__random_fill, &n);
 }
 
 ph_tensor *ph_uniform(ph_tape *tape, ph_dtype dtype, ph_shape shape, double low, double high)
@@ -119,7 +119,7 @@ ph_tensor *ph_uniform(ph_tape *tape, ph_dtype dtype, ph_shape shape, double low,
     if (!ph__op_begin(&op, tape, "uniform", NULL, 0, 0) ||
         !ph__random_uniform(&n, &op, dtype, low, high))
         return NULL;
-    return make(&op, dtype, &shape, ph__random_fill, &n);
+    return make_random(&op, dtype, &shape, ph__random_fill, &n);
 }
 
 ph_tensor *ph_randn(ph_tape *tape, ph_dtype dtype, ph_shape shape)
@@ -128,7 +128,7 @@ ph_tensor *ph_randn(ph_tape *tape, ph_dtype dtype, ph_shape shape)
     const ph__draw_numbers n = {PH__NORMAL, 0, 1};
     if (!ph__op_begin(&op, tape, "randn", NULL, 0, 0) || !ph__random_floats(&op, dtype))
         return NULL;
-    return make(&op, dtype, &shape, ph__random_fill, &n);
+    return make_random(&op, dtype, &shape, ph__random_fill, &n);
 }
 
 ph_tensor *ph_normal(ph_tape *tape, ph_dtype dtype, ph_shape shape, double mean, double deviation)
@@ -138,7 +138,7 @@ ph_tensor *ph_normal(ph_tape *tape, ph_dtype dtype, ph_shape shape, double mean,
     if (!ph__op_begin(&op, tape, "normal", NULL, 0, 0) ||
         !ph__random_normal(&n, &op, dtype, mean, deviation))
         return NULL;
-    return make(&op, dtype, &shape, ph__random_fill, &n);
+    return make_random(&op, dtype, &shape, ph__random_fill, &n);
 }
 
 ph_tensor *ph_exponential(ph_tape *tape, ph_dtype dtype, ph_shape shape, double rate)
@@ -148,7 +148,7 @@ ph_tensor *ph_exponential(ph_tape *tape, ph_dtype dtype, ph_shape shape, double 
     if (!ph__op_begin(&op, tape, "exponential", NULL, 0, 0) ||
         !ph__random_exponential(&n, &op, dtype, rate))
         return NULL;
-    return make(&op, dtype, &shape, ph__random_fill, &n);
+    return make_random(&op, dtype, &shape, ph__random_fill, &n);
 }
 
 ph_tensor *ph_randint(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t low, int64_t high)
@@ -162,5 +162,5 @@ ph_tensor *ph_randint(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t low
                            ph_dtype_name(dtype));
     if (!ph__random_span(&span, &op, dtype, low, high))
         return NULL;
-    return make(&op, dtype, &shape, ph__random_integers, &span);
+    return make_random(&op, dtype, &shape, ph__random_integers, &span);
 }

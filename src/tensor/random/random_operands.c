@@ -21,7 +21,7 @@ ph_tensor *ph_bernoulli(ph_tape *tape, ph_tensor *p)
 }
 
 /* ---- normals ---- */
-static ph_tensor *normals(ph__op *op, const ph_tensor *mean, const ph_tensor *deviation)
+static ph_tensor *draw_normals(ph__op *op, const ph_tensor *mean, const ph_tensor *deviation)
 {
     ph__draw draw;
     ph_tensor *y = ph__op_output(op, mean->dtype, &mean->shape);
@@ -57,7 +57,7 @@ ph_tensor *ph_normal_of(ph_tape *tape, ph_tensor *mean, ph_tensor *deviation)
         deviation = ph__random_dense(&op, deviation, &shape);
         mean = deviation ? mean : NULL;
     }
-    ph_tensor *y = mean ? normals(&op, mean, deviation) : NULL;
+    ph_tensor *y = mean ? draw_normals(&op, mean, deviation) : NULL;
     return y ? ph__op_done(&op, y) : NULL;
 }
 

@@ -19,7 +19,7 @@ bool ph__random_check(ph__op *op, bool good, const char *what, double value, con
 }
 
 /* As a number of the dtype. */
-static double rounded(ph_dtype dtype, double x)
+static double round_to_dtype(ph_dtype dtype, double x)
 {
     switch (dtype) {
     case PH_DTYPE_F16:
@@ -34,7 +34,7 @@ static double rounded(ph_dtype dtype, double x)
 }
 
 /* What the largest uniform of the dtype becomes. */
-static double largest(ph_dtype dtype, double low, double width)
+static double largest_uniform(ph_dtype dtype, double low, double width)
 {
     switch (dtype) {
     case PH_DTYPE_F64:
@@ -42,9 +42,9 @@ static double largest(ph_dtype dtype, double low, double width)
     case PH_DTYPE_F32:
         return (float)low + (1 - 0x1p-24f) * (float)width;
     case PH_DTYPE_F16:
-        return rounded(dtype, (float)low + (1 - 0x1p-11f) * (float)width);
+        return round_to_dtype(dtype, (float)low + (1 - 0x1p-11f) * (float)width);
     default:
-        return rounded(dtype, (float)low + (1 - 0x1p-8f) * (float)width);
+        return round_to_dtype(dtype, (float)low + (1 - 0x1p-8f) * (float)width);
     }
 }
 
@@ -52,9 +52,9 @@ bool ph__random_uniform(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, doubl
 {
     if (!ph__random_floats(op, dtype))
         return false;
-    low = rounded(dtype, low);
-    high = rounded(dtype, high);
-    double width = rounded(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, high - low);
+    low = round_to_dtype(dtype, low);
+    high = round_to_dtype(dtype, high);
+    double width = round_to_dtype(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, high - low);
     if (!(low <= high) || !isfinite(width))
         return ph__op_fail(
             op, PH_ERROR_ARGUMENT, "from %g to %g is no range of %s: %s", low, high,
@@ -62,12 +62,12 @@ bool ph__random_uniform(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, doubl
             low > high ? "the lower end is above the upper one"
                        : "the ends, and what is between them, must be finite numbers of it");
     /* Where the full width would give high: the largest that does not. */
-    if (low < high && largest(dtype, low, width) >= high) {
+    if (low < high && largest_uniform(dtype, low, width) >= high) {
         double good = 0, bad = width;
         for (int i = 0; i < 64; i++) {
-            double middle =
-                rounded(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, good + (bad - good) / 2);
-            if (largest(dtype, low, middle) >= high)
+            double middle = round_to_dtype(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32,
+                                           good + (bad - good) / 2);
+            if (largest_uniform(dtype, low, middle) >= high)
                 bad = middle;
             else
                 good = middle;
@@ -94,7 +94,7 @@ bool ph__random_exponential(ph__draw_numbers *out, ph__op *op, ph_dtype dtype, d
 }
 
 /* The ends of the whole numbers of which the dtype has every one. */
-static void ends(int64_t *least, int64_t *most, ph_dtype dtype)
+static void whole_number_ends(int64_t *least, int64_t *most, ph_dtype dtype)
 {
     static const int64_t digits[] = {
         [PH_DTYPE_F32] = 24, [PH_DTYPE_F64] = 53, [PH_DTYPE_F16] = 11, [PH_DTYPE_BF16] = 8};
@@ -121,7 +121,7 @@ static void ends(int64_t *least, int64_t *most, ph_dtype dtype)
 bool ph__random_span(ph__span *out, ph__op *op, ph_dtype dtype, int64_t low, int64_t high)
 {
     int64_t least, most;
-    ends(&least, &most, dtype);
+    whole_number_ends(&least, &most, dtype);
     if (low >= high || low < least || high - 1 > most)
         return ph__op_fail(
             op, PH_ERROR_ARGUMENT,

@@ -32,14 +32,15 @@ enum {
 };
 
 /* ---- short ---- merges sorted runs of numbers, by key; equal keys stay in order. */
-static void merge(u16 *out, const u16 *in, size_t begin, size_t middle, size_t end, const u64 *keys)
+static void merge_runs(u16 *out, const u16 *in, size_t begin, size_t middle, size_t end,
+                       const u64 *keys)
 {
     size_t a = begin, b = middle;
     for (size_t i = begin; i < end; i++)
         out[i] = b == end || (a < middle && keys[in[a]] <= keys[in[b]]) ? in[a++] : in[b++];
 }
 
-static const u16 *sort(u16 numbers[2][SHORT], const u64 *keys, size_t count)
+static const u16 *sort_by_key(u16 numbers[2][SHORT], const u64 *keys, size_t count)
 {
     int from = 0;
     for (size_t i = 0; i < count; i++)
@@ -48,7 +49,7 @@ static const u16 *sort(u16 numbers[2][SHORT], const u64 *keys, size_t count)
         for (size_t begin = 0; begin < count; begin += 2 * run) {
             size_t middle = begin + run < count ? begin + run : count;
             size_t end = middle + run < count ? middle + run : count;
-            merge(numbers[!from], numbers[from], begin, middle, end, keys);
+            merge_runs(numbers[!from], numbers[from], begin, middle, end, keys);
         }
     return numbers[from];
 }
@@ -61,7 +62,7 @@ static void short_host(const ph_block_range *range, const void *args)
     if (range->begin != 0)
         return;
     ph__words_u64(keys, PH__DRAW_SEED(p), PH__DRAW_BLOCK(p), 0, (size_t)(p->count + 3) / 4);
-    const u16 *sorted = sort(numbers, keys, (size_t)p->count);
+    const u16 *sorted = sort_by_key(numbers, keys, (size_t)p->count);
     for (size_t i = 0; i < p->count; i++)
         p->out[i] = sorted[i];
 }
@@ -122,7 +123,7 @@ static ph__kernel_def long_def = {.name = "ph_random_permutation",
                                   .param_count = 3};
 PH__KERNEL_FAMILY(randperm) = {&short_def, &long_def, NULL};
 
-static bool launch(ph__op *op, ph_tensor *y, const ph__draw *draw)
+static bool launch_randperm(ph__op *op, ph_tensor *y, const ph__draw *draw)
 {
     uint64_t count = (uint64_t)y->count;
     if (count <= SHORT) {
@@ -149,7 +150,7 @@ ph_tensor *ph_randperm(ph_tape *tape, int64_t count)
     if (count < 0)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%lld numbers", (long long)count);
     ph_tensor *y = ph__op_output(&op, PH_DTYPE_I64, &PH_SHAPE(count));
-    if (!y || (count > 0 && (!ph__op_draw(&draw, &op, 2) || !launch(&op, y, &draw))))
+    if (!y || (count > 0 && (!ph__op_draw(&draw, &op, 2) || !launch_randperm(&op, y, &draw))))
         return NULL;
     return ph__op_done(&op, y);
 }

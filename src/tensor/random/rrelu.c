@@ -78,7 +78,7 @@ PH__KERNEL_FAMILY(rrelu) = {&def_f32, &def_f64, &def_f16, &def_bf16, NULL};
 _Static_assert(PH_DTYPE_F32 == 1 && PH_DTYPE_F64 == 2 && PH_DTYPE_F16 == 3 && PH_DTYPE_BF16 == 4,
                "order of ph__rrelu_kernels");
 
-static void backward(ph__grad_call *call)
+static void rrelu_backward(ph__grad_call *call)
 {
     if (!call->saved[0]) {
         call->in_grads[0] = call->out_grads[0];
@@ -87,9 +87,9 @@ static void backward(ph__grad_call *call)
     ph_tensor *in[] = {call->out_grads[0], call->saved[0]};
     call->in_grads[0] = ph__elementwise_call(call->tape, &ph__elementwise_mul, in, 0, 0);
 }
-static const ph__grad_def gradient = {.name = "rrelu", .backward = backward};
+static const ph__grad_def gradient = {.name = "rrelu", .backward = rrelu_backward};
 
-static ph_tensor *run(ph__op *op, const ph_tensor *x, const ph__draw_numbers *n)
+static ph_tensor *run_rrelu(ph__op *op, const ph_tensor *x, const ph__draw_numbers *n)
 {
     ph__draw draw;
     const bool any = x->count > 0;
@@ -123,5 +123,5 @@ ph_tensor *ph_rrelu(ph_tape *tape, ph_tensor *x, double lower, double upper)
         !ph__random_uniform(&n, &op, x->dtype, lower, upper))
         return NULL;
     const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);
-    return dense ? run(&op, dense, &n) : NULL;
+    return dense ? run_rrelu(&op, dense, &n) : NULL;
 }

@@ -60,7 +60,7 @@ void ph__deferred_failure_release(ph__deferred_failure *deferred)
 
 /* ---- at the capture's end ---- */
 /* The remedy stands behind a message that may be as long as a record has room for. */
-static ph_status fail_capture(const watch *w)
+static ph_status fail_watched_capture(const watch *w)
 {
     const ph_error *failure = &w->deferred->failure;
     if (w->earlier)
@@ -84,7 +84,7 @@ static ph_status at_end(const ph_graph_hook_info *info, void *user)
     (void)info;
     if (atomic_exchange(&w->over, true) || atomic_load(&w->deferred->reported))
         return PH_OK;
-    return fail_capture(w);
+    return fail_watched_capture(w);
 }
 
 static ph_status at_begin(const ph_graph_hook_info *info, void *user)

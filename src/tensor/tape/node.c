@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Each part begins at a multiple of 16, so that the state may be any struct. */
-static size_t padded(size_t bytes)
+static size_t pad_to_16(size_t bytes)
 {
     return (bytes + 15) & ~(size_t)15;
 }
@@ -18,12 +18,12 @@ static size_t padded(size_t bytes)
 ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def, size_t in_count,
                         size_t saved_count)
 {
-    size_t edges = padded(sizeof(ph__node)), saved, versions, state, total;
+    size_t edges = pad_to_16(sizeof(ph__node)), saved, versions, state, total;
     if (in_count > UINT32_MAX || saved_count > UINT32_MAX)
         return NULL;
-    saved = edges + padded(in_count * sizeof(ph__edge));
-    versions = saved + padded(saved_count * sizeof(ph_tensor *));
-    state = versions + padded(saved_count * sizeof(uint64_t));
+    saved = edges + pad_to_16(in_count * sizeof(ph__edge));
+    versions = saved + pad_to_16(saved_count * sizeof(ph_tensor *));
+    state = versions + pad_to_16(saved_count * sizeof(uint64_t));
     if (!ph__add(state, def->state_bytes, &total) || !ph__vec_reserve(&tape->nodes, 1))
         return NULL;
     char *at = ph__calloc(1, total);

@@ -99,7 +99,7 @@ static COLD bool fail_operand(ph__op *op, size_t i)
     return false;
 }
 
-static COLD bool fail_overwritten(const ph__op *op, size_t i)
+static COLD bool fail_operand_overwritten(const ph__op *op, size_t i)
 {
     char which[32];
     (void)snprintf(which, sizeof which, "operand %zu", i);
@@ -134,7 +134,7 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
         if (UNLIKELY(storage->backend != tape->backend))
             return fail_operand(op, i);
         if (ph__tensor_is_overwritten(x))
-            return fail_overwritten(op, i);
+            return fail_operand_overwritten(op, i);
         if (storage->key != tape->key) {
             if (UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
                 return fail_call(op);
@@ -251,7 +251,7 @@ bool ph__op_uses(ph__op *op, const void *address)
 
 /* ---- history ---- */
 /* The first tape that a leaf is used on gives it its stream. */
-static void note_stream(const ph_tape *tape, ph_tensor *x)
+static void note_leaf_stream(const ph_tape *tape, ph_tensor *x)
 {
     const ph_stream *none = NULL;
     if (x->leaf && !atomic_load_explicit(&x->leaf->stream, memory_order_relaxed))
@@ -268,7 +268,7 @@ static void set_edge(ph__edge *edge, const ph_tape *tape, ph_tensor *x)
         edge->output = x->output;
     } else if (x->requires_grad) {
         edge->leaf = ph_tensor_retain(x);
-        note_stream(tape, x);
+        note_leaf_stream(tape, x);
     }
 }
 

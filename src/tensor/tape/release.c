@@ -20,7 +20,7 @@ static void leaf_release(ph__leaf *leaf)
 }
 
 /* The storage goes last: x may be in its block. Gives it. */
-static ph__storage *dissolve(ph_tensor *x, ph__going going)
+static ph__storage *dissolve_handle(ph_tensor *x, ph__going going)
 {
     ph__storage *storage = x->storage;
     if (x->leaf)
@@ -39,7 +39,7 @@ static ph__storage *dissolve(ph_tensor *x, ph__going going)
 void ph_tensor_release(ph_tensor *x)
 {
     if (ph__tensor_is_there(x, "ph_tensor_release") && ph__drop_reference(&x->references))
-        ph__storage_release(dissolve(x, PH__GOING_RELEASED));
+        ph__storage_release(dissolve_handle(x, PH__GOING_RELEASED));
 }
 
 void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
@@ -48,5 +48,5 @@ void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
         ph_tape_check(tape,
                       ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
     else if (ph__drop_reference(&x->references))
-        ph__storage_release_on(dissolve(x, tape->going), tape->stream, tape->key);
+        ph__storage_release_on(dissolve_handle(x, tape->going), tape->stream, tape->key);
 }

@@ -5,7 +5,7 @@
 #include "tensor/core/tensor.h"
 #include <string.h>
 
-static uint64_t version_of(const ph__storage *storage)
+static uint64_t version_of_storage(const ph__storage *storage)
 {
     return atomic_load_explicit(&storage->version, memory_order_relaxed);
 }
@@ -18,8 +18,8 @@ bool ph__sight(ph__sightings *to, const ph_tensor *x, const char *op)
     if (!ph__vec_reserve(&to->list, 1) ||
         !ph__map_put(&to->known, (uintptr_t)storage, (void *)(uintptr_t)(to->list.count + 1)))
         return false;
-    to->list.at[to->list.count++] =
-        (ph__sighting){ph__storage_retain(storage), version_of(storage), op, x->dtype, x->shape};
+    to->list.at[to->list.count++] = (ph__sighting){
+        ph__storage_retain(storage), version_of_storage(storage), op, x->dtype, x->shape};
     return true;
 }
 
@@ -41,7 +41,7 @@ bool ph__sightings_have_kernel(const ph__sightings *in, const char *name)
 
 bool ph__sighting_has_changed(const ph__sighting *sighting)
 {
-    return version_of(sighting->storage) != sighting->version;
+    return version_of_storage(sighting->storage) != sighting->version;
 }
 
 void ph__sightings_free(ph__sightings *sightings)

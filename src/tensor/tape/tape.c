@@ -84,7 +84,7 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
     return PH_OK;
 }
 
-static bool is_empty(const ph_tape *tape)
+static bool is_tape_empty(const ph_tape *tape)
 {
     return !tape->casts && tape->nodes.count == 0 && tape->regions.count == 0 &&
            tape->owned_count == 0;
@@ -98,7 +98,7 @@ static void release_all(ph_tape *tape, ph__going going)
     ph__going before = tape->going;
     tape->going = going;
     tape->callbacks++;
-    for (int round = 0; round < MOST_ROUNDS && (round == 0 || !is_empty(tape)); round++) {
+    for (int round = 0; round < MOST_ROUNDS && (round == 0 || !is_tape_empty(tape)); round++) {
         ph__autocast_drop(tape);
         ph__tape_kill_nodes(tape, 0);
         ph__tape_drop_regions(tape, 0);
@@ -194,7 +194,7 @@ ph_generator *ph__tape_generator(ph_tape *tape)
 }
 
 /* ---- what it owns ---- */
-static bool grow(ph_tape *tape)
+static bool grow_owned(ph_tape *tape)
 {
     bool inline_ones = tape->owned == tape->owned_inline;
     void *at = inline_ones ? NULL : tape->owned;
@@ -211,7 +211,7 @@ static bool grow(ph_tape *tape)
 
 bool ph__tape_own(ph_tape *tape, ph_tensor *x)
 {
-    if (tape->owned_count == tape->owned_capacity && !grow(tape)) {
+    if (tape->owned_count == tape->owned_capacity && !grow_owned(tape)) {
         ph_tensor_release(x);
         ph__tape_fail_host_memory(tape, "tape", "another tensor");
         return false;

@@ -34,7 +34,7 @@ void ph__tape_leave_list(ph_tape *tape)
 
 /* The driver is asked without the lock. Meanwhile the tape does not leave, and so its stream,
  * which outlives it, is there. */
-static ph_status is_capturing(bool *out, ph__backend *backend, uint64_t key)
+static ph_status is_tape_captured(bool *out, ph__backend *backend, uint64_t key)
 {
     ph_capture_info info = {0};
     pthread_mutex_lock(&backend->lock);
@@ -63,7 +63,7 @@ ph_status ph__storage_captured(bool *out, ph__storage *storage)
     *out = false;
     for (size_t i = 0; i < 3 && status == PH_OK && !*out; i++)
         if (keys[i] != 0)
-            status = is_capturing(out, storage->backend, keys[i]);
+            status = is_tape_captured(out, storage->backend, keys[i]);
     return status;
 }
 

@@ -9,7 +9,6 @@
 #include "device/handles/drivers.h"
 #include "device/handles/hold.h"
 #include "device/handles/kernel.h"
-#include "driver/fault.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
 
@@ -136,7 +135,7 @@ ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: CUDA cannot be used: %s", call,
                                driver ? reason : "this build has no driver for it");
-    driver = ph__driver_faulty(driver);
+    driver = ph__driver_table(driver);
     int result = driver->stream_ordinal(&ordinal, stream);
     if (result != PH__R_OK)
         return fail_stream(result, NULL, PH__NAME_STREAM_GET_CTX, call);

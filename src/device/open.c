@@ -9,7 +9,6 @@
 #include "device/handles/device.h"
 #include "device/handles/drivers.h"
 #include "device/name.h"
-#include "driver/fault.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -130,7 +129,7 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
         return ph__fail_host_memory(call, "the device");
     ph__nvtx_start();
     atomic_init(&device->references, 1);
-    device->driver = ph__driver_faulty(driver);
+    device->driver = ph__driver_table(driver);
     device->options = settings;
     ph_status status = open_handle(device, &parsed, call);
     if (status != PH_OK) {

@@ -2,8 +2,8 @@
 /* tests/cuda/edited.c: templates that a program edits by CUDA's own calls, before the first
  * instantiate and after it: the next one brings record, DOT, liveness, annotations and slots along.
  */
-#include "driver/fault.h"
 #include "program.h"
+#include "support/fault.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/slots.h>

@@ -2,7 +2,7 @@
 /* tests/device/wrapped.c: streams of the user's, and that nothing touches one after its wrapper
  * is gone. The host device has none: there a table in front of its driver's takes its own for
  * such. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "base/alloc.h"

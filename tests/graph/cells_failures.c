@@ -2,8 +2,8 @@
 /* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at
  * every point. */
 #include "device/handles/device.h"
-#include "driver/fault.h"
 #include "support/cells.h"
+#include "support/fault.h"
 #include "support/sweep.h"
 #include "support/test.h"
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/child.c: a replay on a capturing stream: a node of that capture, which keeps all
  * that its replays need. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/hooks.c: hooks of graphs and of the process: when they run, in what order, what
  * their failures do. The tests named Test... hold the behaviours of the same names. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "base/alloc.h"

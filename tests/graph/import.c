@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/import.c: graphs that were built elsewhere. The host device has none: there a
  * table in front of its driver's takes its own graphs for such. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "base/alloc.h"

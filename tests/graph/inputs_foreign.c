@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/inputs_foreign.c: inputs in memory that other code allocated: found, asked for at
  * their rate, declared, set. */
-#include "driver/fault.h"
 #include "inputs.h"
+#include "support/fault.h"
 #include "support/test.h"
 
 #include <string.h>

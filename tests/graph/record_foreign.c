@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/record_foreign.c: memory of other code's in the record: words, JSON, DOT,
  * differences; asked for once, and not at the capture. */
-#include "driver/fault.h"
 #include "inputs.h"
+#include "support/fault.h"
 #include "support/test.h"
 
 #include <phonograph/inspect/diff.h>

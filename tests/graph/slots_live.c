@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/slots_live.c: the memory behind slots: whether it lives, what a graph writes, and
  * each failure of a host allocation or a driver call. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/sweep.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation
  * or a driver call. */
-#include "driver/fault.h"
 #include "support/crumbs.h"
+#include "support/fault.h"
 #include "support/sweep.h"
 
 #include "driver/driver.h"

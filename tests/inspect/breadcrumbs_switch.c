@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs_switch.c: crumbs switched on and off, what they cost when they are
  * off, and the nodes that they are. */
-#include "driver/fault.h"
 #include "support/crumbs.h"
+#include "support/fault.h"
 
 #include "driver/driver.h"
 #include "support/test.h"

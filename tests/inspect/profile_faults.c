@@ -2,8 +2,8 @@
 /* tests/inspect/profile_faults.c: profiles and verdicts while the n-th host allocation, or the
  * n-th driver call, fails. */
 #include "driver/driver.h"
-#include "driver/fault.h"
 #include "profiled.h"
+#include "support/fault.h"
 #include "support/test.h"
 #include <stdio.h>
 #include <unistd.h>

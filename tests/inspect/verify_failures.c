@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verify_failures.c: each host allocation and each driver call of a verification
  * fails in turn: what the graph uses, its switches and its replays are as before. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "base/alloc.h"

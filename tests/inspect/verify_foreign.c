@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verify_foreign.c: ph_graph_verify on memory that other code allocated, on what it
  * cannot compare, and on parameters that another capture would have else. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "base/alloc.h"

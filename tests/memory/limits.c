@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/limits.c: running out: limits, recovery from cached memory, lending pools,
  * captures that survive; poison. */
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 
 #include "driver/driver.h"

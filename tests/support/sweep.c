@@ -4,7 +4,7 @@
 #include "support/sweep.h"
 #include "base/alloc.h"
 #include "driver/driver.h"
-#include "driver/fault.h"
+#include "support/fault.h"
 #include <stdio.h>
 #include <string.h>
 

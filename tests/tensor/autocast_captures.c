@@ -2,8 +2,8 @@
 /* tests/tensor/autocast_captures.c: autocast in captures, and beside them: casts belong to the
  * capture that they were made in, and what replays change is cast anew. */
 #include "driver/driver.h"
-#include "driver/fault.h"
 #include "support/autocast.h"
+#include "support/fault.h"
 #include "support/test.h"
 
 static ph_status forward(ph_stream *stream, void *user)

@@ -4,7 +4,7 @@
 #ifndef PH_TESTS_THREADS_WINDOWS_H
 #define PH_TESTS_THREADS_WINDOWS_H
 #include "base/sync.h"
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <sched.h>

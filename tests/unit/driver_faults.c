@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "device/handles/drivers.h"
 #include "driver/driver.h"
-#include "driver/fault.h"
+#include "support/fault.h"
 #include "support/host_driver.h"
 #include "support/test.h"
 

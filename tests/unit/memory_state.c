@@ -2,8 +2,8 @@
 /* tests/unit/memory_state.c: what the graph layer asks of memory: tracking, ranges of a capture,
  * replay order, and the counters of splits. */
 #include "device/capture/capture.h"
-#include "driver/fault.h"
 #include "memory/memory.h"
+#include "support/fault.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <string.h>

@@ -39,7 +39,7 @@ enum {
 
 struct ph_device {
     /* What every submission looks at stands together. */
-    const ph__driver *driver; /* through ph__driver_faulty */
+    const ph__driver *driver; /* the table that it was opened with (drivers.h) */
     ph__drv_device *handle;
     atomic_uint open_captures; /* their number, readable without the lock */
     ph__shared_mutex syncs;    /* by waits for the whole device; alone: a capture begins */
@@ -95,8 +95,7 @@ static inline ph_status ph__device_check(const ph_device *device, const char *ca
     return __builtin_expect(device->forked, 0) ? ph__fail_forked(device, call) : PH_OK;
 }
 
-/* The oldest open device of a driver (as devices have it: through ph__driver_faulty) and
- * ordinal, retained; NULL: none. */
+/* The oldest open device with that table (drivers.h) and ordinal, retained; NULL: none. */
 ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal);
 
 /* The open device that comes behind that one, which is retained (NULL: the first); retained.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/fault.c: tables in front of the drivers' that count calls and let one fail, for tests. */
-#include "driver/fault.h"
-#include "base/fork.h"
+/* tests/support/fault.c: tables in front of the drivers' that count calls and let one fail. */
+#include "support/fault.h"
+#include "device/handles/drivers.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,10 +15,7 @@ static const ph__driver *targets[SLOTS];
 static ph__driver tables[SLOTS];
 static size_t used_slots;
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
-PH__FORK_LOCK(PH__FORK_DRIVERS, slots_lock)
 
-/* somebody has asked for the count, or for a failure: until then calls pass by */
-static atomic_bool watched;
 static atomic_int_least64_t calls;
 static atomic_int_least64_t until_failure = -1;
 static atomic_int failure;
@@ -30,7 +27,6 @@ static struct {
 
 void ph__driver_fail_after(int64_t n, int result)
 {
-    atomic_store(&watched, true);
     atomic_store(&until_failure, -1);
     atomic_store(&failure, result);
     atomic_store(&until_failure, n < 0 ? -1 : n);
@@ -38,13 +34,11 @@ void ph__driver_fail_after(int64_t n, int result)
 
 int64_t ph__driver_calls(void)
 {
-    atomic_store(&watched, true);
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
 
 void ph__driver_before(const char *entry, void (*fn)(void *user), void *user)
 {
-    atomic_store(&watched, true);
     atomic_store(&before.entry, NULL);
     before.fn = fn;
     before.user = user;
@@ -59,15 +53,12 @@ static void run_before(const char *entry)
         before.fn(before.user);
 }
 
-/* 0, or what this call has to answer. Also drops what an earlier failure left: only this call's
- * own words may stand behind it. */
+/* 0, or what this call has to answer: without a reason then, as a driver's own failure without
+ * words. */
 static int enter(const char *entry)
 {
-    if (ph__driver_has_reason())
-        ph__driver_clear_reason();
-    if (!atomic_load_explicit(&watched, memory_order_relaxed))
-        return 0;
     run_before(entry);
+    ph__driver_clear_reason();
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
     int_least64_t left = atomic_load_explicit(&until_failure, memory_order_relaxed);
     while (left >= 0) {
@@ -79,13 +70,13 @@ static int enter(const char *entry)
 }
 
 #define PH__FAULT_SLOT 0
-#include "driver/fault_slot.def"
+#include "support/fault_slot.def"
 #define PH__FAULT_SLOT 1
-#include "driver/fault_slot.def"
+#include "support/fault_slot.def"
 #define PH__FAULT_SLOT 2
-#include "driver/fault_slot.def"
+#include "support/fault_slot.def"
 #define PH__FAULT_SLOT 3
-#include "driver/fault_slot.def"
+#include "support/fault_slot.def"
 
 static const ph__driver *wrap(const ph__driver *driver)
 {
@@ -106,4 +97,17 @@ const ph__driver *ph__driver_faulty(const ph__driver *driver)
     const ph__driver *wrapped = wrap(driver);
     pthread_mutex_unlock(&slots_lock);
     return wrapped;
+}
+
+void ph__driver_tables_exchange(bool faulty)
+{
+    for (size_t i = 0; ph__drivers[i]; i++)
+        atomic_store(&ph__driver_tables[i],
+                     faulty ? ph__driver_faulty(ph__drivers[i]) : ph__drivers[i]);
+}
+
+/* Before any device is opened, so that the sweeps reach every call. */
+__attribute__((constructor)) static void exchange_at_start(void)
+{
+    ph__driver_tables_exchange(true);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* base/json.c: the JSON writer. */
+#include "base/json.h"
 #include "base/characters.h"
 #include "base/text.h"
 #include <inttypes.h>

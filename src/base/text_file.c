@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* base/text_file.c: writing a text to a file. */
+#include "base/text_file.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record/annotations.c: which scopes each node of a record was captured in. */
+#include "record/annotations.h"
 #include "base/alloc.h"
 #include "record/record.h"
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* record/build.h: what the files that read a captured graph back share: record.c reads and
- * counts, order.c puts the nodes in order, fill.c writes. */
+/* record/build.h: a record while a captured graph is read back: record.c reads and counts, order.c
+ * puts the nodes in order, fill.c writes. */
 #ifndef PH_RECORD_BUILD_H
 #define PH_RECORD_BUILD_H
-#include "record/record.h"
+#include "base/map.h"
+#include "record/sparse.h"
+#include "record/words.h"
 
 /* What the block of memory must hold; the first of two walks counts it, the second fills it. */
 typedef struct ph__record_totals {
@@ -58,10 +60,4 @@ static inline size_t ph__args_room(size_t bytes)
 const char *ph__build_lasting_name(const ph__builder *b, size_t at);
 /* The words of such a launch, into b->layout. */
 ph_status ph__build_lay_out(ph__builder *b, const ph_kernel *kernel, size_t args_size);
-/* Each node behind those that it depends on. */
-ph_status ph__build_order(ph__builder *b);
-/* The place in `created` of what the node at `near` depends on. */
-size_t ph__build_place_of(const ph__builder *b, size_t near, const ph__drv_node *node);
-/* Writes the nodes, when there is room for them. */
-ph_status ph__build_fill(ph__builder *b);
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* record/dot.c: the record as Graphviz DOT. */
+#include "record/dot.h"
 #include "base/demangle.h"
+#include "base/text.h"
+#include "record/foreign.h"
 #include "record/record.h"
+#include "record/words.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* record/fill.c: writes the nodes of a record into its block of memory: the second walk. */
+#include "record/fill.h"
 #include "record/build.h"
+#include "record/order.h"
+#include "record/sparse.h"
+#include "record/words.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* record/foreign.c: memory of other code's that words of a record address. The driver knows it, and
  * is asked when the record is first handed out, so that captures do not wait for it. */
+#include "record/foreign.h"
 #include "base/alloc.h"
 #include "record/record.h"
+#include "record/sparse.h"
 #include <string.h>
 
 /* What one walk has learnt. */

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* record/json.c: the record as JSON; docs/reference/record.md describes each field. */
+#include "base/json.h"
 #include "base/alloc.h"
 #include "base/demangle.h"
+#include "base/text.h"
+#include "base/text_file.h"
+#include "device/annotate/pairs.h"
+#include "record/foreign.h"
+#include "record/json.h"
+#include "record/read.h"
 #include "record/record.h"
+#include "record/words.h"
 #include <string.h>
 
 static void put_u64(ph__json *json, const char *key, uint64_t value)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record/order.c: the order of a record's nodes: each behind those that it depends on, otherwise
  * as they were created. */
+#include "record/order.h"
 #include "record/build.h"
 
 /* The place of what the node at `near` depends on: mostly the one before it. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record/read.c: the public questions to a record. */
+#include "record/read.h"
+#include "record/foreign.h"
 #include "record/record.h"
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* record/sparse.c: words of kernels that other libraries loaded: those that may be addresses are
  * kept, the others made when they are asked for. */
+#include "record/sparse.h"
 #include "record/record.h"
+#include "record/words.h"
 #include <string.h>
 
 enum {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record/words.c: which words of a node's parameters are addresses, and of what. */
+#include "record/words.h"
 #include "record/record.h"
 #include <pthread.h>
 #include <string.h>

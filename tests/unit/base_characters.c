@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/characters.h"
+#include "base/json.h"
 #include "base/line.h"
 #include "base/rng.h"
 #include "base/text.h"

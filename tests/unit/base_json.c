@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "support/test.h"
 #include <cmocka.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/base_links.c: files are written through symbolic links, also those that lead to
  * nothing yet; what may not be written is not replaced. */
+#include "base/text_file.h"
 #include "support/files.h"
 
 #include "base/alloc.h"

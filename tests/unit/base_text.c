@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "support/test.h"
 #include <cmocka.h>
 #include <dirent.h>

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "record/diff/diff.h"
+#include "record/diff/rules.h"
 #include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 /* device/annotate/pairs.c: single pairs of annotations: whether two are the same, and how they are
  * written. */
 #include "device/annotate/pairs.h"
+#include "base/json.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <string.h>

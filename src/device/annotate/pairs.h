@@ -2,6 +2,7 @@
 /* device/annotate/pairs.h: single pairs of annotations. */
 #ifndef PH_DEVICE_ANNOTATE_PAIRS_H
 #define PH_DEVICE_ANNOTATE_PAIRS_H
+#include "base/json.h"
 #include "base/text.h"
 #include <phonograph/annotation.h>
 #include <stdbool.h>

@@ -21,6 +21,7 @@
 #include "graph/memory/epochs.h"
 #include "graph/object/annotations.h"
 #include "graph/object/graph.h"
+#include "record/words.h"
 
 /* ---- begin ---- */
 /* A stream that is capturing already is refused first: synchronizing would kill a capture that

@@ -10,6 +10,8 @@
 #include "graph/memory/cells.h"
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
+#include "record/annotations.h"
+#include "record/words.h"
 
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {

@@ -3,6 +3,7 @@
 #ifndef PH_GRAPH_CAPTURE_COMPLETE_H
 #define PH_GRAPH_CAPTURE_COMPLETE_H
 #include "graph/object/graph.h"
+#include "record/words.h"
 
 /* Reads the template back: record, kernels, inputs. The pools are the graph's already. */
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call);

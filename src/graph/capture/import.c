@@ -11,6 +11,7 @@
 #include "graph/lifecycle/hooks.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "record/words.h"
 #include <phonograph/cuda.h>
 
 static ph_status fail_import(int result, const ph_device *device, const char *call)

@@ -19,6 +19,8 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_life.h"
+#include "record/annotations.h"
+#include "record/words.h"
 #include <string.h>
 
 /* ---- what it was ---- */

@@ -10,6 +10,7 @@
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "record/words.h"
 #include <string.h>
 
 static const char *article_of(ph_node_kind kind)

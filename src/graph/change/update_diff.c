@@ -4,6 +4,7 @@
 #include "base/line.h"
 #include "graph/object/graph.h"
 #include "record/diff/diff.h"
+#include "record/foreign.h"
 #include <string.h>
 
 ph_status ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b)

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "memory/observe/hold.h"
 #include "record/record.h"
+#include "record/sparse.h"
 
 typedef struct freed_search {
     const ph_graph *graph;

@@ -8,6 +8,7 @@
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "record/sparse.h"
 #include <string.h>
 
 /* One look at a graph, or at a node. What the driver was asked is remembered: kernels of vendor

@@ -6,6 +6,7 @@
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/replace.h"
 #include "graph/object/graph.h"
+#include "record/words.h"
 #include <string.h>
 
 /* A word of a launch that may be an address, with the allocation that it lay in when it was set. */

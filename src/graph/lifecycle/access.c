@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/access.c: the pools, the record and the capture that a graph shows. */
+#include "base/text.h"
+#include "base/text_file.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "record/dot.h"
+#include "record/foreign.h"
 
 /* ---- pools ---- */
 ph_status ph_graph_pool(ph_pool **out, ph_graph *graph)

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "device/annotate/pairs.h"
 #include "graph/locate/locate.h"
 #include "graph/locate/probes.h"
 #include "graph/object/graph.h"

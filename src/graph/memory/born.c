@@ -4,6 +4,7 @@
  * it is the graph's own as its pool is, whoever frees it. */
 #include "graph/memory/born.h"
 #include "graph/object/graph.h"
+#include "record/sparse.h"
 
 /* The part for the device, or NULL. */
 static ph__held_of *part_of(const ph__held *held, const ph_device *device)

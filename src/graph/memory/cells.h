@@ -4,6 +4,7 @@
 #ifndef PH_GRAPH_MEMORY_CELLS_H
 #define PH_GRAPH_MEMORY_CELLS_H
 #include "graph/object/graph.h"
+#include "record/words.h"
 
 enum {
     PH__CELL_BYTES = 512 /* a block of the allocator */

@@ -2,11 +2,14 @@
 /* graph/object/graph.h: the graph object. Each file that works on it has a header of its own. */
 #ifndef PH_GRAPH_OBJECT_GRAPH_H
 #define PH_GRAPH_OBJECT_GRAPH_H
+#include "device/annotate/marks.h"
+#include "device/handles/captures.h"
 #include "graph/object/hook_set.h"
 #include "graph/object/input.h"
 #include "graph/object/parts.h"
 #include "graph/object/states.h"
 #include "record/record.h"
+#include "record/words.h"
 #include <phonograph/cells.h>
 #include <phonograph/inspect/diff.h>
 #include <phonograph/slots.h>

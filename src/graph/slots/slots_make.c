@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "record/sparse.h"
 #include <string.h>
 
 /* ---- find ---- */

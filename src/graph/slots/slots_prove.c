@@ -9,6 +9,8 @@
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_same.h"
 #include "graph/slots/slots_spans.h"
+#include "record/sparse.h"
+#include "record/words.h"
 #include <string.h>
 
 /* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */

@@ -7,6 +7,8 @@
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_make.h"
 #include "graph/slots/slots_same.h"
+#include "record/sparse.h"
+#include "record/words.h"
 #include <string.h>
 
 typedef struct proof {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile/record.c: the record with the times in it; docs/reference/record.md describes
  * each field. */
+#include "base/json.h"
+#include "base/text.h"
+#include "base/text_file.h"
 #include "graph/object/graph.h"
 #include "inspect/profile/profile.h"
+#include "record/foreign.h"
+#include "record/json.h"
 
 static void put_u64(ph__json *json, const char *key, uint64_t value)
 {

@@ -2,8 +2,12 @@
 /* inspect/profile/trace.c: the median replay as a Chrome trace: a thread for each stream that
  * annotations name, and for each lane of the other nodes; above it one with the annotations of
  * its nodes, which contain each other as the scopes did. */
+#include "base/json.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "base/text.h"
+#include "base/text_file.h"
+#include "device/annotate/pairs.h"
 #include "inspect/profile/profile.h"
 #include <string.h>
 

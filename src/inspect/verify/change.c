@@ -7,6 +7,7 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "inspect/verify/verify.h"
+#include "record/foreign.h"
 #include <string.h>
 
 #define add ph__verify_add

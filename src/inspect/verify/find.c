@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/find.c: what a verification finds: equal or not, and then why, and the node. */
 #include "inspect/verify/verify.h"
+#include "record/sparse.h"
 #include <string.h>
 
 /* ---- what the second capture has else ---- */

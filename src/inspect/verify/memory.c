@@ -8,6 +8,7 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "inspect/verify/verify.h"
+#include "record/sparse.h"
 #include <stdlib.h>
 #include <string.h>
 

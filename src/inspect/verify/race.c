@@ -3,6 +3,8 @@
  * race. */
 #include "base/alloc.h"
 #include "inspect/verify/verify.h"
+#include "record/foreign.h"
+#include "record/sparse.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "base/demangle.h"
 #include "base/line.h"
 #include "inspect/verify/verify.h"
+#include "record/foreign.h"
 #include <string.h>
 
 #define add ph__verify_add

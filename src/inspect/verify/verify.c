@@ -8,6 +8,7 @@
 #include "device/capture/capture.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/graph.h"
+#include "record/foreign.h"
 #include <math.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "inspect/verify/verify.h"
+#include "record/sparse.h"
 
 typedef struct survey {
     ph__written *out;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/report/snapshot_json.c: the JSON text of a snapshot. */
 #include "memory/report/snapshot_json.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "memory/state/history.h"
 

@@ -4,6 +4,11 @@
 #include "record/diff/diff.h"
 #include "base/alloc.h"
 #include "base/demangle.h"
+#include "base/text.h"
+#include "record/diff/edges.h"
+#include "record/diff/match.h"
+#include "record/diff/node.h"
+#include "record/diff/rules.h"
 #include <string.h>
 
 struct ph_diff {

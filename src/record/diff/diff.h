@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff/diff.h: the comparison of two records as its files share it, and as the graph layer
- * asks for it. phonograph/inspect/diff.h is the public part. */
+/* record/diff/diff.h: the comparison of two records. phonograph/inspect/diff.h is the public
+ * part. */
 #ifndef PH_RECORD_DIFF_DIFF_H
 #define PH_RECORD_DIFF_DIFF_H
+#include "base/map.h"
+#include "base/text.h"
 #include "record/record.h"
 #include <phonograph/inspect/diff.h>
 
@@ -19,20 +21,6 @@ ph_status ph__record_compare(ph_diff **out, const ph_record *a, const ph_record 
                              const ph__refusal *refusal, const char *call);
 const ph_change *ph__diff_first_block(const ph_diff *diff); /* NULL: none blocks, or diff is NULL */
 size_t ph__diff_steps(const ph_diff *diff);                 /* of the alignments; for tests */
-const char *ph__update_rule(ph_update_reason reason);       /* in words */
-
-/* ---- match.c ---- which nodes of two records are the same. there[i]: the node of b that node i
- * of a is; back: the inverse; SIZE_MAX: none. false: no host memory. */
-bool ph__record_match(size_t *there, size_t *back, const ph_record *a, const ph_record *b,
-                      size_t *steps);
-
-/* ---- rules.c ---- the rule that keeps a node of an executable from becoming another; NULL: it
- * may. Bodies and dependencies apart. */
-const char *ph__rule_of_pair(const ph__record_node *a, const ph__record_node *b);
-/* Whether an executable of a could take b's parameters, as far as records tell: nodes are paired
- * by their numbers. */
-bool ph__record_fits(const ph_record *a, const ph_record *b);
-extern const char ph__rule_count[], ph__rule_order[], ph__rule_edges[], ph__rule_kind[];
 
 /* Where the records that are compared lie: the pair of graph nodes that they are the bodies of;
  * NULL: the outermost. */
@@ -62,12 +50,12 @@ typedef struct ph__differ {
     ph__text text;
     PH__VEC(ph__diff_change) changes;
     ph__map there, back;             /* allocations of a to those of b, and the inverse */
-    ph__numbers stack, mine, theirs; /* of diff_edges.c */
+    ph__numbers stack, mine, theirs; /* of edges.c */
     size_t steps;
     bool failed; /* no host memory: what follows does nothing */
 } ph__differ;
 
-/* ---- diff.c ---- begins a change of node i of the level's a and node j of its b (SIZE_MAX:
+/* Begins a change of node i of the level's a and node j of its b (SIZE_MAX:
  * none), with the place and the node in its text; the caller adds what differs and calls end.
  * rule NULL: it blocks no update. */
 void ph__change_begin(ph__differ *d, const ph__diff_level *level, ph_change_kind kind, size_t i,
@@ -80,13 +68,4 @@ void ph__put_name(ph__text *text, const char *name, size_t most);
  * options; NULL: none. */
 void ph__put_probe(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
 
-/* ---- diff_words.c ---- the words of two nodes that are of one kind, and one kernel's. */
-void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t j);
-/* ---- diff_edges.c ---- the dependencies of two nodes. */
-void ph__diff_edges(ph__differ *d, const ph__diff_level *level, size_t i, size_t j);
-/* ---- diff_node.c ---- all else of them. */
-void ph__diff_node(ph__differ *d, const ph__diff_level *level, size_t i, size_t j);
-void ph__put_shape(ph__text *text,
-                   /* ": grid 4x1x1, ..."; nothing where there is none */
-                   const ph__record_node *node);
 #endif

@@ -2,7 +2,11 @@
 /* record/diff/edges.c: dependencies of two nodes. Those that only pass through a node which was
  * added or removed are no difference of their own: what is compared is what each depends on
  * among the nodes that both records have. */
+#include "record/diff/edges.h"
+#include "base/text.h"
 #include "record/diff/diff.h"
+#include "record/diff/rules.h"
+#include "record/read.h"
 #include <stdlib.h>
 
 enum {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* record/diff/match.c: which nodes of two records are the same: first by kind, kernel,
  * dimensions and sizes, then, between those, by kind and kernel, then by their places. */
+#include "record/diff/match.h"
 #include "base/alloc.h"
 #include "record/diff/align.h"
 #include "record/diff/diff.h"
+#include "record/foreign.h"
 #include <string.h>
 
 /* Hashes only choose pairs, which are compared afterwards: two that collide cost a worse choice,

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* record/diff/node.c: what differs between two nodes that stand for one another, dependencies
  * and single words apart. */
+#include "record/diff/node.h"
+#include "base/text.h"
+#include "device/annotate/pairs.h"
 #include "record/diff/diff.h"
+#include "record/diff/rules.h"
+#include "record/diff/words.h"
 #include <inttypes.h>
 #include <string.h>
 

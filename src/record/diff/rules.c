@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record/diff/rules.c: what an update may not change in an executable, as CUDA's driver has it, and
  * as far as records show it. */
+#include "record/diff/rules.h"
 #include "record/diff/diff.h"
 #include <string.h>
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* record/diff/words.c: parameters of two nodes, word by word: values as they are, addresses as
  * places in allocations that correspond. */
+#include "record/diff/words.h"
+#include "base/text.h"
 #include "record/diff/diff.h"
+#include "record/foreign.h"
 #include <inttypes.h>
 
 enum {

@@ -2,6 +2,7 @@
 /* tensor/files/safetensors.c: safetensors files: reading tensors by name, and writing. */
 #include "tensor/files/safetensors.h"
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/core/describe.h"

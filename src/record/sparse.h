@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* record/sparse.h: the words of a node, and those of kernels that other libraries loaded. */
+#ifndef PH_RECORD_SPARSE_H
+#define PH_RECORD_SPARSE_H
+#include "record/record.h"
+#include "record/words.h"
+
+/* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of
+ * which few are addresses, and those of few values. So of a kernel that this library did not
+ * load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the
+ * others are made of the parameters when they are asked for. */
+typedef struct ph__place {
+    uint32_t offset, word; /* which of the kept words stands there, but for its offset and name */
+} ph__place;
+/* Word w of the node, w < info.word_count; word i of those that are kept, i < kept_count: for
+ * who looks for addresses. In *room where none is kept as it is; borrowed for as long as both. */
+const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
+const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
+/* Its value alone, of a kernel that this library did not load. */
+uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
+
+/* ---- sparse nodes, while a record is built ---- */
+enum {
+    PH__RECENT = 16
+};
+typedef struct ph__found {
+    PH__VEC(ph__place) places; /* of all nodes, one after another */
+    PH__VEC(ph_word) words;
+    bool numbers; /* some of the words turned out to be no addresses */
+    /* The last values that may be addresses, and which words they are. */
+    uint64_t recent[PH__RECENT];
+    uint32_t recent_word[PH__RECENT];
+    size_t next;
+} ph__found;
+/* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library
+ * loaded it. */
+bool ph__words_are_sparse(bool loaded, size_t args_size);
+size_t ph__words_of_sparse(size_t args_size);
+/* Adds what may be addresses among the words of a sparse kernel; own->seen must be there. False:
+ * no memory. */
+bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *args,
+                    size_t args_size);
+/* When all have been added: what memory they address. Those that address none stay
+ * PH_WORD_VALUE. */
+void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_memory *own);
+/* Leaves out of `count` places those of such words; how many stay. */
+size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found);
+#endif

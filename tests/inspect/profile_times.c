@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/profile_times.c: what a profile makes of given times: medians, the critical
  * path, slack, lanes, idle times, to the nanosecond. */
+#include "inspect/profile/make.h"
 #include "inspect/profile/profile.h"
 #include "profiled.h"
 #include "support/test.h"

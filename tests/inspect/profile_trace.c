@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/profile_trace.c: the trace for Perfetto, and the record with its times. */
+#include "inspect/profile/make.h"
 #include "inspect/profile/profile.h"
 #include "profiled.h"
 #include "support/test.h"

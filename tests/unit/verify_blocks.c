@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "inspect/verify/blocks.h"
 #include "inspect/verify/verify.h"
 #include "support/test.h"
 #include <cmocka.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile/analyse.c: what the times of a graph's nodes say: medians, the critical path,
  * slack, lanes, idle times. */
+#include "inspect/profile/analyse.h"
 #include "inspect/profile/profile.h"
 #include <stdlib.h>
 

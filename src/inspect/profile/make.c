@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile/make.c: a profile out of the record and the times of each replay; it keeps
  * copies of all that it needs. */
+#include "inspect/profile/make.h"
 #include "base/checked.h"
+#include "inspect/profile/analyse.h"
 #include "inspect/profile/profile.h"
+#include "inspect/profile/scopes.h"
 #include <string.h>
 
 /* Names and dependencies behind the nodes, in one block. */

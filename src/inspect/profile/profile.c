@@ -9,6 +9,7 @@
 #include "graph/memory/cells_replay.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "inspect/profile/make.h"
 
 static const char call[] = "ph_graph_profile";
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile/profile.h: what a profile is made of, for the profile files alone. */
+/* inspect/profile/profile.h: what a profile is made of, which its files share. */
 #ifndef PH_INSPECT_PROFILE_PROFILE_H
 #define PH_INSPECT_PROFILE_PROFILE_H
 #include "base/map.h"
@@ -51,22 +51,4 @@ struct ph_profile {
     PH__VEC(ph_profile_gap) gaps;
 };
 
-/* ---- profile_make.c ---- times are read, not kept. */
-ph_status ph__profile_make(ph_profile **out, const ph_record *record,
-                           const ph__profile_times *times, ph_profile_source source,
-                           const char *call);
-
-/* ---- profile_analyse.c ---- fill the nodes and the summary; false: no host memory. */
-bool ph__profile_acquire_times(ph_profile *profile, const ph__profile_times *times);
-bool ph__profile_find_critical(ph_profile *profile);
-bool ph__profile_find_lanes(ph_profile *profile); /* and idle times, in one walk */
-
-/* ---- profile_scopes.c ---- collect: which scope each node is of; sum: what they took; false:
- * no host memory. */
-bool ph__profile_collect_scopes(ph_profile *profile, const ph_record *record);
-bool ph__profile_sum_scopes(ph_profile *profile);
-void ph__profile_free_scopes(ph_profile *profile);
-
-/* ---- profile_read.c ---- "cupti" and so on; static storage. */
-const char *ph__profile_source_name(ph_profile_source source);
 #endif

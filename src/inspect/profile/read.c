@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile/read.c: the public questions to a profile. */
+#include "inspect/profile/read.h"
 #include "base/status.h"
 #include "inspect/profile/profile.h"
 

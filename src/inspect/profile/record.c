@@ -6,6 +6,7 @@
 #include "base/text_file.h"
 #include "graph/object/graph.h"
 #include "inspect/profile/profile.h"
+#include "inspect/profile/read.h"
 #include "record/foreign.h"
 #include "record/json.h"
 

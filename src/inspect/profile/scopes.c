@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile/scopes.c: nodes with equal annotations taken together. */
+#include "inspect/profile/scopes.h"
 #include "device/annotate/pairs.h"
 #include "inspect/profile/profile.h"
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/blocks.c: which block of a capture's layout an address is in: as many questions
  * as the nodes have words, each answered by a binary search. */
+#include "inspect/verify/blocks.h"
 #include "base/alloc.h"
-#include "inspect/verify/verify.h"
 #include <stdlib.h>
 
 static int by_address(const void *a, const void *b)

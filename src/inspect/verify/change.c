@@ -1,15 +1,61 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify/change.c: the parameters that a capture made now would have else than the graph,
- * in words. */
+/* inspect/verify/change.c: the nodes and parameters that a capture made now would have else than
+ * the graph, and these in words. */
+#include "inspect/verify/change.h"
 #include "base/demangle.h"
 #include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
-#include "inspect/verify/verify.h"
+#include "inspect/verify/blocks.h"
+#include "inspect/verify/compare.h"
+#include "inspect/verify/say.h"
 #include "record/foreign.h"
+#include "record/sparse.h"
 #include <string.h>
 
+/* ---- which ---- */
+static bool same_form(const ph_node_info *a, const ph_node_info *b)
+{
+    return memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           memcmp(a->block, b->block, sizeof a->block) == 0 && a->bytes == b->bytes &&
+           a->value == b->value;
+}
+
+bool ph__verify_is_changed(const ph__verify *verify, size_t node)
+{
+    const ph__record_node *a = &verify->graph->record->nodes[node],
+                          *b = &verify->second->record->nodes[node];
+    ph_word rooms[2];
+    if (!verify->switches.on[node] || verify->graph->changed || verify->graph->slots)
+        return true;
+    for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++)
+        if (ph__record_word(&rooms[0], a, i)->value != ph__record_word(&rooms[1], b, i)->value)
+            return true;
+    return !same_form(&a->info, &b->info);
+}
+
+static bool same_node(const ph__record_node *a, const ph__record_node *b)
+{
+    size_t count = a->info.dependency_count;
+    return a->info.kind == b->info.kind && strcmp(a->info.name, b->info.name) == 0 &&
+           count == b->info.dependency_count &&
+           (count == 0 ||
+            memcmp(a->dependencies, b->dependencies, count * sizeof *a->dependencies) == 0);
+}
+
+size_t ph__verify_first_change(bool *same, const ph__verify *verify)
+{
+    const ph_record *a = verify->graph->record, *b = verify->second->record;
+    size_t count = a->node_count < b->node_count ? a->node_count : b->node_count;
+    *same = a->node_count == b->node_count;
+    for (size_t i = 0; i < count; i++)
+        if (!same_node(&a->nodes[i], &b->nodes[i]))
+            return i;
+    return *same || count == a->node_count ? SIZE_MAX : count;
+}
+
+/* ---- in words ---- */
 #define add ph__verify_add
 
 /* ---- one parameter ---- */

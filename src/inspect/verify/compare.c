@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/compare.c: two images of one memory held against each other: all bytes, or
  * named numbers within a tolerance. */
-#include "inspect/verify/verify.h"
+#include "inspect/verify/compare.h"
+#include "inspect/verify/collect.h"
 #include <math.h>
 #include <string.h>
 

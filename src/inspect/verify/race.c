@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/race.c: nodes that address the same memory with no order between them: what may
  * race. */
+#include "inspect/verify/race.h"
 #include "base/alloc.h"
-#include "inspect/verify/verify.h"
+#include "inspect/verify/blocks.h"
+#include "inspect/verify/collect.h"
+#include "inspect/verify/compare.h"
+#include "inspect/verify/run.h"
 #include "record/foreign.h"
 #include "record/sparse.h"
 #include <stdlib.h>

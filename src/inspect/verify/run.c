@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/run.c: the runs of a verification: body captured again, body eagerly, replays
  * of all nodes or some. */
+#include "inspect/verify/run.h"
 #include "base/alloc.h"
 #include "base/unwind.h"
 #include "graph/memory/cells.h"
-#include "inspect/verify/verify.h"
+#include "inspect/verify/memory.h"
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */
 /* What failed before is not taken for what one that gives no message has to say. */

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/say.c: what a verification found, in words. */
+#include "inspect/verify/say.h"
 #include "base/demangle.h"
 #include "base/line.h"
-#include "inspect/verify/verify.h"
+#include "inspect/verify/blocks.h"
+#include "inspect/verify/change.h"
+#include "inspect/verify/compare.h"
+#include "inspect/verify/held.h"
+#include "inspect/verify/race.h"
+#include "inspect/verify/written.h"
 #include "record/foreign.h"
 #include <string.h>
 

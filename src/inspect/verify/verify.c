@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
-#include "inspect/verify/verify.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/option.h"
@@ -8,6 +7,13 @@
 #include "device/capture/capture.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/graph.h"
+#include "inspect/verify/blocks.h"
+#include "inspect/verify/collect.h"
+#include "inspect/verify/compare.h"
+#include "inspect/verify/find.h"
+#include "inspect/verify/held.h"
+#include "inspect/verify/memory.h"
+#include "inspect/verify/run.h"
 #include "record/foreign.h"
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/written.c: what a graph's nodes may write, as far as their parameters tell, and
  * how much of that a verification compares. */
+#include "inspect/verify/written.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
-#include "inspect/verify/verify.h"
+#include "inspect/verify/collect.h"
 #include "record/sparse.h"
 
 typedef struct survey {

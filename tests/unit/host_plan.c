@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/sync.h"
 #include "driver/host/plan/plan.h"
+#include "driver/host/plan/plan_run.h"
 #include "support/test.h"
 #include <cmocka.h>
 #include <sched.h>

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "driver/host/plan/plan_nodes.h"
+#include "driver/host/plan/plan_run.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "driver/host/exec/exec.h"
 #include "base/checked.h"
 #include "driver/host/exec/event_node.h"
+#include "driver/host/plan/plan_run.h"
 #include "driver/host/resource/rules.h"
 #include "driver/host/stream/chaos.h"
 #include "driver/host/stream/entries.h"

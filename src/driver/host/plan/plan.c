@@ -3,17 +3,8 @@
 #include "driver/host/plan/plan.h"
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "driver/host/plan/plan_nodes.h"
+#include "driver/host/plan/plan_lanes.h"
 #include <string.h>
-
-#define UNMEASURED_BLOCK_NS                                                                        \
-    1000.0f /* for schedules that are asked for before anything was measured */
-
-static void *align_up(void *memory)
-{
-    uintptr_t past = (uintptr_t)memory % PH__CACHE_LINE;
-    return (char *)memory + (past ? PH__CACHE_LINE - past : 0);
-}
 
 /* A zeroed array that starts on a cache line and is freed with the plan. */
 static void *array(ph__plan *plan, size_t count, size_t size, bool *ok)
@@ -30,26 +21,20 @@ static void *array(ph__plan *plan, size_t count, size_t size, bool *ok)
     }
     plan->memory[plan->memory_count++] = memory;
     plan->memory_bytes += bytes;
-    return align_up(memory);
+    return ph__plan_align(memory);
 }
 
 /* ---- shared memory ---- */
 
-static void *shared_of(const ph__plan *plan, uint32_t node, unsigned lane)
-{
-    if (plan->shared_bytes[node] == 0)
-        return NULL;
-    return (char *)align_up(plan->shared) + plan->shared_stride * lane;
-}
-
 static void point_to_shared(ph__plan *plan)
 {
     for (uint32_t n = 0; n < plan->count; n++)
-        plan->serial[n].range.shared = shared_of(plan, n, 0);
+        plan->serial[n].range.shared = ph__plan_shared_of(plan, n, 0);
     for (unsigned lane = 0; lane < plan->scheduled; lane++) {
         const ph__schedule_lane *here = &plan->schedule.lane[lane];
         for (uint32_t t = here->first_task; t < here->end_task; t++)
-            plan->lane_tasks[t].range.shared = shared_of(plan, plan->schedule.tasks[t].node, lane);
+            plan->lane_tasks[t].range.shared =
+                ph__plan_shared_of(plan, plan->schedule.tasks[t].node, lane);
     }
 }
 
@@ -93,7 +78,7 @@ static void write_node(ph__plan *plan, uint32_t n, const ph__plan_node *value)
     plan->is_inline[n] = value->is_inline;
     plan->shared_bytes[n] = value->shared_bytes;
     plan->blocks[n] = range.end;
-    range.shared = shared_of(plan, n, 0);
+    range.shared = ph__plan_shared_of(plan, n, 0);
     plan->serial[n] = (ph__plan_task){.fn = value->fn, .args = value->args, .range = range};
 }
 
@@ -196,97 +181,6 @@ void ph__plan_destroy(ph__plan *plan)
     ph__free(plan);
 }
 
-/* ---- lanes ---- */
-
-static void write_lane_task(ph__plan *plan, uint32_t task, unsigned lane)
-{
-    const ph__schedule_task *from = &plan->schedule.tasks[task];
-    ph__plan_task *to = &plan->lane_tasks[task];
-    *to = plan->serial[from->node];
-    to->range.begin = from->begin;
-    to->range.end = from->end;
-    to->range.shared = shared_of(plan, from->node, lane);
-}
-
-/* Nodes that run the same function over as many blocks mostly do the same work, and what tells
- * them apart is noise. Equal costs make orderly schedules with few waits, so those near the mean
- * of their kind get the mean. */
-typedef struct kind {
-    ph_host_kernel_fn fn;
-    uint64_t blocks;
-    double sum;
-    uint32_t count;
-} kind;
-
-enum {
-    KINDS = 64 /* a power of two; nodes of further kinds keep their own cost */
-};
-
-static kind *kind_of(const ph__plan *plan, uint32_t node, kind kinds[])
-{
-    ph_host_kernel_fn fn = plan->serial[node].fn;
-    uint64_t hash =
-        ((uint64_t)(uintptr_t)fn ^ plan->blocks[node] << 32) * UINT64_C(0x9e3779b97f4a7c15);
-    kind *found = &kinds[hash >> 58];
-    if (found->count == 0) {
-        found->fn = fn;
-        found->blocks = plan->blocks[node];
-    }
-    return found->fn == fn && found->blocks == plan->blocks[node] ? found : NULL;
-}
-
-static void level_costs(ph__plan *plan)
-{
-    kind kinds[KINDS] = {{0}};
-    for (uint32_t n = 0; n < plan->count; n++) {
-        kind *same = kind_of(plan, n, kinds);
-        if (same) {
-            same->sum += (double)plan->planned_ns[n];
-            same->count++;
-        }
-    }
-    for (uint32_t n = 0; n < plan->count; n++) {
-        const kind *same = kind_of(plan, n, kinds);
-        if (!same)
-            continue;
-        float mean = (float)(same->sum / same->count), off = plan->planned_ns[n] - mean;
-        if (off < mean / 2 && off > -mean / 3)
-            plan->planned_ns[n] = mean;
-    }
-}
-
-/* The clock's own cost was subtracted from each node only roughly, so the sum may exceed what a
- * whole run takes. */
-static void estimate_costs(ph__plan *plan)
-{
-    double sum = 0;
-    for (uint32_t n = 0; n < plan->count; n++) {
-        float cost = plan->cost_ns[n];
-        plan->planned_ns[n] = cost >= 0 ? cost : UNMEASURED_BLOCK_NS * (float)plan->blocks[n];
-        sum += (double)plan->planned_ns[n];
-    }
-    if (plan->choice.serial_known && sum > plan->choice.serial_ns)
-        for (uint32_t n = 0; n < plan->count; n++)
-            plan->planned_ns[n] *= (float)(plan->choice.serial_ns / sum);
-    level_costs(plan);
-}
-
-void ph__plan_make_lanes(ph__plan *plan, unsigned lanes)
-{
-    estimate_costs(plan);
-    const ph__schedule_graph graph = {.count = plan->count,
-                                      .dependency_begin = plan->dependency_begin,
-                                      .dependencies = plan->dependencies,
-                                      .blocks = plan->blocks,
-                                      .cost_ns = plan->planned_ns};
-    ph__schedule_build(&plan->schedule, &graph, lanes);
-    plan->scheduled = lanes;
-    for (unsigned lane = 0; lane < lanes; lane++)
-        for (uint32_t t = plan->schedule.lane[lane].first_task;
-             t < plan->schedule.lane[lane].end_task; t++)
-            write_lane_task(plan, t, lane);
-}
-
 void ph__plan_force_lanes(ph__plan *plan, unsigned lanes)
 {
     plan->forced = lanes > plan->max_lanes ? plan->max_lanes : lanes;
@@ -327,7 +221,7 @@ bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value)
     } else if (plan->scheduled) {
         for (uint32_t part = 0; part < ph__schedule_parts(&plan->schedule, n); part++) {
             uint32_t task = ph__schedule_part(&plan->schedule, n, part);
-            write_lane_task(plan, task, lane_of(plan, task));
+            ph__plan_write_lane_task(plan, task, lane_of(plan, task));
         }
     }
     if (plan->shared != shared_before)

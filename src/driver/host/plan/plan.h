@@ -43,10 +43,6 @@ bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value);
  * measured run took only a few microseconds. */
 bool ph__plan_is_tiny(const ph__plan *plan);
 
-/* Runs once, to the end. One run at a time. Allocates nothing. chaos: NULL, or a generator that
- * picks a random topological order and random splits of kernels. */
-void ph__plan_run(ph__plan *plan, ph__rng *chaos);
-
 /* While it is on each run takes down when each node ran: from the start of its first block to
  * the end of its last one; a node that did not run has two zeros. Not while a run is going on.
  * False: out of memory, and it is off. A run that is measured is as one that is not, but for the

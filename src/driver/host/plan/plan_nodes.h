@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/plan/plan_nodes.h: what a plan is made of, for plan.c (making and changing) and
- * plan_run.c (running). */
+/* driver/host/plan/plan_nodes.h: what a plan is made of, which plan.c (making and changing),
+ * plan_lanes.c (its lanes) and plan_run.c (running) share. */
 #ifndef PH_DRIVER_HOST_PLAN_PLAN_NODES_H
 #define PH_DRIVER_HOST_PLAN_PLAN_NODES_H
 #include "base/sync.h"
@@ -70,7 +70,18 @@ struct ph__plan {
     size_t memory_bytes; /* their sum, and the plan's own */
 };
 
-/* Makes the schedule for so many lanes from what is known of the nodes, and the tasks from it.
- * Allocates nothing. */
-void ph__plan_make_lanes(ph__plan *plan, unsigned lanes);
+/* At the next cache line. */
+static inline void *ph__plan_align(void *memory)
+{
+    uintptr_t past = (uintptr_t)memory % PH__CACHE_LINE;
+    return (char *)memory + (past ? PH__CACHE_LINE - past : 0);
+}
+
+/* The shared bytes of a node that runs on the lane; NULL: it has none. */
+static inline void *ph__plan_shared_of(const ph__plan *plan, uint32_t node, unsigned lane)
+{
+    if (plan->shared_bytes[node] == 0)
+        return NULL;
+    return (char *)ph__plan_align(plan->shared) + plan->shared_stride * lane;
+}
 #endif

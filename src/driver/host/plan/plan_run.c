@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/plan/plan_run.c: running a plan: in order, timed, in lanes, or in an order that a
  * seed picks. */
+#include "driver/host/plan/plan_run.h"
 #include "base/clock.h"
+#include "driver/host/plan/plan_lanes.h"
 #include "driver/host/plan/plan_nodes.h"
 #include <string.h>
 

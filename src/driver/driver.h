@@ -28,12 +28,7 @@ typedef struct ph__driver {
 #include "driver/driver.def"
 } ph__driver;
 
-/* The implementations. The list of them is device/handles/drivers.h. */
+/* The implementations, each in its folder's table. The list of them is device/handles/drivers.h. */
 extern const ph__driver ph__driver_cuda, ph__driver_host;
-
-/* In a child of fork(), the driver of what its parent opened (forked.c): no entry of it looks at a
- * handle. */
-extern const ph__driver ph__driver_forked;
-extern const char ph__driver_forked_words[];
 
 #endif

@@ -2,7 +2,7 @@
 /* driver/forked.c: what stands in a driver's place for devices of the process that this one was
  * forked from: their threads, and a GPU's context, are not here. Every call fails at once, and what
  * destroys does nothing: the child's copy of the memory goes with the child. */
-#include "driver/driver.h"
+#include "driver/forked.h"
 
 /* The parameters are those of the list. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"

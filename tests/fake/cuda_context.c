@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/cuda_context.c: contexts of the software libcuda, and what is in them. */
 #include "cuda_inside.h"
+#include "driver/host/stream/wait.h"
 #include <string.h>
 #include <time.h>
 

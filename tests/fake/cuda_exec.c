@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/cuda_exec.c: executables of the software libcuda. */
 #include "cuda_inside.h"
+#include "driver/host/exec/changes.h"
 #include <pthread.h>
 #include <string.h>
 #include <time.h>

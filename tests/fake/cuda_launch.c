@@ -2,6 +2,7 @@
 /* tests/fake/cuda_launch.c: work of the software libcuda: launches, copies, fills, host
  * functions. */
 #include "cuda_inside.h"
+#include "driver/host/stream/wait.h"
 #include <string.h>
 
 static const ph__driver *const host = &ph__driver_host;

@@ -3,6 +3,7 @@
  * take and give memory back, fills of several rows. The host driver has no such nodes: others
  * stand for them, and what they are is noted here. */
 #include "cuda_inside.h"
+#include "driver/host/stream/wait.h"
 #include <string.h>
 
 static const ph__driver *const host = &ph__driver_host;

@@ -2,6 +2,7 @@
 /* tests/fake/cuda_watch.c: launches of executables whose nodes are told of as they ran, for the
  * tests' own CUPTI. */
 #include "cuda_inside.h"
+#include "driver/host/stream/wait.h"
 
 static const ph__driver *const host = &ph__driver_host;
 static _Atomic(fake_cuda_told) told_to;

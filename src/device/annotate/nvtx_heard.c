@@ -14,14 +14,10 @@
 #include "device/annotate/nvtx.h"
 #include "device/annotate/nvtx_abi.h"
 #include "device/annotate/ranges.h"
+#include "device/annotate/wide.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
-
-enum {
-    NAME_BYTES = 512
-};
 
 /* The next tool's functions; NULL where it took none, or there is no tool. */
 static struct {
@@ -35,31 +31,6 @@ static struct {
 PH__FORK_LOCK(PH__FORK_NVTX, next.lock)
 
 /* ---- words ---- */
-
-/* As much of it as there is room for, in UTF-8. */
-static void narrow(char out[NAME_BYTES], const wchar_t *text)
-{
-    size_t at = 0;
-    for (; *text && at + 4 < NAME_BYTES; text++) {
-        uint32_t c = (uint32_t)*text;
-        if (c < 0x80) {
-            out[at++] = (char)c;
-        } else if (c < 0x800) {
-            out[at++] = (char)(0xc0 | c >> 6);
-            out[at++] = (char)(0x80 | (c & 0x3f));
-        } else if (c < 0x10000) {
-            out[at++] = (char)(0xe0 | c >> 12);
-            out[at++] = (char)(0x80 | (c >> 6 & 0x3f));
-            out[at++] = (char)(0x80 | (c & 0x3f));
-        } else {
-            out[at++] = (char)(0xf0 | (c >> 18 & 7));
-            out[at++] = (char)(0x80 | (c >> 12 & 0x3f));
-            out[at++] = (char)(0x80 | (c >> 6 & 0x3f));
-            out[at++] = (char)(0x80 | (c & 0x3f));
-        }
-    }
-    out[at] = '\0';
-}
 
 /* One copy of each text, for good: names of domains and registered strings are few, however often a
  * program asks for them. Lock held; NULL: no host memory. */
@@ -155,12 +126,12 @@ static void *remember(bool made, const void *domain, void *handle, const char *t
 
 static void push_event(const void *domain, const ph__nvtx_event *event)
 {
-    char name[NAME_BYTES];
+    char name[PH__WIDE_BYTES];
     const char *text = NULL;
     if (event && event->message_type == PH__NVTX_MESSAGE_ASCII) {
         text = event->message;
     } else if (event && event->message_type == PH__NVTX_MESSAGE_UNICODE && event->message) {
-        narrow(name, (const wchar_t *)(const void *)event->message);
+        ph__wide_to_utf8(name, (const wchar_t *)(const void *)event->message);
         text = name;
     } else if (event && event->message_type == PH__NVTX_MESSAGE_REGISTERED) {
         text = registered(domain, event->message);
@@ -189,9 +160,9 @@ static int push_ascii(const char *message)
 
 static int push_wide(const wchar_t *message)
 {
-    char name[NAME_BYTES] = "";
+    char name[PH__WIDE_BYTES] = "";
     if (message)
-        narrow(name, message);
+        ph__wide_to_utf8(name, message);
     ph__scope_push_range(NULL, name);
     int (*theirs)(const wchar_t *) = NEXT(int (*)(const wchar_t *), core, PH__NVTX_RANGE_PUSH_W);
     return theirs ? theirs(message) : PH__NVTX_NO_LEVEL;
@@ -245,13 +216,13 @@ static void *register_ascii(ph__nvtx_domain domain, const char *text)
 
 static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
 {
-    char name[NAME_BYTES];
+    char name[PH__WIDE_BYTES];
     void *(*theirs)(ph__nvtx_domain, const wchar_t *) =
         NEXT(void *(*)(ph__nvtx_domain, const wchar_t *), core2, PH__NVTX_DOMAIN_REGISTER_W);
     void *handle = theirs ? theirs(domain, text) : NULL;
     if (!text)
         return handle;
-    narrow(name, text);
+    ph__wide_to_utf8(name, text);
     return remember(theirs != NULL, domain, handle, name);
 }
 
@@ -287,11 +258,11 @@ static ph__nvtx_domain create_ascii(const char *name)
 
 static ph__nvtx_domain create_wide(const wchar_t *text)
 {
-    char name[NAME_BYTES] = "";
+    char name[PH__WIDE_BYTES] = "";
     ph__nvtx_domain (*theirs)(const wchar_t *) =
         NEXT(ph__nvtx_domain(*)(const wchar_t *), core2, PH__NVTX_DOMAIN_CREATE_W);
     if (text)
-        narrow(name, text);
+        ph__wide_to_utf8(name, text);
     return note_domain(theirs != NULL, theirs ? theirs(text) : NULL, name);
 }
 

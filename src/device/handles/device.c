@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "device/handles/own_kernels.h"
+#include "driver/forked.h"
 
 /* Every open device of the process, for who comes with a handle of the driver's instead of a
  * device. */

@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/map.h"
 #include "base/range_map.h"
+#include "driver/forked.h"
 #include "memory/state/memory_state.h"
 
 /* All memories of the process, for calls that have an address and no device. */

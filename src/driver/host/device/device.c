@@ -6,6 +6,7 @@
 #include "driver/host/stream/chaos.h"
 #include "driver/host/stream/entries.h"
 #include "driver/host/stream/queue.h"
+#include "driver/host/stream/wait.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

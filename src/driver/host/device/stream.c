@@ -6,6 +6,7 @@
 #include "driver/host/stream/entries.h"
 #include "driver/host/stream/legacy.h"
 #include "driver/host/stream/queue.h"
+#include "driver/host/stream/wait.h"
 #include <string.h>
 
 static ph__host_stream *stream_of(ph__drv_stream *handle)

@@ -6,9 +6,11 @@
 #include "driver/host/resource/body.h"
 #include "driver/host/resource/grid.h"
 #include "driver/host/resource/memory.h"
+#include "driver/host/stream/command.h"
 #include "driver/host/stream/entries.h"
 #include "driver/host/stream/legacy.h"
 #include "driver/host/stream/queue.h"
+#include "driver/host/stream/wait.h"
 #include <string.h>
 
 /* args: what the function of the work is called with. outside: memory of the command's own,

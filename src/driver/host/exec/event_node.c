@@ -2,6 +2,7 @@
 /* driver/host/exec/event_node.c: the event nodes of replays: records and waits of the world
  * outside the graph. */
 #include "driver/host/exec/event_node.h"
+#include "driver/host/stream/queue.h"
 
 void ph__host_event_record_fn(const ph_block_range *range, const void *args)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/exec/exec.h: executables of the host device. For the executable files alone.
+/* driver/host/exec/exec.h: executables of the host device. For the files of this folder alone.
  *
  * Two sets of parameters: the front is what the API has set; an image has a compiled plan and
  * the parameters that its last launch ran with. Setting changes the front and notes the node. A
@@ -10,7 +10,7 @@
 #ifndef PH_DRIVER_HOST_EXEC_EXEC_H
 #define PH_DRIVER_HOST_EXEC_EXEC_H
 #include "driver/host/exec/params.h"
-#include "driver/host/stream/queue.h"
+#include "driver/host/stream/command.h"
 
 typedef struct ph__exec_launch ph__exec_launch;
 struct ph__exec_launch {
@@ -43,9 +43,6 @@ struct ph__host_exec {
     bool destroyed;
 };
 
-/* The front's slot of that index has changed. */
-void ph__exec_note(ph__host_exec *exec, size_t index);
-/* Puts another image and front in place; what they replace is freed, an image in flight by its
- * last launch. */
-void ph__exec_replace(ph__host_exec *exec, ph__exec_params *front, ph__exec_image *image);
+/* Nobody has it any more. */
+void ph__exec_free(ph__host_exec *exec);
 #endif

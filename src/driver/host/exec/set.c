@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/exec/set.c: changing single nodes of an executable. */
+#include "driver/host/exec/changes.h"
 #include "driver/host/exec/exec.h"
 #include "driver/host/resource/rules.h"
 #include "driver/host/stream/entries.h"

@@ -2,6 +2,7 @@
 /* driver/host/exec/update.c: giving an executable the parameters of another graph of the same
  * shape, or saying why that is not possible. */
 #include "base/line.h"
+#include "driver/host/exec/changes.h"
 #include "driver/host/exec/exec.h"
 #include "driver/host/resource/rules.h"
 #include "driver/host/stream/entries.h"

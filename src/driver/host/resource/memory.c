@@ -5,6 +5,7 @@
 #include "driver/host/resource/rules.h"
 #include "driver/host/stream/entries.h"
 #include "driver/host/stream/queue.h"
+#include "driver/host/stream/wait.h"
 #include <errno.h>
 #include <sys/mman.h>
 

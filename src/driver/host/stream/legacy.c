@@ -2,7 +2,9 @@
 /* driver/host/stream/legacy.c: the implicit order of the legacy default stream and blocking
  * streams. */
 #include "driver/host/stream/legacy.h"
+#include "driver/host/stream/command.h"
 #include "driver/host/stream/queue.h"
+#include "driver/host/stream/wait.h"
 
 /* Under streams_lock. Makes `later` wait for all that was submitted to `earlier` so far; *number
  * is then the last of that. */

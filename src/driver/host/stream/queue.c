@@ -1,65 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/stream/queue.c: a stream's queue of commands, the thread that runs it, and waiting
- * for it. */
+/* driver/host/stream/queue.c: a stream's queue of commands, and the thread that runs it. */
 #include "driver/host/stream/queue.h"
 #include "driver/host/stream/chaos.h"
 #include <limits.h>
-
-enum {
-    SPARE_COMMANDS = 1024
-};
-
-/* ---- memory of commands ---- */
-
-void *ph__host_command_take(ph__host_stream *stream)
-{
-    ph__spin_lock(&stream->lock);
-    ph__host_command *command = stream->spare_commands;
-    if (command) {
-        stream->spare_commands = command->next;
-        stream->spare_count--;
-    }
-    ph__spin_unlock(&stream->lock);
-    return command ? command : ph__alloc(PH__HOST_COMMAND_BYTES);
-}
-
-void ph__host_command_drop(ph__host_stream *stream, void *memory)
-{
-    ph__host_command *command = memory;
-    ph__spin_lock(&stream->lock);
-    command->next = stream->spare_commands;
-    stream->spare_commands = command;
-    stream->spare_count++;
-    ph__spin_unlock(&stream->lock);
-}
-
-/* What the runner has finished goes back in one piece, when it takes the lock anyhow; a runner
- * that is far behind keeps fewer. */
-void ph__host_command_finish(ph__host_stream *stream, void *memory)
-{
-    ph__host_command *command = memory;
-    if (stream->finished_count >= SPARE_COMMANDS) {
-        ph__free(memory);
-        return;
-    }
-    command->next = stream->finished;
-    if (!stream->finished)
-        stream->finished_last = command;
-    stream->finished = command;
-    stream->finished_count++;
-}
-
-/* Under the stream's lock, by the runner. What is too much is left with it. */
-static void give_finished(ph__host_stream *stream)
-{
-    if (!stream->finished || stream->spare_count >= SPARE_COMMANDS)
-        return;
-    stream->finished_last->next = stream->spare_commands;
-    stream->spare_commands = stream->finished;
-    stream->spare_count += stream->finished_count;
-    stream->finished = NULL;
-    stream->finished_count = 0;
-}
 
 /* ---- running ---- */
 
@@ -106,7 +49,7 @@ static void run_all(ph__host_stream *stream, ph__host_command *command)
         run_command(stream, command);
         if (!next) {
             ph__spin_lock(&stream->lock);
-            give_finished(stream);
+            ph__host_commands_give_finished(stream);
             next = take_all(stream);
             stream->running = next != NULL;
             ph__spin_unlock(&stream->lock);
@@ -295,73 +238,6 @@ void ph__host_stream_leave_inline(ph__host_stream *stream)
         ph__futex_wake(&stream->sleeping, 1);
 }
 
-/* ---- waiting ---- */
-
-bool ph__host_stream_done(ph__host_stream *stream, unsigned last)
-{
-    return (int)(atomic_load_explicit(&stream->completed, memory_order_acquire) - last) >= 0;
-}
-
-typedef struct wait_for {
-    ph__host_stream *stream;
-    unsigned last;
-} wait_for;
-
-static bool wait_is_over(void *context)
-{
-    const wait_for *wait = context;
-    return ph__host_stream_done(wait->stream, wait->last);
-}
-
-void ph__host_queue_wait(ph__host_stream *stream, unsigned last)
-{
-    wait_for wait = {stream, last};
-    if (ph__host_stream_done(stream, last))
-        return;
-    if (stream->device->chaos) {
-        ph__host_chaos_wait(stream->device->chaos, wait_is_over, &wait);
-        return;
-    }
-    for (unsigned i = 0; i < stream->device->spins; i++) {
-        if (ph__host_stream_done(stream, last))
-            return;
-        ph__pause();
-    }
-    atomic_fetch_add(&stream->waiters, 1);
-    for (unsigned seen; (int)((seen = atomic_load(&stream->completed)) - last) < 0;)
-        ph__futex_wait(&stream->completed, seen, -1);
-    atomic_fetch_sub(&stream->waiters, 1);
-}
-
-/* Under streams_lock: the first stream created after number `id`. */
-static ph__host_stream *stream_after(ph__host_device *device, uint64_t id)
-{
-    size_t low = 0, high = device->streams.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (device->streams.at[middle]->id > id)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low < device->streams.count ? device->streams.at[low] : NULL;
-}
-
-void ph__host_streams_wait(ph__host_device *device)
-{
-    uint64_t id = 0;
-    pthread_mutex_lock(&device->streams_lock);
-    for (ph__host_stream *stream; (stream = stream_after(device, id));) {
-        id = stream->id;
-        stream->users++;
-        pthread_mutex_unlock(&device->streams_lock);
-        ph__host_queue_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
-        pthread_mutex_lock(&device->streams_lock);
-        stream->users--;
-    }
-    pthread_mutex_unlock(&device->streams_lock);
-}
-
 /* ---- chaos ---- */
 
 bool ph__host_stream_runnable(ph__host_stream *stream)
@@ -385,7 +261,7 @@ void ph__host_stream_run_one(ph__host_stream *stream)
     ph__spin_unlock(&stream->lock);
     run_command(stream, first);
     ph__spin_lock(&stream->lock);
-    give_finished(stream);
+    ph__host_commands_give_finished(stream);
     stream->running = false;
     ph__spin_unlock(&stream->lock);
     publish_done(stream);

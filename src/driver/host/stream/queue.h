@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/stream/queue.h: a stream's queue of commands, its thread, and waiting for it. */
+/* driver/host/stream/queue.h: a stream's queue of commands, and its thread. */
 #ifndef PH_DRIVER_HOST_STREAM_QUEUE_H
 #define PH_DRIVER_HOST_STREAM_QUEUE_H
-#include "driver/host/stream/marker.h"
-#include "driver/host/stream/stream.h"
-
-/* A command is the first member of what it runs. The stream owns it until run returns, which may
- * free or recycle it. */
-struct ph__host_command {
-    void (*run)(ph__host_command *command); /* on the stream's thread, no lock held; may block */
-    ph__host_command *next;
-    ph__host_marker *wait, *signal; /* the stream's own; run is NULL for those two kinds */
-};
+#include "driver/host/stream/command.h"
 
 /* Appends. Never fails, allocates nothing; the stream was entered before. Returns the command's
  * number, for ph__host_queue_wait. */
@@ -24,20 +15,6 @@ int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *mark
  * submit meanwhile queues behind it. */
 bool ph__host_stream_try_inline(ph__host_stream *stream);
 void ph__host_stream_leave_inline(ph__host_stream *stream);
-
-/* Command number `last` and all before it are done; wait blocks until then. */
-bool ph__host_stream_done(ph__host_stream *stream, unsigned last);
-void ph__host_queue_wait(ph__host_stream *stream, unsigned last);
-void ph__host_streams_wait(ph__host_device *device); /* all work submitted before to any stream */
-
-/* Recycled memory for a stream's commands, PH__HOST_COMMAND_BYTES each, contents undefined. NULL
- * when out of memory. */
-enum {
-    PH__HOST_COMMAND_BYTES = 448
-};
-void *ph__host_command_take(ph__host_stream *stream);
-void ph__host_command_finish(ph__host_stream *stream, void *command); /* by its run function */
-void ph__host_command_drop(ph__host_stream *stream, void *command);   /* it was never submitted */
 
 /* One step of the chaos scheduler on this stream: runnable: it has a command that needs not
  * wait; run_one runs that. */

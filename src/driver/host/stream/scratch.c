@@ -3,6 +3,7 @@
  * submitted. */
 #include "driver/host/stream/scratch.h"
 #include "base/checked.h"
+#include "driver/host/stream/command.h"
 #include "driver/host/stream/queue.h"
 
 enum {

@@ -251,8 +251,8 @@ PH_CALL ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out);
 /* ---- epochs ---- Every replay that may write a pool advances the epoch of the pool.
  * - epoch: the epoch of the graph's last replay; 0 before any.
  * - check_output asks whether address, in memory of the graph's capture, still has the result of
- *   the replay with this epoch. OVERWRITTEN: a later replay of this graph, or of a graph that shares its pool,
- *   may have written it; the message names both.
+ *   the replay with this epoch. OVERWRITTEN: a later replay of this graph, or of a graph that
+ *   shares its pool, may have written it; the message names both.
  * - NOT_FOUND: address is not memory of this graph's pools.
  * - Launches of raw handles are not counted. */
 PH_API uint64_t ph_graph_epoch(const ph_graph *graph);

@@ -253,7 +253,7 @@ static ph_status add_word(gather *g, size_t node, const ph_word *word, bool may_
     return add_others(g, &input);
 }
 
-/* Those of a node, and of all nodes nested in it, which are told apart by their names. */
+/* Adds the inputs of a node, and of all nodes nested in it, which have different names. */
 static ph_status add_node(gather *g, size_t at, const ph__record_node *node, const char *name)
 {
     g->node_name = name;
@@ -274,7 +274,7 @@ static ph_status add_node(gather *g, size_t at, const ph__record_node *node, con
     return PH_OK;
 }
 
-/* What was declared, and no word addresses, is an input by itself. */
+/* Adds declared memory that no word addresses as an input by itself. */
 static ph_status add_declared(gather *g)
 {
     for (size_t i = 0; i < g->declared->list.count; i++) {

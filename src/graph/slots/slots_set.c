@@ -128,7 +128,7 @@ static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t dea
     return PH_OK;
 }
 
-/* What lies at the addresses among some that were staged: all are asked for at once. */
+/* Looks up the allocations of several staged addresses at once. */
 static void look_up(const ph_graph *graph, ph__slot_staged *staged, size_t count)
 {
     uintptr_t addresses[PH__FIND_MOST] = {0};

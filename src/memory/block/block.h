@@ -29,7 +29,7 @@ typedef struct ph__segment ph__segment; /* one piece of memory from the provider
 typedef struct ph__block {
     uintptr_t address;
     size_t size;      /* of the block: a multiple of 512 */
-    size_t requested; /* what the caller asked for; 0 when free */
+    size_t requested; /* bytes of the caller's request; 0 when free */
     ph__segment *segment;
     struct ph__block *previous, *next; /* neighbours in the segment, by address */
     bool free;

@@ -193,7 +193,7 @@ static void revert_blocks(ph_pool *pool, const layout *before)
         block->generation = before->at[i].generation;
         block->user = before->at[i].user;
         ph__stream_uses *uses = ph__block_stream_uses(block);
-        if (uses) /* it may be another record than before */
+        if (uses) /* the record may be another than before */
             uses->block = block;
     }
 }

@@ -5,7 +5,8 @@
 #define PH_RECORD_BUILD_H
 #include "record/record.h"
 
-/* What the block of memory must hold; the first of two walks counts it, the second fills it. */
+/* The contents of the block of memory; the first of two walks counts them, the second fills them
+ * in. */
 typedef struct ph__record_totals {
     size_t nodes, edges, words, args, names;
 } ph__record_totals;

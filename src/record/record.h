@@ -40,7 +40,8 @@ struct ph_record {
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
-    const ph__layout *layout; /* what its capture was given; the graph's. NULL: not known */
+    /* the blocks that its capture received; the graph's. NULL: not known */
+    const ph__layout *layout;
     /* memory of other code's that words address; NULL: nobody has asked for it */
     struct ph__record_foreign *foreign;
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
@@ -77,10 +78,10 @@ typedef struct ph__lookups {
     ph_pool_id pool[4];
 } ph__lookups;
 
-/* What of memory is a graph's own, so that words which address it are internal. Any of them may
- * be NULL. */
+/* Memory that is a graph's own, so that words which address it are internal. Any member may be
+ * NULL. */
 typedef struct ph__own_memory {
-    const ph__ranges *capture; /* what the capture was given out of its pool */
+    const ph__ranges *capture; /* blocks that the capture received from its pool */
     /* in bodies: that, and what the captures of nested graphs were given */
     const ph__ranges *nested;
     const ph__given *nodes; /* while a record is built */

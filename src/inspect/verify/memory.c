@@ -87,7 +87,7 @@ static ph_status add_layout(ph__verify *verify, const ph_graph *graph, bool comp
 static ph_status add_given(ph__verify *verify, const ph_graph *graph, bool compared)
 {
     PH_TRY(add_layout(verify, graph, compared));
-    /* What an update brought, or the second capture was given beyond the layout. */
+    /* Memory that an update brought, or that the second capture received beyond the layout. */
     for (size_t i = 0; i < graph->pools.count; i++)
         for (size_t s = 0; s < graph->pools.at[i]->sets.count; s++) {
             const ph__ranges *set = &graph->pools.at[i]->sets.at[s];
@@ -301,7 +301,7 @@ static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
     return PH_OK;
 }
 
-/* What the driver does not know it takes for memory of the host. */
+/* The driver describes unknown memory as memory of the host. */
 static bool is_known(const ph__verify *verify, uintptr_t address)
 {
     ph__drv_pointer where;

@@ -39,7 +39,7 @@ typedef enum ph__poison_pattern {
 typedef struct ph__difference {
     size_t different, compared;
     uintptr_t address;              /* of the first */
-    const ph__kept *kept;           /* it is in this; NULL: there is none */
+    const ph__kept *kept;           /* the kept memory that has it; NULL: none */
     const ph_verify_output *output; /* and in this; NULL: bytes were compared */
     size_t size; /* of both: of the number of an output that it is in, or up to 4 bytes around it */
     unsigned char a[8], b[8];
@@ -91,7 +91,7 @@ typedef struct ph__verify {
     bool swapped;    /* `start` and `replay` have each other's contents of some blocks */
 } ph__verify;
 
-/* What the capture was given that the executable has the parameters of. */
+/* The blocks of the capture whose parameters the executable has. */
 static inline const ph__layout *ph__verify_layout(const ph_graph *graph)
 {
     return graph->updated_pool ? &graph->updated_layout : &graph->layout;
@@ -111,7 +111,8 @@ void ph__verify_compare_held(ph__verify *verify);
  * with the same bytes as before. One that begins with what the replay left there tells: *found, and
  * it is compared from then on. Changes `other`. */
 ph_status ph__verify_inspect_held(ph__verify *verify, bool *found);
-/* What that run begins with; false: `start` is again as it was, whatever became of the run. */
+/* Swaps in the contents that the run begins with; false: `start` is again as it was, whatever
+ * became of the run. */
 void ph__verify_swap_held(ph__verify *verify, bool swapped);
 /* Of the rest of those pools, the blocks that the replay left otherwise than the eager run. */
 size_t ph__verify_held_bytes(const ph__verify *verify);
@@ -123,7 +124,7 @@ const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address
 typedef struct ph__written {
     size_t compared, bytes; /* bytes of such memory that are compared; all of them */
     ph__ranges left;        /* the others */
-    /* that addresses the first of them; SIZE_MAX: ph_stream_declare_use named it */
+    /* the node that addresses the first of them; SIZE_MAX: ph_stream_declare_use named it */
     size_t node;
     uint64_t address;
     char node_name[64], word[48];

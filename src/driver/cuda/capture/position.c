@@ -26,7 +26,7 @@ static int add_frontier(ph__drv_graph *graph, const ph__drv_stream *stream, uint
     int result =
         ph__cu.StreamGetCaptureInfo(stream->handle, &status, &seen, NULL, &nodes, &edges, &count);
     if (result != PH__R_OK || status != PH__CU_CAPTURE_STATUS_ACTIVE || seen != id)
-        return PH__R_OK; /* it stands in no way */
+        return PH__R_OK; /* the stream is not in this capture */
     if (!ph__vec_reserve(&graph->frontiers, count))
         return PH__R_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)

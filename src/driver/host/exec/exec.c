@@ -123,9 +123,7 @@ void ph__host_exec_destroy(ph__drv_exec *handle)
         exec_free(exec);
 }
 
-/* What later launches need; an older image goes with the last launch that has it, and is not
- * counted. */
-/* No tool of any vendor looks at it. */
+/* No tool of any vendor reads the number. */
 void ph__host_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
 {
     (void)exec;
@@ -133,6 +131,8 @@ void ph__host_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *nod
     *out = 0;
 }
 
+/* Counts the memory that later launches need. An older image goes with the last launch that has
+ * it, and is not counted. */
 void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *handle)
 {
     ph__host_exec *exec = (ph__host_exec *)handle;
@@ -278,7 +278,7 @@ static int wait_for_last(ph__host_exec *exec, ph__host_stream *stream)
 static void run_launch(ph__exec_launch *launch, ph__rng *chaos)
 {
     ph__exec_image *image = launch->image;
-    /* it takes them: image_takes_all() */
+    /* The image accepts them: image_takes_all(). */
     for (size_t i = 0; i < launch->patch_count; i++)
         (void)ph__exec_image_apply(image, &launch->patches[i]);
     for (size_t i = 0, event = 0; event < image->params->event_count; i++) {

@@ -14,7 +14,7 @@ typedef struct planned_task {
 } planned_task;
 
 struct ph__schedule_scratch {
-    uint32_t extra_tasks, extra_waits; /* what splitting may use */
+    uint32_t extra_tasks, extra_waits; /* limits of splitting */
     uint64_t *keys, *spare_keys;       /* nodes by rank, the node's number in the low half */
     uint32_t *successors;              /* how many each node has */
     uint32_t *first_part;              /* of each node, into planned */
@@ -28,7 +28,7 @@ struct ph__schedule_scratch {
     bool *awaited;        /* of each task: somebody waits for it */
 };
 
-/* What an attempt does. */
+/* The rule of an attempt. */
 typedef enum lane_rule {
     GREEDY, /* each node where it can start first, but rather where it comes from */
     /* nodes are strung to chains along far edges, and each lane gets neighbouring chains */

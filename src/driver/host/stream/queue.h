@@ -37,7 +37,8 @@ enum {
 };
 void *ph__host_command_take(ph__host_stream *stream);
 void ph__host_command_finish(ph__host_stream *stream, void *command); /* by its run function */
-void ph__host_command_drop(ph__host_stream *stream, void *command);   /* it was never submitted */
+/* the command was never submitted */
+void ph__host_command_drop(ph__host_stream *stream, void *command);
 
 /* One step of the chaos scheduler on this stream: runnable: it has a command that needs not
  * wait; run_one runs that. */

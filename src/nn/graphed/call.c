@@ -177,7 +177,7 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
     return grad;
 }
 
-/* What was made for leaves is theirs once it is written. */
+/* Gradients for leaves belong to the leaves once they are written. */
 static void settle_leaves(ph__callable *callable, bool written)
 {
     for (size_t i = 0; i < callable->grad_input_count; i++) {

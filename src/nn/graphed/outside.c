@@ -64,7 +64,7 @@ static uint64_t generation_of(const ph__trial *trial, const ph__storage *storage
     return found.generation;
 }
 
-/* What was allocated by the captures is not looked at: each has its own. */
+/* Memory that the captures allocated does not count: each capture has its own. */
 static bool is_outside(const ph__trial *trial, const ph__sighting *seen)
 {
     bool in_pool;
@@ -195,7 +195,7 @@ static ph_status touch(const look *l, uint64_t address, const void *base, size_t
                 : cover(l, address, address + 1);
 }
 
-/* What is no tensor's. */
+/* Holds memory that belongs to no tensor. */
 static ph_status hold_raw(const look *l, const ph_word *word)
 {
     if (!l->touched || word->foreign || find_tensor(l, word->value))

@@ -14,7 +14,7 @@ enum {
     SMALLEST = 4096, /* a window: a page */
     LARGEST = 1 << 20,
     ROOM = 32 << 20, /* of all windows, where that leaves them larger than a page */
-    WINDOWS = 6,     /* that a binding takes, about: see place_probed */
+    WINDOWS = 6,     /* windows of a binding, about: see place_probed */
     ENDING = 2,      /* probes by where bindings end */
     RANDOM = 3       /* probes for what else looks at addresses: hashes */
 };

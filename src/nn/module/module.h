@@ -52,7 +52,7 @@ struct ph_module {
 typedef struct ph__entry {
     const char *name;
     ph_tensor *tensor; /* NULL: a module */
-    ph_module *module; /* that holds the tensor, or the module itself */
+    ph_module *module; /* the module that has the tensor, or the module itself */
     bool buffer;
 } ph__entry;
 typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);
@@ -61,9 +61,9 @@ bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
 /* ---- parameter_slots.c ---- note, collect: false: no host memory. */
 bool ph__parameter_slots_note(ph_module *module, const ph_module_desc *desc);
 void ph__parameter_slots_free(ph_module *module);
-/* Those of it and of all below it, for as long as it lives, with what is there now, which is
- * retained until they are dropped: no other tensor can come to be at its address. Also after a
- * failure. */
+/* Collects the parameter slots of the module and of all modules below it, for as long as it lives,
+ * with their present tensors. The tensors are retained until they are dropped: no other tensor can
+ * get their addresses. Also after a failure. */
 bool ph__parameter_slots_collect(ph__parameter_slots *out, const ph_module *module);
 void ph__parameter_slots_drop(ph__parameter_slots *parameter_slots);
 /* Buffers that there were none of are what they are now. */

@@ -91,7 +91,7 @@ static ph_tensor *checked_grad(ph__pass *pass, const ph__node *node, size_t i, p
     return ph__pass_mark(pass, node->mark) ? ph__sum_to(tape, grad, &edge->shape) : NULL;
 }
 
-/* Those that nobody needs are forgotten; the others may be saved values, or gradients that came
+/* Gradients that nobody needs are dropped. The others may be saved values, or gradients that came
  * in: they are held while those go. */
 static void hold_gradients(ph__pass *pass, const ph__node *node)
 {
@@ -203,7 +203,7 @@ static bool has_gradient(const ph__node *node)
     return false;
 }
 
-/* What it makes on the way goes at its end; what others wait for, they hold. */
+/* Tensors that the node makes go at the end of the visit; nodes that wait for them hold them. */
 static bool visit(ph__pass *pass, ph__node *node)
 {
     ph_tape *tape = pass->tape;
@@ -415,8 +415,8 @@ void ph_backward(ph_tape *tape, ph_tensor *loss)
 }
 
 /* ---- gradients that are asked for ---- */
-/* What was found becomes the tape's. Memory that somebody else has a handle of gets a handle of
- * its own. */
+/* Gives the results to the tape. Memory of which somebody else has a handle gets a handle of its
+ * own. */
 static void hand_over(ph__pass *pass, ph_tensor **out)
 {
     ph_tape *tape = pass->tape;

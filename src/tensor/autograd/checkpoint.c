@@ -110,7 +110,7 @@ typedef struct run {
     ph_tensor *const *in;
 } run;
 
-/* What it made is owned by the tape still. */
+/* The tape still owns the tensors that fn made. */
 static bool call_fn(ph_tape *tape, const run *r)
 {
     size_t depth = ph_annotation_depth();
@@ -373,7 +373,7 @@ static bool call_marked(ph_tape *tape, ph__region *region, const run *r)
     return ok && !ph__tape_failed(tape);
 }
 
-/* What the second run adds to the tape goes with it. */
+/* Tensors that the second run adds to the tape go with it. */
 typedef struct second {
     ph_tape *tape;
     size_t first_node, first_region, mark, depth;

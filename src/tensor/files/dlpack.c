@@ -23,7 +23,7 @@ enum {
 };
 
 /* ---- out ---- */
-/* What both forms keep until the consumer is done: one allocation. */
+/* The data that both forms keep until the consumer is done: one allocation. */
 typedef struct lent {
     union {
         struct DLManagedTensor plain;
@@ -73,8 +73,8 @@ static void describe(ph__dl_tensor *out, lent *l, const ph_tensor *x)
     }
 }
 
-/* What the consumer does is ordered behind the tape's work, and the memory is not used anew
- * before that is done. */
+/* The consumer's work is ordered behind the tape's work, and the memory is not used again before
+ * that is done. */
 static ph_status order(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
 {
     PH_TRY(ph__storage_use(x->storage, tape->stream, tape->key));

@@ -16,7 +16,7 @@ enum {
     COLUMN_COUNT = 16384
 };
 
-/* What is read out of range: NaN, or 0; in each element of a word of 8 bytes. */
+/* The value of a read out of range: NaN, or 0; in each element of a word of 8 bytes. */
 static uint64_t bad_value(ph_dtype dtype)
 {
     switch (dtype) {

@@ -23,8 +23,8 @@ typedef struct ph__product {
 } ph__product;
 bool ph__op_product(ph__op *op, const ph__product *product);
 
-/* What a backend keeps for them, made by the first product. NULL: the record is set. Legal in a
- * capture: what cuBLASLt allocates is nobody's graph's. */
+/* The state of a backend for products, made by the first product. NULL: the record is set. Legal in
+ * a capture: memory of cuBLASLt belongs to no graph. */
 ph__products *ph__products_of(ph__backend *backend);
 
 /* ---- inside products*.c ---- */

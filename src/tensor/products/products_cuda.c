@@ -107,7 +107,7 @@ struct ph__cublas {
     _Atomic(plan *) plans[BUCKETS]; /* read without a lock; they stay until the end */
 };
 
-/* What the library does for the first time may allocate and load: of its own, in nobody's graph. */
+/* The first calls of the library may allocate and load: memory of its own, in nobody's graph. */
 static ph_capture_mode begin_relaxed(void)
 {
     ph_capture_mode mode = PH_CAPTURE_RELAXED;

@@ -19,7 +19,8 @@ enum {
     BLAS_ROW_MAJOR = 101,
     BLAS_AS_IT_IS = 111,
     BLAS_TRANSPOSED = 112,
-    /* what openblas_get_parallel says of a library that must not be called from several threads */
+    /* the answer of openblas_get_parallel for a library that must not be called from several
+     * threads */
     BLAS_SERIAL = 0
 };
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
@@ -186,7 +187,7 @@ static void find_tile(tile *out, const product_args *args, ph_dtype dtype, uint6
     out->n = args->n - j < args->tile_n ? args->n - j : args->tile_n;
 }
 
-/* What the tile's sums begin with: bias, what was there, both, or 0. */
+/* The start of the tile's sums: bias, the old contents, both, or 0. */
 #define BEGIN(name, T)                                                                             \
     static void name(const tile *t)                                                                \
     {                                                                                              \

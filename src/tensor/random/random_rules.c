@@ -33,7 +33,7 @@ static double rounded(ph_dtype dtype, double x)
     }
 }
 
-/* What the largest uniform of the dtype becomes. */
+/* The result for the largest uniform of the dtype. */
 static double largest(ph_dtype dtype, double low, double width)
 {
     switch (dtype) {

@@ -263,12 +263,16 @@ if(TARGET data_parallel AND NOT PH_VALGRIND)
     endif()
 endif()
 
-# ---- The page of `phonograph view`, in a browser ----
+# ---- With Python: the tables of measurements, and the page of `phonograph view` in a browser ----
 find_program(PH_PYTHON NAMES python3)
 if(PH_PYTHON)
+    add_test(NAME headers.tables COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
+        ${PH_PYTHON} ${PROJECT_SOURCE_DIR}/bench/tables.py --check ${PROJECT_SOURCE_DIR})
     add_test(NAME cli.view_page COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
         ${PH_PYTHON} ${PROJECT_SOURCE_DIR}/tests/cli/view/run.py $<TARGET_FILE:phonograph_cli>)
 else()
+    add_test(NAME headers.tables COMMAND sh -c "echo 'skipped: no python3 was found: the tables of docs/measurements were not checked'; exit 77")
+    set_tests_properties(headers.tables PROPERTIES SKIP_RETURN_CODE 77)
     add_test(NAME cli.view_page COMMAND sh -c "echo 'skipped: no python3 was found: the page of phonograph view was not opened'; exit 77")
 endif()
 set_tests_properties(cli.view_page PROPERTIES SKIP_RETURN_CODE 77)

@@ -3,7 +3,7 @@
  * and after can be distinguished when it is over.
  *
  * CUDA counts the nodes of a graph by walking them: 4.7 us at 1,000 nodes and 217 us at 20,000
- * (docs/measurements/README.md), too much to ask at each scope. What a stream's next node would
+ * (docs/design/driver-facts.md), too much to ask at each scope. What a stream's next node would
  * depend on it answers in 20 ns. The newest node of a capture is among these of the stream that
  * made it, until a newer one takes its place: so what all streams stand behind says which node
  * was the newest. */

@@ -97,7 +97,7 @@ def rows_of_line(bench, ours, other, torch):
         base["what"] += f", {ours['side']}"
     for name in ("instructions", "exponent"):
         if name in ours:
-            base[name] = f"{ours[name]:,}"
+            base[name] = f"{ours[name]:,}" if name == "instructions" else f"{ours[name]:.2f}"
     if "ratio" in ours:
         row = dict(base, ratio=show_ratio(ours["ratio"]))
         if "limit" in ours:

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/checkpoint.c: functions whose operators are remembered without the values that
- * backward needs: those are made again, by running the function once more, when backward comes
- * to them.
- *
- * The first run leaves nodes as always, so that gradients find their way through them like
- * through any other, but no saved values. The second run makes the same nodes again, with saved
- * values: these go over to the first ones, and the rest of it is dropped. A checkpoint inside
- * another one has its inputs from the outer one's second run. */
+/* tensor/autograd/checkpoint.c: functions whose operators keep no values for backward. When
+ * backward comes to them, the function runs once more and makes the values.
+ * - The first run leaves nodes as always, so that gradients take their way through them, but no
+ *   saved values.
+ * - The second run makes the same nodes again, with saved values. The values move to the first
+ *   nodes, and the rest is dropped.
+ * - A checkpoint inside another one has its inputs from the outer one's second run. */
 #include "tensor/autograd/checkpoint.h"
 #include "base/status.h"
 #include "base/unwind.h"

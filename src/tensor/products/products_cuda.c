@@ -257,12 +257,14 @@ static int make_descriptor(plan *p)
 }
 
 /* A workspace that stayed would be a race between graphs that replay at once, or keep a graph's
- * pool alive. So only what needs next to none is taken (counters, some 100 bytes): eager a
- * temporary of the operator, captured a block that is in no graph's pool (products_workspace.h).
- * cuBLASLt leaves its best algorithms out when it is told of no workspace at all, or of little
- * (measured on an H200: TF32 products took twice as long): it is told of more than will be used.
- * Not so where the product is small: those that it then gives clear their counters first, which
- * is a node of its own, and cost a graph of such products a third. */
+ * pool alive. So algorithms use only some 100 bytes, for counters.
+ * - An eager operator uses a temporary, a captured one a block that is in no graph's pool
+ *   (products_workspace.h).
+ * - cuBLASLt leaves its best algorithms out when it is told of no workspace, or of a small one
+ *   (measured on an H200: TF32 products took twice as long). So it is told of more than will be
+ *   used.
+ * - Small products are the exception: algorithms that it then gives clear their counters first, in
+ *   a node of its own, which costs a graph of such products a third. */
 enum {
     CHOICES = 16,
     WORKSPACE = PH__WORKSPACE_BYTES

@@ -99,7 +99,7 @@ PH_API ph_stream *ph_device_default_stream(ph_device *device);
  * - Refused (CAPTURE, 900) while any capture is open on the device, whatever its mode and thread,
  *   as the driver would kill it.
  * - A capture that another thread begins at the very moment of the call can still die of it (901).
- *   So can a capture with a blocking stream, of a copy from the default stream to pageable
+ * - A capture with a blocking stream can also die so of a copy from the default stream to pageable
  *   memory. */
 PH_CALL ph_device_synchronize(ph_device *device);
 

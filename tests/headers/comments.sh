@@ -12,6 +12,6 @@ broken=$(printf '/* What it gives. */\nint a; /* those */\n/* A list:\n * - It i
 long=$(awk 'BEGIN { printf "/*"; for (i = 0; i < 61; i++) printf " word"; print " */" }' | awk -v public=1 -f $tests/comments.awk | wc -l)
 [ "$long" -eq 2 ] || { echo "comments.awk said $long of 2 things about 61 words"; exit 1; }
 failed=0
-find include -name '*.h' | sort | xargs awk -v public=1 -f $tests/comments.awk || failed=1
+find include -name '*.h' -o -name '*.hpp' | sort | xargs awk -v public=1 -f $tests/comments.awk || failed=1
 find src -name '*.[ch]' -o -name '*.cu' | sort | xargs awk -f $tests/comments.awk || failed=1
 exit "$failed"

@@ -263,12 +263,16 @@ if(TARGET data_parallel AND NOT PH_VALGRIND)
     endif()
 endif()
 
-# ---- The page of `phonograph view`, in a browser ----
+# ---- With Python: the tables of measurements, and the page of `phonograph view` in a browser ----
 find_program(PH_PYTHON NAMES python3)
 if(PH_PYTHON)
+    add_test(NAME headers.tables COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
+        ${PH_PYTHON} ${PROJECT_SOURCE_DIR}/bench/tables.py --check ${PROJECT_SOURCE_DIR})
     add_test(NAME cli.view_page COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
         ${PH_PYTHON} ${PROJECT_SOURCE_DIR}/tests/cli/view/run.py $<TARGET_FILE:phonograph_cli>)
 else()
+    add_test(NAME headers.tables COMMAND sh -c "echo 'skipped: no python3 was found: the tables of docs/measurements were not checked'; exit 77")
+    set_tests_properties(headers.tables PROPERTIES SKIP_RETURN_CODE 77)
     add_test(NAME cli.view_page COMMAND sh -c "echo 'skipped: no python3 was found: the page of phonograph view was not opened'; exit 77")
 endif()
 set_tests_properties(cli.view_page PROPERTIES SKIP_RETURN_CODE 77)
@@ -370,6 +374,8 @@ if(NOT PH_SANITIZE)
         $<TARGET_FILE:phonograph_nn> ${CMAKE_READELF} libphonograph_nn.so.${PROJECT_VERSION_MAJOR} libphonograph libm)
 endif()
 add_test(NAME headers.licences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/licences.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.pages COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/pages.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.comments COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/comments.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.documented COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/documented.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.snippets COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/snippets.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})

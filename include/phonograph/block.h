@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/block.h: capture by block, optional sugar for gcc and clang (it needs
- * __attribute__((cleanup))):
+/* phonograph/block.h: capture by block. Optional; needs __attribute__((cleanup)) of gcc and clang.
  *
  *     ph_status st;
  *     PH_GRAPH(st, graph, stream, NULL) {
@@ -8,9 +7,11 @@
  *         if (st) break;
  *     }
  *
- * Reaching the end of the block ends the capture. Leaving it early (break, return, goto) aborts;
- * st keeps the status it had, or is CALLER when that was PH_OK. Its limits: no longjmp out of
- * it, `continue` means the end of the block, and one a source line. */
+ * - The end of the block ends the capture.
+ * - An early exit (break, return, goto) aborts it. st keeps its status, or is CALLER if that was
+ *   PH_OK.
+ * - Limits: no longjmp out of the block; `continue` means the end of the block; one block in a
+ *   source line. */
 #ifndef PHONOGRAPH_BLOCK_H
 #define PHONOGRAPH_BLOCK_H
 #include <phonograph/graph.h>
@@ -44,7 +45,7 @@ static inline bool ph_scope_next(ph_scope *scope)
     return false;
 }
 
-/* break, return and goto land here with stage 1. */
+/* Also runs for break, return and goto, with stage 1. */
 static inline void ph_scope_leave(ph_scope *scope)
 {
     if (scope->stage == 1) {

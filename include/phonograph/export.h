@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/export.h: what every public header needs: fixed-width types, visibility, must-use,
- * printf checks. */
+/* phonograph/export.h: definitions for every public header: fixed-width types, visibility,
+ * must-use, printf checks. */
 #ifndef PHONOGRAPH_EXPORT_H
 #define PHONOGRAPH_EXPORT_H
 #include <stdbool.h>

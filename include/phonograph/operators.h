@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/operators.h: operators on tensors. Each gives a tensor that the tape owns, or NULL
- * once the tape has failed (tape.h).
- *
- * Unless a comment says otherwise: operands are of the tape's device and of one dtype (cast
- * first: nothing is promoted silently, but where the tape's autocast is on); they may have any
- * strides; results are contiguous; operands broadcast as in NumPy; empty tensors are taken; and
- * there is a gradient for every floating operand. f16 and bf16 are computed and summed in f32.
- * Results are the same, to the bit, eager, captured and replayed. */
+/* phonograph/operators.h: operators on tensors. An operator returns a tensor that the tape owns, or
+ * NULL once the tape has failed (tape.h). Unless a comment says otherwise:
+ * - Operands are of the tape's device and of one dtype. Cast first: no promotion is silent, except
+ *   under the tape's autocast.
+ * - Operands may have any strides, and may be empty. They broadcast as in NumPy. Results are
+ *   contiguous.
+ * - Every floating operand has a gradient.
+ * - f16 and bf16 are computed and summed in f32.
+ * - Results of eager, captured and replayed runs are equal to the bit. */
 #ifndef PHONOGRAPH_OPERATORS_H
 #define PHONOGRAPH_OPERATORS_H
 #include <phonograph/tape.h>
 
 PH_BEGIN_DECLS
 
-/* Axes to reduce over; negative ones count from the end; a repeated one is an error. PH_AXES(0,
- * -1). */
+/* Axes to reduce over, as PH_AXES(0, -1). Negative axes count from the end. A repeated axis is an
+ * error. */
 typedef struct ph_axes {
     size_t count;
     int axis[PH_MAX_RANK];
@@ -23,8 +24,8 @@ typedef struct ph_axes {
 #define PH_AXES(...) ((ph_axes){sizeof((int[]){__VA_ARGS__}) / sizeof(int), {__VA_ARGS__}})
 #endif
 
-/* ---- factories ---- on the tape's device; no gradient. arange: begin, begin + step, ... count
- * of them; not bool, and for integers both must be integers. */
+/* ---- factories ---- on the tape's device; no gradient. arange: count numbers begin, begin + step,
+ * ...; not bool. For integer dtypes, begin and step must be integers. */
 PH_API ph_tensor *ph_empty(ph_tape *tape, ph_dtype dtype, ph_shape shape);
 PH_API ph_tensor *ph_zeros(ph_tape *tape, ph_dtype dtype, ph_shape shape);
 PH_API ph_tensor *ph_full(ph_tape *tape, ph_dtype dtype, ph_shape shape, double value);
@@ -33,19 +34,22 @@ PH_API ph_tensor *ph_arange(ph_tape *tape, ph_dtype dtype, double begin, double 
 /* A copy of host memory: ph_empty and ph_tensor_write. */
 PH_API ph_tensor *ph_from_memory(ph_tape *tape, ph_dtype dtype, ph_shape shape, const void *data);
 
-/* ---- views ---- share memory with x; nothing is copied, any dtype. slice: [begin, end) with a
- * step >= 1; negative indices count from the end; clamped as in Python. reshape: one dimension
- * may be -1; copies where strides do not allow a view. expand: dimensions of 1 become those of
- * shape (stride 0), which may have more dimensions in front. squeeze: takes the axis out if it
- * is 1; PH_ALL_AXES: every 1. permute: axes[rank]. */
+/* ---- views ---- A view shares memory with x. Nothing is copied. Any dtype.
+ * - slice: [begin, end) with a step >= 1. Negative indices count from the end, and indices are
+ *   clamped as in Python.
+ * - reshape: one dimension may be -1. Copies where the strides do not allow a view.
+ * - expand: dimensions of 1 become those of shape (stride 0). shape may have more dimensions in
+ *   front.
+ * - squeeze: removes the axis if its dimension is 1. PH_ALL_AXES: every dimension of 1.
+ * - permute: axes[rank]. */
 enum {
     PH_ALL_AXES = 1000
 };
 PH_API ph_tensor *ph_slice(ph_tape *tape, ph_tensor *x, int axis, int64_t begin, int64_t end);
 PH_API ph_tensor *ph_slice_step(ph_tape *tape, ph_tensor *x, int axis, int64_t begin, int64_t end,
                                 int64_t step);
-PH_API ph_tensor *ph_select(ph_tape *tape, ph_tensor *x, int axis,
-                            int64_t index); /* slice of one, squeezed */
+/* A slice of one index, squeezed. */
+PH_API ph_tensor *ph_select(ph_tape *tape, ph_tensor *x, int axis, int64_t index);
 PH_API ph_tensor *ph_transpose(ph_tape *tape, ph_tensor *x, int axis0, int axis1);
 PH_API ph_tensor *ph_permute(ph_tape *tape, ph_tensor *x, const int *axes, size_t count);
 PH_API ph_tensor *ph_reshape(ph_tape *tape, ph_tensor *x, ph_shape shape);
@@ -54,49 +58,53 @@ PH_API ph_tensor *ph_expand(ph_tape *tape, ph_tensor *x, ph_shape shape);
 PH_API ph_tensor *ph_squeeze(ph_tape *tape, ph_tensor *x, int axis);
 PH_API ph_tensor *ph_unsqueeze(ph_tape *tape, ph_tensor *x, int axis);
 
-/* ---- copies and casts ---- contiguous: x itself when it is. cast: any dtype to any; floats to
- * integers truncate and saturate (NaN: 0), integers to smaller ones wrap around, to bool: is not
- * 0; no copy when the dtype is x's already. to_device: from another device (or a pinned tensor)
- * to the tape's: what wrote x must be complete or be ordered before the tape's stream by the
- * caller; between a host device and a GPU the copy is from pageable memory: refused in a capture
- * (UNPINNED: the message names the remedy: pinned tensors). x must be contiguous there, and has
- * a gradient only where it is of the tape's own device (STATE otherwise, while gradients are
- * enabled). */
+/* ---- copies and casts ----
+ * - contiguous: x itself when it is contiguous.
+ * - cast: any dtype to any; no copy to the dtype of x. Floats to integers truncate and saturate
+ *   (NaN: 0). Integers to smaller ones wrap around. To bool: whether the number is not 0.
+ * - to_device: from another device, or a pinned tensor, to the tape's device. Work that writes x
+ *   must be complete, or the caller must order it before the tape's stream. There x must be
+ *   contiguous, and has a gradient only on the tape's own device (else STATE, while gradients are
+ *   enabled).
+ * - to_device between a host device and a GPU copies pageable memory. A capture refuses this
+ *   (UNPINNED); the message names pinned tensors as the remedy. */
 PH_API ph_tensor *ph_clone(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_contiguous(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype);
 PH_API ph_tensor *ph_to_device(ph_tape *tape, ph_tensor *x);
 
-/* ---- in place ---- change dst's memory and count its version up. Not on a tensor that requires
- * a gradient while gradients are enabled (STATE). copy: src is cast and broadcast to dst; it may
- * be of another device, as in to_device (same dtype and shape, contiguous then). add: dst +=
- * alpha * src. scale: dst *= factor. */
+/* ---- in place ---- These calls change the memory of dst, and count up its version.
+ * - STATE: a tensor that requires a gradient, while gradients are enabled.
+ * - copy: src is cast and broadcast to dst. src may be of another device, as in to_device; then
+ *   dtypes and shapes are equal, and both are contiguous.
+ * - add: dst += alpha * src. scale: dst *= factor. */
 PH_API void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value);
 PH_API void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src);
 PH_API void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha);
 PH_API void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor);
 
-/* ---- arithmetic ---- all dtypes but bool (add, sub, mul, maximum, minimum); division is for
- * floats, and truncates for integers (by 0: 0). Integers wrap around; a number that is none of
- * them (0.5) is an error with an integer dtype. */
+/* ---- arithmetic ---- add, sub, mul, maximum and minimum take all dtypes but bool.
+ * - Division of floats; division of integers truncates, and by 0 gives 0.
+ * - Integers wrap around.
+ * - With an integer dtype, a scalar that is no integer (0.5) is an error. */
 PH_API ph_tensor *ph_add(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_sub(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_mul(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_div(ph_tape *tape, ph_tensor *a, ph_tensor *b);
-PH_API ph_tensor *ph_maximum(ph_tape *tape, ph_tensor *a,
-                             ph_tensor *b); /* NaN if either is; ties share the gradient equally */
+/* maximum, minimum: NaN if either is NaN; equal operands share the gradient equally. */
+PH_API ph_tensor *ph_maximum(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_minimum(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_add_scalar(ph_tape *tape, ph_tensor *x, double value);
 PH_API ph_tensor *ph_mul_scalar(ph_tape *tape, ph_tensor *x, double value);
-/* floats; 0.5 and -0.5 are roots, of -inf NaN */
+/* floats; the exponents 0.5 and -0.5 are roots, which give NaN for -inf */
 PH_API ph_tensor *ph_pow_scalar(ph_tape *tape, ph_tensor *x, double exponent);
 PH_API ph_tensor *ph_neg(ph_tape *tape, ph_tensor *x);
-PH_API ph_tensor *ph_abs(ph_tape *tape, ph_tensor *x); /* gradient at 0: 0 */
-/* NaN where x is, or a bound */
+PH_API ph_tensor *ph_abs(ph_tape *tape, ph_tensor *x); /* the gradient at 0 is 0 */
+/* NaN where x or a bound is NaN */
 PH_API ph_tensor *ph_clamp(ph_tape *tape, ph_tensor *x, double low, double high);
 
-/* ---- comparison and choice ---- give bool, no gradient. where: cond is bool; a, b of one
- * dtype. masked_fill: x where mask is false. */
+/* ---- comparison and choice ---- Comparisons give bool, and have no gradient. where: cond is bool;
+ * a and b have one dtype. masked_fill: x where mask is false. */
 PH_API ph_tensor *ph_eq(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_ne(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_lt(ph_tape *tape, ph_tensor *a, ph_tensor *b);
@@ -124,20 +132,25 @@ PH_API ph_tensor *ph_gelu_tanh(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_silu(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_leaky_relu(ph_tape *tape, ph_tensor *x, double slope);
 
-/* ---- products ---- floats. matmul: [.., m, k] by [.., k, n], leading dimensions broadcast; a
- * vector on either side as in NumPy. linear: x [.., in] by weight [out, in] transposed, plus
- * bias [out] (or NULL). f32 on a GPU: in IEEE f32 unless ph_set_tf32 allows TF32 (a process-wide
- * switch for the products that follow; PyTorch's allow_tf32). */
+/* ---- products ---- of floats.
+ * - matmul: [.., m, k] by [.., k, n]. Leading dimensions broadcast. A vector on either side is as
+ *   in NumPy.
+ * - linear: x [.., in] by the transpose of weight [out, in], plus bias [out] (or NULL).
+ * - f32 on a GPU is IEEE f32, unless ph_set_tf32 allows TF32. The switch holds for the process and
+ *   for later products (PyTorch's allow_tf32). */
 PH_API ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_linear(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tensor *bias);
 PH_API void ph_set_tf32(bool allowed);
 PH_API bool ph_tf32(void);
 
-/* ---- reductions ---- over all axes, or over those named (keep: they stay, with 1 element; none
- * named: nothing is reduced). sum of bool and integers gives i64; mean, norm: floats. mean of
- * nothing is NaN, max of nothing an error. max: gradient to all that tie, shared equally.
- * argmax: i64, first of ties, no gradient. norm: (sum |x|^p)^(1/p), p > 0, or INFINITY. Sums are
- * pairwise or in f64 and do not depend on the number of threads. */
+/* ---- reductions ---- over all axes, or over the named axes. keep: reduced axes stay, with 1
+ * element. An empty list of axes reduces nothing.
+ * - sum of bool and integers gives i64. mean and norm take floats.
+ * - norm: (sum |x|^p)^(1/p), p > 0, or INFINITY.
+ * - mean of nothing is NaN; max of nothing is an error.
+ * - max: equal maxima share the gradient equally. argmax: i64, the first of equal maxima, no
+ *   gradient.
+ * - Sums are pairwise or in f64. They do not depend on the number of threads. */
 PH_API ph_tensor *ph_sum(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_sum_over(ph_tape *tape, ph_tensor *x, ph_axes axes, bool keep);
 PH_API ph_tensor *ph_mean(ph_tape *tape, ph_tensor *x);
@@ -148,13 +161,15 @@ PH_API ph_tensor *ph_argmax(ph_tape *tape, ph_tensor *x, int axis, bool keep);
 PH_API ph_tensor *ph_norm(ph_tape *tape, ph_tensor *x, double p);
 PH_API ph_tensor *ph_norm_over(ph_tape *tape, ph_tensor *x, double p, ph_axes axes, bool keep);
 
-/* ---- normalisation and losses ---- layer_norm, rms_norm: over the last axis; weight [last] and
- * bias [last] may be NULL; eps 0 is 1e-5, PH_ZERO none; rows with magnitudes above about 1e19
- * (f64: 1e154), of which a square is no number of the dtype, are beyond them
- * (docs/reference/operators.md). cross_entropy: mean over the rows of logits [.., classes] against
- * targets [..] of i64 or i32 class numbers; a row whose target is ignore_index takes no part; any
- * other number outside [0, classes) makes the loss (and that row's gradient) NaN. mse: mean of
- * (a-b)^2. */
+/* ---- normalisation and losses ----
+ * - layer_norm, rms_norm: over the last axis. weight [last] and bias [last] may be NULL. eps 0 is
+ *   1e-5; PH_ZERO is none.
+ * - Norms cannot take rows with magnitudes above about 1e19 (f64: 1e154), whose squares the dtype
+ *   cannot hold (docs/reference/operators.md).
+ * - cross_entropy: the mean over the rows of logits [.., classes], with targets [..] of i64 or i32
+ *   class numbers. A row whose target is ignore_index does not count. Any other number outside [0,
+ *   classes) makes the loss, and the gradient of that row, NaN.
+ * - mse: the mean of (a - b)^2. */
 PH_API ph_tensor *ph_softmax(ph_tape *tape, ph_tensor *x, int axis);
 PH_API ph_tensor *ph_log_softmax(ph_tape *tape, ph_tensor *x, int axis);
 PH_API ph_tensor *ph_layer_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tensor *bias,
@@ -169,8 +184,8 @@ typedef struct ph_cross_entropy_options {
     ph_reduction reduction;
     bool has_ignore_index;
     int64_t ignore_index;
-    /* so many of the last dimension's elements are classes; what is behind them takes no part
-     * and has gradient 0: for heads that are padded so that products are fast. 0: all */
+    /* The number of elements of the last dimension that are classes; 0: all. Further elements do
+     * not count, and have the gradient 0. For heads that are padded so that products are fast. */
     int64_t classes;
     uint64_t reserved[4];
 } ph_cross_entropy_options;
@@ -179,12 +194,15 @@ PH_API ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_ten
                                         const ph_cross_entropy_options *options);
 PH_API ph_tensor *ph_mse(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 
-/* ---- indexing ---- index: i64 or i32. An index out of range gives NaN (0 for integers) where
- * it reads, and is dropped where it would write: it never touches other memory. Gradients of
- * repeated indices are summed in a fixed order. embedding: rows of weight [n, d] by index [..].
- * gather: out[i][j] = x[index[i][j]][j] for axis 0. scatter: a copy of x with
- * out[index[i][j]][j] = src[i][j]; of repeated indices the last in memory order wins.
- * scatter_add: adds. index_select: whole slices along an axis by a 1-d index. */
+/* ---- indexing ---- index is i64 or i32.
+ * - An index out of range reads NaN (0 for integers), and writes nothing. It never touches other
+ *   memory.
+ * - Gradients of repeated indices are summed in a fixed order.
+ * - embedding: rows of weight [n, d] by index [..].
+ * - gather: out[i][j] = x[index[i][j]][j] for axis 0.
+ * - scatter: a copy of x with out[index[i][j]][j] = src[i][j]. Of repeated indices, the last in
+ *   memory order wins. scatter_add adds.
+ * - index_select: whole slices along an axis by a 1-d index. */
 PH_API ph_tensor *ph_embedding(ph_tape *tape, ph_tensor *weight, ph_tensor *index);
 PH_API ph_tensor *ph_gather(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index);
 PH_API ph_tensor *ph_scatter(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index,
@@ -194,15 +212,17 @@ PH_API ph_tensor *ph_scatter_add(ph_tape *tape, ph_tensor *x, int axis, ph_tenso
 PH_API ph_tensor *ph_index_select(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index);
 PH_API ph_tensor *ph_concat(ph_tape *tape, ph_tensor *const *tensors, size_t count, int axis);
 PH_API ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int axis);
-/* Views of x, sizes[i] along axis; they must add up. */
+/* Views of x, of sizes[i] along axis. The sizes must add up to the dimension. */
 PH_API void ph_split(ph_tape *tape, ph_tensor **out, ph_tensor *x, int axis, const int64_t *sizes,
                      size_t count);
 
-/* ---- attention ---- softmax(q k' * scale) v for q [.., heads, tq, d], k and v [.., kv_heads,
- * tk, d], in one fused operator of O(tq) extra memory, forward and backward (after
- * "FlashAttention-2", Dao 2023). causal: row i sees columns up to i + tk - tq. scale 0:
- * 1/sqrt(d); PH_ZERO: 0, all columns count alike. kv_heads must divide heads. Rows that see
- * nothing give 0. d at most 256. */
+/* ---- attention ---- softmax(q k' * scale) v for q [.., heads, tq, d], k and v [.., kv_heads, tk,
+ * d].
+ * - One fused operator with O(tq) extra memory, forward and backward. After "FlashAttention-2"
+ *   (Dao, 2023).
+ * - causal: row i sees columns up to i + tk - tq. Rows that see no column give 0.
+ * - scale 0: 1/sqrt(d). PH_ZERO: 0, so that all columns count alike.
+ * - kv_heads must divide heads. d is at most 256. */
 typedef struct ph_attention_options {
     bool causal;
     double scale;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/version.h: the version that was compiled against, and the one that is loaded. */
+/* phonograph/version.h: the version of these headers, and of the loaded library. */
 #ifndef PHONOGRAPH_VERSION_H
 #define PHONOGRAPH_VERSION_H
 #include <phonograph/export.h>

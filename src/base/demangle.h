@@ -9,8 +9,8 @@ enum {
     PH__READABLE = 1024
 };
 
-/* What a mangled name ("_Z...") says, in *room, cut where it is longer; another name, and one that
- * cannot be read, as it is. The C++ runtime that the process has loaded is asked; where there is
- * none, nothing can be read. Thread-safe. */
+/* Writes the readable form of a mangled name ("_Z...") into *room, cut where it is longer. Another
+ * name, and one that cannot be demangled, is written as it is. Uses the C++ runtime that the
+ * process has loaded; without one, no name can be demangled. Thread-safe. */
 const char *ph__readable_name(char room[PH__READABLE], const char *name);
 #endif

@@ -59,7 +59,7 @@ static void free_names(ph__file *file)
     file->temporary = file->target = NULL;
 }
 
-/* What the link at `path` leads to, in place of it: seen from the link's own folder. */
+/* Replaces `path` by the target of the link there, seen from the link's own folder. */
 static bool follow(char path[PATH_MAX])
 {
     char to[PATH_MAX];

@@ -6,12 +6,14 @@
 #include <phonograph/status.h>
 #include <sys/stat.h>
 
-/* What is written goes to a new file beside path, which is renamed over path at the end. A
- * symbolic link stays, and what it leads to is replaced, or made where there is nothing yet;
- * another hard link of a previous file keeps that one. The mode of a previous file is kept, and
- * one that may not be written is not replaced (IO, EACCES); what is no regular file (a pipe,
- * /dev/stdout) is written in place. Failures: IO (native code: errno) or HOST_MEMORY; ARGUMENT
- * for a NULL path. path and call must stay until the end. */
+/* A file that is written and then takes its place at path.
+ * - Contents go to a new file beside path, which is renamed over path at the end.
+ * - A symbolic link stays: its target is replaced, or made where there is none. Another hard link
+ *   of a previous file keeps that file.
+ * - The mode of a previous file is kept. A file without write permission is not replaced (IO,
+ *   EACCES). A path that is no regular file (a pipe, /dev/stdout) is written in place.
+ * - Failures: IO (native code: errno), HOST_MEMORY, ARGUMENT for a NULL path. path and call must
+ *   stay until the end. */
 typedef struct ph__file {
     const char *path, *call;
     int number;      /* of the open file; -1: none */

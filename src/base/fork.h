@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* base/fork.h: the one handler of fork() of the library. A child has the thread that forked alone:
- * a lock that another one held stays locked there for good, and what it guards may be half changed.
- * So fork() waits for the locks of the process, and takes them across.
- *
- * Each file with such a lock has a part of the handler (PH__FORK_LOCK). Locks of objects have none:
- * a child may not use its parent's devices and what belongs to them, so nobody asks for theirs
- * there. */
+/* base/fork.h: the one handler of fork() of the library. A child has only the thread that forked: a
+ * lock that another thread held stays locked there for good, and its data may be half changed. So
+ * fork() waits for the locks of the process, and both sides get them unlocked.
+ * - Each file with such a lock has a part of the handler (PH__FORK_LOCK).
+ * - Locks of objects have none: a child may not use its parent's devices and their objects, so
+ *   nothing asks for these locks there. */
 #ifndef PH_BASE_FORK_H
 #define PH_BASE_FORK_H
 #include <pthread.h>

@@ -22,7 +22,7 @@ bool ph__map_put(ph__map *map, uint64_t key,
                  void *value);
 bool ph__map_reserve(ph__map *map, size_t extra);    /* the next extra puts cannot fail */
 void *ph__map_get(const ph__map *map, uint64_t key); /* NULL when absent */
-void *ph__map_remove(ph__map *map, uint64_t key);    /* what was there, or NULL */
+void *ph__map_remove(ph__map *map, uint64_t key);    /* the removed value, or NULL */
 void ph__map_free(ph__map *map);
 /* Iterates: start with *cursor = 0; false at the end. The map must not change meanwhile. */
 bool ph__map_next(const ph__map *map, size_t *cursor, uint64_t *key, void **value);
@@ -44,6 +44,7 @@ const ph__range *ph__ranges_find(const ph__ranges *ranges,
                                  uintptr_t address); /* the range it lies in, or NULL */
 /* The range that the address lies in, or else the next one above it; NULL: there is none. */
 const ph__range *ph__ranges_from(const ph__ranges *ranges, uintptr_t address);
-void *ph__ranges_remove(ph__ranges *ranges, uintptr_t base); /* what began there, or NULL */
+/* the removed value of the range that began there, or NULL */
+void *ph__ranges_remove(ph__ranges *ranges, uintptr_t base);
 void ph__ranges_free(ph__ranges *ranges);
 #endif

@@ -161,7 +161,7 @@ bool ph__range_map_cover(ph__range_map *map, uintptr_t base, size_t size, void *
     one->size = one_last - all.base + 1;
     one->base = all.base;
     one->value = value;
-    /* What else begins within: none of them is the first of all. */
+    /* Other ranges that begin within; none of them is the first of all. */
     for (const ph__range *next; one_last < last; (void)ph__range_map_remove(map, next->base)) {
         next = ph__range_map_from(map, one_last + 1);
         if (!next || next->base > last)

@@ -25,8 +25,9 @@ bool ph__range_map_add(ph__range_map *map, uintptr_t base, size_t size, void *va
 bool ph__range_map_cover(ph__range_map *map, uintptr_t base, size_t size, void *value);
 /* The range that the address lies in, or NULL. Valid until the map changes. */
 const ph__range *ph__range_map_find(const ph__range_map *map, uintptr_t address);
-/* That, or else the next one above the address; NULL: there is none. */
+/* The range at the address, or else the next one above it; NULL: there is none. */
 const ph__range *ph__range_map_from(const ph__range_map *map, uintptr_t address);
-void *ph__range_map_remove(ph__range_map *map, uintptr_t base); /* what began there, or NULL */
+/* the removed value of the range that began there, or NULL */
+void *ph__range_map_remove(ph__range_map *map, uintptr_t base);
 void ph__range_map_free(ph__range_map *map);
 #endif

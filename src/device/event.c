@@ -8,7 +8,7 @@
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
 
-/* What the capture keeps goes with its graph, whatever becomes of the submission. */
+/* Objects that the capture keeps go with its graph, whatever becomes of the submission. */
 static ph_status keep_node(ph_event *event, uint64_t capture_id, const char *call)
 {
     return ph__capture_keep_event(event->device, event, capture_id)

@@ -169,7 +169,7 @@ ph_status ph_stream_get_capture_info(ph_capture_info *out, const ph_stream *stre
     memset(out, 0, sizeof *out);
     PH_TRY(ph__stream_check(stream, call));
     if (stream->is_default)
-        return PH_OK; /* it never captures */
+        return PH_OK; /* the default stream never captures */
     ph__drv_capture capture;
     int result = stream->device->driver->capture_get(&capture, stream->handle);
     if (result != PH__R_OK)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 enum {
-    PH__FRAMES_MOST = 32 /* that are described; more are left out */
+    PH__FRAMES_MOST = 32 /* frames that are described; more are left out */
 };
 
 /* The index of the first frame behind this library and CUDA's driver, 0: none is. Where this

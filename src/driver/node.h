@@ -65,8 +65,8 @@ typedef struct ph__drv_node_info {
     /* kernels; args of args_size bytes: every parameter at its offset, however it was launched */
     ph__drv_launch launch;
     size_t args_size;
-    /* what of a copy or fill no update can change, beyond what is told here: equal words for
-     * equal things; NULL: nothing, or not known. Static */
+    /* parts of a copy or fill that no update can change, beyond the other members: equal words for
+     * equal things; NULL: none, or not known. Static */
     const char *form;
     bool strided; /* copies and fills: rows, planes or an array, so that no exec_set_* takes it */
     /* memory nodes: the address they give or take back, and its bytes (0: not known) */
@@ -100,7 +100,7 @@ typedef struct ph__drv_capture {
     ph_capture_status status;
     uint64_t id;
     ph__drv_graph *graph; /* under construction; borrowed; NULL when not ACTIVE */
-    /* what the next node on this stream would depend on; borrowed until the stream's next call */
+    /* the dependencies of the next node on this stream; borrowed until the stream's next call */
     ph__drv_node *const *dependencies;
     size_t dependency_count;
 } ph__drv_capture;

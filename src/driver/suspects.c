@@ -98,7 +98,7 @@ static void take_frames(ph__suspect *note, const void *caller)
     while (first < count && frames[first] != caller)
         first++;
     if (first == count)
-        first = 0; /* it was not recognised: better too much than nothing */
+        first = 0; /* the caller was not found: rather too many frames than none */
     note->frame_count = count - first < PH__SUSPECT_FRAMES ? count - first : PH__SUSPECT_FRAMES;
     memcpy(note->frames, frames + first, (size_t)note->frame_count * sizeof frames[0]);
 }

@@ -26,7 +26,7 @@ typedef struct ph__suspect {
 
 /* Notes are taken while at least one capture is open; open also makes the first backtrace, whose
  * set-up allocates. Thread-safe. */
-void ph__suspects_prepare(void); /* that alone */
+void ph__suspects_prepare(void); /* only makes that backtrace */
 void ph__suspects_open(void);
 void ph__suspects_close(void);
 

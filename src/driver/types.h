@@ -68,7 +68,7 @@ typedef struct ph__drv_launch {
     uint32_t grid[3], block[3]; /* no zeros */
     size_t shared_bytes;
     const void *args; /* kernel's args_size bytes, copied */
-    /* It may begin before the kernel before it on the stream has ended: it waits by itself. A
+    /* The kernel may begin before its predecessor on the stream has ended: it waits by itself. A
      * hint: a driver may order it fully. No part of exec_set_kernel. */
     bool programmatic;
     /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when

@@ -5,7 +5,7 @@
 #include "record/record.h"
 #include <string.h>
 
-/* What there is between two changes: before the first, after it, and so on. */
+/* The lists of annotations between two changes: before the first, after it, and so on. */
 static ph_status make_list(ph_record *record, const ph__marks *marks, ph__annotation *outer,
                            const char *call)
 {

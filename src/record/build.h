@@ -7,7 +7,8 @@
 #include "record/sparse.h"
 #include "record/words.h"
 
-/* What the block of memory must hold; the first of two walks counts it, the second fills it. */
+/* The contents of the block of memory; the first of two walks counts them, the second fills them
+ * in. */
 typedef struct ph__record_totals {
     size_t nodes, edges, words, args, names;
 } ph__record_totals;

@@ -22,7 +22,7 @@ static const uint64_t most_nested = UINT64_C(4) << 30;
 
 static const char call[] = "ph_record_create";
 
-/* What the block holds, and where the next of each goes. */
+/* The contents of the block, and where the next of each goes. */
 typedef struct room {
     size_t words, edges, args, names;
     uint64_t nested;
@@ -216,7 +216,7 @@ static const char *keep_name(maker *m, const char *name)
     return kept;
 }
 
-/* What a word does not fill has the zeros of its value or the next word's bytes. */
+/* Bytes that no word fills are the zeros of its value, or the next word's bytes. */
 static void put_args(char *args, const ph_record_source_node *node)
 {
     size_t size = node->info.args_size;

@@ -25,7 +25,7 @@ static const char *write_name(ph__builder *b, const ph__word_slot *slot)
     return name;
 }
 
-/* Those of this node are the next ones: both walks are in the record's order. */
+/* The words of this node are the next ones: both walks are in the record's order. */
 static void take_found(ph__builder *b, ph__record_node *node)
 {
     node->kept = b->sparse_words;

@@ -7,7 +7,7 @@
 #include "record/sparse.h"
 #include <string.h>
 
-/* What one walk has learnt. */
+/* The facts that one walk has found. */
 typedef struct asker {
     ph__record_foreign *to;
     ph_device *device;

@@ -75,7 +75,7 @@ static bool is_sparse(const ph__builder *b, size_t at)
            ph__words_are_sparse(b->kernels[at] != NULL, b->infos[at].args_size);
 }
 
-/* What turned out to be numbers goes, node by node. */
+/* Drops words that turned out to be numbers, node by node. */
 static void drop_numbers(ph__builder *b)
 {
     size_t from = 0, to = 0;

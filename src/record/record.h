@@ -36,7 +36,8 @@ struct ph_record {
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
-    const ph__layout *layout; /* what its capture was given; the graph's. NULL: not known */
+    /* the blocks that its capture received; the graph's. NULL: not known */
+    const ph__layout *layout;
     /* memory of other code's that words address; NULL: nobody has asked for it */
     struct ph__record_foreign *foreign;
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */

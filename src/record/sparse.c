@@ -103,7 +103,7 @@ typedef struct window {
     uintptr_t device, device_bytes, pinned, pinned_bytes;
 } window;
 
-/* What memory nodes give may lie anywhere. */
+/* Memory of memory nodes may lie anywhere. */
 static window window_of(const ph__own_memory *own)
 {
     const ph__hulls *hulls = &own->seen->hulls;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/external_events.c: event nodes mean what CUDA's mean: a launch records its events
  * and binds its waits when it is launched, not when the node runs (measured on an H200, see
- * docs/measurements/README.md). */
+ * docs/design/driver-facts.md). */
 #include "support/support.h"
 
 #include "base/alloc.h"

@@ -10,27 +10,28 @@
 
 namespace phonograph
 {
-/* graphed part;
- * part.value("lr", lr);
- * part.run(stream, [&] { step(...); });
+/*     graphed part; part.value("lr", lr); part.run(stream, [&] { step(...); });
  *
- * - The first call runs the body as it is (libraries make their handles and workspaces then), the
- *   second captures it and replays the capture, later ones replay. A replay does the work that was
- *   captured; what the body does on the host happens in the first two calls alone, and as often
- *   more as variables are proved.
- * - Memory that the body's work addresses must stay where it is, unless its pointer is a variable
- *   of the part: address("x", x, bytes), value("lr", lr), before the second call. The part keeps a
- *   reference to the variable. To find where its value goes, the body is captured again with
- *   another value in the variable, which is put back (ph_graph_slot_prove, _prove_scalar); those
- *   captures run nothing. The body must read the variable itself, not a copy. Replays take the
- *   value that it has at the call.
+ * A part of a program that runs as a graph.
+ * - Calls: the first runs the body as it is (libraries make their handles and workspaces then), the
+ *   second captures it and replays the capture, later ones replay. A replay does the captured work.
+ *   Work of the body on the host happens only in the first two calls, and once more for each
+ *   capture that proves variables.
+ * - Memory that the body's work addresses must stay in its place, unless its pointer is a variable
+ *   of the part.
+ * - Variables: address("x", x, bytes), value("lr", lr), before the second call. The part keeps a
+ *   reference to the variable. The body must read the variable itself, not a copy. Replays use its
+ *   value at the call.
+ * - Proof: to find the places of the value, the body is captured again with another value in the
+ *   variable, which is then restored (ph_graph_slot_prove, _prove_scalar). Those captures run
+ *   nothing.
  * - A variable that is not proved, and changes: the body is captured anew at each change, and one
- *   warning says why.
- * - PH_GRAPHS=0 in the environment: every call runs the body as it is. So do calls on a stream that
- *   is capturing: the body becomes part of that capture.
- * - What the body throws arrives at the caller, and the capture is aborted; the next call captures
- *   again. Where the body ends the process inside a capture (a macro that calls exit), the log says
- *   which call killed the capture.
+ *   warning has the reason.
+ * - PH_GRAPHS=0 in the environment: every call runs the body as it is. Calls on a capturing stream
+ *   do so too: the body becomes part of that capture.
+ * - Exceptions of the body reach the caller, and the capture is aborted; the next call captures
+ *   again. Where the body ends the process inside a capture (a macro that calls exit), the log
+ *   names the call that killed the capture.
  * - Externally synchronised. */
 class graphed
 {
@@ -60,7 +61,8 @@ class graphed
         return handle<ph_graph, ph_graph_destroy>(made.release());
     }
 
-    /* What cannot be captured with another value, or is not proved, stays without a slot. */
+    /* Variables that cannot be captured with another value, or are not proved, stay without a
+     * slot. */
     template <class Body> void prove(detail::variable &one, ph_stream *on, Body &body)
     {
         try {

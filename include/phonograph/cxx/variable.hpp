@@ -202,7 +202,7 @@ template <class T> class value_variable : public variable
     }
     void stand_in(ph_stream *) override
     {
-        if (std::memcmp(&variable_, &other_, sizeof(T)) == 0) /* it has become the other one */
+        if (std::memcmp(&variable_, &other_, sizeof(T)) == 0) /* the value is the other one */
             if constexpr (std::is_arithmetic_v<T>)
                 other_ = another(variable_);
         variable_ = other_;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/inspect/record.h: the library's own picture of a captured graph: nodes, names,
- * dimensions, parameter words, dependencies, and the allocation behind each address.
- * docs/reference/record.md has the JSON schema. */
+/* phonograph/inspect/record.h: a description of a captured graph: nodes, names, dimensions,
+ * parameter words, dependencies, and the allocation of each address. docs/reference/record.md has
+ * the JSON schema. */
 #ifndef PHONOGRAPH_INSPECT_RECORD_H
 #define PHONOGRAPH_INSPECT_RECORD_H
 #include <phonograph/graph.h>
@@ -10,10 +10,10 @@ PH_BEGIN_DECLS
 
 typedef struct ph_record ph_record;
 
-/* Borrowed: valid until the graph is reset, captured again or destroyed, or instantiated after
- * its template was edited. STATE before a capture has ended; also inside capture-end hooks.
- * Immutable: thread-safe to read. The first call asks the driver what memory of other code's the
- * nodes address. Errors also: HOST_MEMORY. */
+/* Borrowed, until the graph is reset, captured again or destroyed, or instantiated after an edit of
+ * its template. STATE: no capture has ended; capture-end hooks may call it. The first call asks the
+ * driver about memory of other code that the nodes address. Immutable: thread-safe to read. Also
+ * HOST_MEMORY. */
 PH_CALL ph_graph_record(const ph_record **out, ph_graph *graph);
 
 typedef enum ph_node_kind {
@@ -25,7 +25,7 @@ typedef enum ph_node_kind {
     PH_NODE_EMPTY = 5,
     PH_NODE_EVENT_WAIT = 6,
     PH_NODE_EVENT_RECORD = 7,
-    /* from here on only in graphs that CUDA's own calls made (part of) */
+    /* the following kinds come only from graphs that CUDA's own calls made, or made in part */
     PH_NODE_SEMAPHORE_SIGNAL = 8,
     PH_NODE_SEMAPHORE_WAIT = 9,
     PH_NODE_MEM_ALLOC = 10,
@@ -36,18 +36,18 @@ typedef enum ph_node_kind {
 PH_API const char *ph_node_kind_name(ph_node_kind kind); /* "kernel"...; static storage */
 
 typedef struct ph_node_info {
-    size_t index; /* topological: after all its dependencies */
+    size_t index; /* in topological order: after all its dependencies */
     ph_node_kind kind;
-    /* the kernel's; "memcpy", ... otherwise. Borrowed from the record */
+    /* the name of the kernel; for others "memcpy" and so on. Borrowed from the record */
     const char *name;
     uint32_t grid[3], block[3]; /* kernels */
     size_t shared_bytes;
-    size_t args_size; /* kernels: bytes of parameters; `args` has them as captured */
+    size_t args_size; /* kernels: bytes of parameters. `args` has the parameters as captured */
     const void *args;
     /* memcpy, memset: addresses as captured; mem_alloc, mem_free: dst */
     const void *dst, *src;
     size_t bytes; /* memcpy, memset: bytes written; mem_alloc: bytes given */
-    /* memset: the element and its bytes: 1 or 4; 2 only from CUDA's own calls */
+    /* memset: the element and its size in bytes: 1 or 4; 2 only from CUDA's own calls */
     uint32_t value, value_size;
     size_t dependency_count, dependent_count, word_count;
     const ph_record *body; /* PH_NODE_GRAPH: its nodes; else NULL */
@@ -55,25 +55,24 @@ typedef struct ph_node_info {
 } ph_node_info;
 PH_API size_t ph_record_node_count(const ph_record *record);
 PH_API size_t ph_record_edge_count(const ph_record *record);
-PH_CALL ph_record_node(ph_node_info *out, const ph_record *record,
-                       size_t node); /* NOT_FOUND beyond the last */
-/* How a node depends on another: fully, or so that it may begin before the other's kernel has
- * ended (a programmatic dependent launch). */
+/* NOT_FOUND beyond the last. */
+PH_CALL ph_record_node(ph_node_info *out, const ph_record *record, size_t node);
+/* How a node depends on another: fully, or so that it may begin before the other's kernel has ended
+ * (programmatic dependent launch). */
 typedef enum ph_edge_kind {
     PH_EDGE_FULL = 0,
     PH_EDGE_PROGRAMMATIC = 1
 } ph_edge_kind;
-PH_CALL ph_record_edge(ph_edge_kind *out, const ph_record *record, size_t node,
-                       /* dependency: index into ph_record_dependencies; NOT_FOUND */
-                       size_t dependency);
+/* dependency: index into ph_record_dependencies (NOT_FOUND). */
+PH_CALL ph_record_edge(ph_edge_kind *out, const ph_record *record, size_t node, size_t dependency);
 /* Borrowed arrays of node indices, ascending. */
 PH_API const size_t *ph_record_dependencies(const ph_record *record, size_t node);
 PH_API const size_t *ph_record_dependents(const ph_record *record, size_t node);
 
-/* Each 8-byte word of a node's parameters, and the fields of memcpy and memset, is one of: */
+/* Classes of the 8-byte words of a node's parameters, and of the fields of memcpy and memset: */
 typedef enum ph_word_kind {
     PH_WORD_VALUE = 0, /* not an address */
-    /* lies in a known allocation, but nothing proves that it is meant as an address */
+    /* lies in a known allocation, but no proof shows that it is an address */
     PH_WORD_SUSPECTED = 1,
     /* a typed launch's address parameter, or an address of a memcpy, memset or batch memory
      * operation */
@@ -81,28 +80,27 @@ typedef enum ph_word_kind {
 } ph_word_kind;
 typedef struct ph_word {
     ph_word_kind kind;
-    const char *name; /* "x" (typed parameter), "dst", "src", "op 0", or "+16" (the offset) */
-    size_t offset;    /* in args; for dst 0, for src 8, for op 1 8 */
+    const char *name; /* "x" (a typed parameter), "dst", "src", "op 0", or "+16" (the offset) */
+    size_t offset;    /* in args; dst has 0, src 8, op 1 8 */
     uint64_t value;
-    /* the allocation that the value lay in at the capture's end; base NULL when none. See also
-     * foreign */
+    /* the allocation of the value at the capture's end; base NULL: none. See also foreign */
     const void *base;
     size_t allocation_bytes;
     uint64_t generation;
     ph_pool_id pool;
     bool pinned;
-    /* allocated in this capture, from its own pool; or one of its cells: never an input */
+    /* allocated in this capture from its own pool, or one of its cells; never an input */
     bool internal;
-    /* Memory that other code allocated, as the driver described it when the record was first
-     * asked for (base, size and pinned; generation is the driver's number for it, pool {0, 0}).
-     * Memory that was gone by then has no base. */
+    /* Memory of other code, as the driver described it at the first request for the record: base,
+     * size and pinned. generation is the driver's number for it, pool is {0, 0}. Memory that was
+     * gone by then has no base. */
     bool foreign;
     uint64_t reserved[4];
 } ph_word;
 PH_CALL ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word);
 
-/* The whole record as JSON text (freed with ph_string_free), or into a file that is replaced
- * whole or not at all. */
+/* Writes the whole record as JSON text (freed with ph_string_free), or into a file, which is
+ * replaced whole or not at all. */
 PH_CALL ph_record_json(char **out, const ph_record *record);
 PH_CALL ph_record_dump(const ph_record *record, const char *path);
 /* As Graphviz DOT. */

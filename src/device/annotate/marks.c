@@ -39,8 +39,8 @@ void ph__marks_release(ph__marks *marks)
     ph__free(marks);
 }
 
-/* What is in force in all of them, so that a submission by the thread that was the last one need
- * not look further. */
+/* The scopes in force in all captures, so that a submission by the thread that was the last one
+ * need not look further. */
 static void refresh_serial(void)
 {
     uint64_t serial = 0;

@@ -39,8 +39,9 @@ void ph__marks_close(ph__capture *capture);
 /* The capture has become this graph, whose nodes were listed: positions become numbers of nodes. */
 void ph__marks_settle(ph__marks *marks, const ph_device *device, ph__drv_graph *graph);
 
-/* What is open on the calling thread has changed: so it does in the captures that it was the
- * last to submit to, and in that which the stream is in. NULL: in those of the thread alone. */
+/* Reports that the open scopes of the calling thread have changed, to the captures that it was the
+ * last to submit to, and to the one that the stream is in. stream NULL: only to the captures of the
+ * thread. */
 ph_status ph__marks_change(const ph_stream *stream, const char *call);
 /* The annotated capture that the stream is in, NULL: there is none. It is open as long as its
  * user leaves it so. */

@@ -175,8 +175,8 @@ static int pop(void)
     return theirs ? theirs() : PH__NVTX_NO_LEVEL;
 }
 
-/* What copies of this library tell is of this domain, and becomes no scopes: each makes it, and a
- * tool may give each a handle of its own. */
+/* Ranges by copies of this library have this domain, and become no scopes: each copy makes the
+ * domain, and a tool may give each a handle of its own. */
 static const char own_domain[] = "phonograph";
 static atomic_bool any_own; /* only then is the lock taken */
 
@@ -302,8 +302,8 @@ static ph__nvtx_function *kept(const ours *of)
     return of->module == PH__NVTX_MODULE_CORE ? &next.core[of->number] : &next.core2[of->number];
 }
 
-/* What the next tool left as it was before it did not take. False: for another binary it took other
- * functions, and there is one place for each. */
+/* Places that the next tool left unchanged are functions that it did not take. False: for another
+ * binary it took other functions, and there is one place for each. */
 static bool keep_theirs(ph__nvtx_function *const places[OURS], const ph__nvtx_function before[OURS])
 {
     bool same = true;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* ---- opening and closing ---- */
-/* What the layer above wants to know of a capture's scopes. */
+/* Reports a capture's scopes to the layer above. */
 static ph_status report_scope(ph_stream *stream, bool begins, const char *call)
 {
     if (atomic_load_explicit(&ph__marks_told, memory_order_relaxed) == 0)

@@ -67,8 +67,8 @@ static void make_leftovers(void)
     (void)pthread_key_create(&leftovers, on_thread_end);
 }
 
-/* What a tool shows of a scope: the last name among what it was given, or else its pairs; one
- * that was given nothing has no range. */
+/* Opens the range that a tool shows for a scope. Its name is the last name among the given pairs,
+ * or else the pairs; a scope without pairs has no range. */
 static bool start_range(const ph__pairs *given, size_t count)
 {
     const char *name = NULL;

@@ -52,7 +52,8 @@ ph_status ph__capture_fail_dead(ph__capture *capture, const char *call)
                            "%s: the capture was killed (901) by %s; %s", call, culprit, after);
 }
 
-/* What of an open capture a blame needs: it may end on another thread meanwhile. */
+/* Copies the parts of an open capture that a blame needs: the capture may end on another thread
+ * meanwhile. */
 static bool copy_open_capture(ph__capture *out, ph_device *device, uint64_t capture_id)
 {
     bool found = false;
@@ -94,7 +95,7 @@ ph_status ph__stream_fail(int result, const ph_stream *stream, const char *drive
 typedef struct search {
     bool any, exiting; /* of any thread; those alone that nobody was told of, who is from now on */
     uint64_t thread;
-    ph__capture found; /* what a blame needs of it */
+    ph__capture found; /* the parts that a blame needs */
 } search;
 
 /* Under capture_lock. */

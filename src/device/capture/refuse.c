@@ -15,7 +15,7 @@ const char *ph__capture_mode_name(ph_capture_mode mode)
     return names[mode];
 }
 
-/* What the caller can do, by the number. */
+/* The remedy for the caller, by the number of the error. */
 static const char *find_remedy(ph__rule rule, int number)
 {
     switch (number) {
@@ -84,8 +84,8 @@ ph_status ph_thread_exchange_capture_mode(ph_capture_mode *mode)
                                "%s: %d is no capture mode", call, (int)*mode);
     ph_capture_mode previous = thread_mode;
     thread_mode = *mode;
-    /* What the public rules let pass must pass below, too. The mode is the thread's: no device
-     * is named. */
+    /* Calls that the public rules allow must be allowed below, too. The mode is the thread's: no
+     * device is named. */
     for (size_t i = 0; ph__drivers[i]; i++) {
         ph_capture_mode below = *mode;
         (void)ph__drivers[i]->thread_exchange_mode(NULL, &below);

@@ -23,9 +23,9 @@ struct ph__capture {
     uint64_t id; /* the driver's */
     ph_capture_mode mode;
     uint64_t owner_thread;
-    int process;             /* that it began in: a child of fork has a copy of it */
+    int process;             /* the process in which it began: a child of fork has a copy of it */
     uint64_t suspects_since; /* notes from here on may be about it */
-    atomic_bool reported;    /* what killed it was said to the log */
+    atomic_bool reported;    /* the log has the call that killed it */
     ph_device *device;
     ph_stream *stream;
     void *owner; /* the layer above's: its graph */
@@ -35,7 +35,7 @@ struct ph__capture {
      * No lock. */
     void (*lost)(ph__capture *capture);
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
-    /* those launched in it, retained: key and value; under the device's capture_lock */
+    /* kernels launched in it, retained: key and value; under the device's capture_lock */
     ph__map kernels;
     ph__map events; /* likewise, the external ones that are nodes of it */
     ph__capture *next_reading;
@@ -74,8 +74,8 @@ bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capt
 /* The same for an event that is about to become a node: CUDA's executables crash on one that was
  * destroyed. In another's capture it is the user's to keep. */
 bool ph__capture_keep_event(ph_device *device, ph_event *event, uint64_t capture_id);
-/* What a capture kept, with its references: the caller's from here on, key and value. After
- * release_kernels. */
+/* Objects that a capture kept, with its references: the caller's from here on, key and value. Call
+ * it after release_kernels. */
 ph__map ph__capture_take_events(ph__capture *capture);
 
 /* Runs fn(item) now when no capture is open on the device, else when the last one has ended, on

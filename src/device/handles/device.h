@@ -11,8 +11,8 @@
 
 typedef struct ph__capture ph__capture; /* captures.h */
 
-/* What a layer above hangs on a device. destroy runs when the last reference to the device goes,
- * before the driver closes it. */
+/* An object that a layer above attaches to a device. destroy runs when the last reference to the
+ * device goes, before the driver closes it. */
 typedef struct ph__attachment {
     void (*destroy)(struct ph__attachment *attachment);
     /* stream is about to capture, or to join a capture: last chance to record events on it as
@@ -67,10 +67,10 @@ struct ph_device {
     _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
     pthread_mutex_t capture_lock; /* open captures and the deferred queue */
     PH__VEC(ph__capture *) captures;
-    ph__capture *reading; /* those that are over, and whose graphs are being read */
+    ph__capture *reading; /* captures that are over, and whose graphs are being read */
     ph__deferred *deferred_first, *deferred_last;
     atomic_uint legacy_calls;   /* between ph__legacy_enter and leave */
-    atomic_uint legacy_waiters; /* those that wait for them */
+    atomic_uint legacy_waiters; /* the streams that wait for them */
 };
 
 /* Puts a device that was opened just now on the list of the process. */

@@ -16,8 +16,8 @@ struct ph_event {
     atomic_bool recorded;
     /* of the capture that the last record was in; 0: outside */
     _Atomic uint64_t capture_id;
-    atomic_bool foreign; /* that capture was not this library's */
-    /* what it was last recorded on: an identity, never followed */
+    atomic_bool foreign; /* the capture was not this library's */
+    /* the stream of its last record: an identity, never dereferenced */
     _Atomic(const ph_stream *) recorder;
 };
 

@@ -158,7 +158,7 @@ ph_status ph__kernel_make(ph_kernel **out, ph_device *device, ph__drv_kernel *ha
     return PH_OK;
 }
 
-/* What is wrong with the source is the caller's to mend; the driver's words say it. */
+/* A fault in the source is the caller's to mend; the driver's words describe it. */
 ph_status ph__kernel_fail_create(int result, const ph_device *device, const char *name,
                                  const char *call)
 {

@@ -83,7 +83,7 @@ ph_stream *ph__stream_retain(ph_stream *stream)
 static void destroy_handle(ph__deferred *item)
 {
     ph_stream *stream = (ph_stream *)((char *)item - offsetof(ph_stream, release));
-    /* What stands for a wrapped one may be the device's own default stream. */
+    /* The handle behind a wrapped one may be the device's own default stream. */
     if (stream->handle != stream->device->default_stream.handle)
         stream->device->driver->stream_destroy(stream->handle);
     ph__free(stream);

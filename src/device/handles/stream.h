@@ -14,24 +14,25 @@ struct ph__deferred {
     void (*fn)(ph__deferred *item);
 };
 
-/* What the layer that keeps memory knows of a stream: it alone looks inside, under its own lock.
- * All zero at first. */
+/* Data of a stream for the layer that keeps memory, which alone reads it, under its own lock. All
+ * zero at first. */
 typedef struct ph__stream_replays {
     ph_stream *previous, *next; /* among those that replays may be running on */
     /* pools whose last replay was on it: those first that no event is recorded behind */
     ph_pool *first_pool, *last_pool;
     size_t pool_count;
-    /* what waits for work on it, in order; see memory/streams/waits.c */
+    /* uses that wait for work on the stream, in order; see memory/streams/waits.c */
     struct ph__use *first_use, *last_use;
     ph_stream *previous_awaited, *next_awaited; /* among the streams where there is any */
     struct ph__mseg *segments;                  /* of all pools, whose stream it is */
-    bool listed;                                /* it is, and is retained for that */
+    bool listed;                                /* the stream is listed, and retained for that */
     bool left;                                  /* a pool has gone since `behind` was recorded */
-    bool in_left;                               /* it has to be looked at for that */
+    /* the stream is on the list of next_left for that */
+    bool in_left;
     ph_stream *next_left;
     /* behind the last replays of pools that have gone; NULL: not recorded */
     ph__drv_event *behind;
-    uint64_t round; /* that it was last counted in */
+    uint64_t round; /* the round in which it was last counted */
 } ph__stream_replays;
 
 struct ph_stream {

@@ -181,7 +181,7 @@ static ph_status find_own(ph__edit *edit, const ph_graph *graph, const char *cal
     return made ? PH_OK : ph__fail_host_memory(call, "the ranges of the capture");
 }
 
-/* What is made of the record is made of the new one. */
+/* Makes the objects that depend on the record from the new one. */
 static ph_status make_rest(ph__edit *edit, ph_graph *graph, const char *call)
 {
     ph_record *before = graph->record;

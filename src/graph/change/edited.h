@@ -5,7 +5,7 @@
 #define PH_GRAPH_CHANGE_EDITED_H
 #include "graph/object/graph.h"
 
-/* What an instantiate puts in the place of what the graph had, once nothing can fail any more;
+/* The new parts of a graph, which an instantiate puts in place once nothing can fail any more;
  * template NULL: the template is as it was. */
 typedef struct ph__edit {
     ph__drv_graph *template;

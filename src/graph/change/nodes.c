@@ -18,7 +18,7 @@ static const char *article_of(ph_node_kind kind)
     return strchr("aeiou", ph_node_kind_name(kind)[0]) ? "an" : "a";
 }
 
-/* What every setter looks at: the state, the index, the kind (-1: any that can be disabled). */
+/* The checks of every setter: the state, the index, the kind (-1: any that can be disabled). */
 static ph_status find_node(const ph__record_node **out, ph_graph *graph, size_t node, int kind,
                            ph__graph_call which)
 {

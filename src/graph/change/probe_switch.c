@@ -52,7 +52,7 @@ static ph_status make_table(ph_graph *graph, ph__probes *probes, const char *cal
 }
 
 /* ---- switching ---- */
-/* What the executable's node is to have: the capture's or the last update's arguments, the
+/* The arguments for the executable's node: those of the capture or of the last update, with the
  * slots' values in them, and the table. */
 static void complete_args(ph__probe_node *out, const ph_graph *graph, const ph__probes *probes,
                           const ph__probe_node *node)

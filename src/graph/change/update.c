@@ -18,8 +18,8 @@
 typedef struct plan {
     ph__inputs inputs;
     PH__VEC(ph__writer *) added; /* pools that the graph did not hold before */
-    ph__layout layout;           /* what the capture of `from` was given */
-    ph__held held;               /* what else its nodes address */
+    ph__layout layout;           /* the blocks that the capture of `from` received */
+    ph__held held;               /* other memory that its nodes address */
 } plan;
 
 static void undo_plan(ph_graph *graph, plan *p)
@@ -54,8 +54,8 @@ static ph_status hold_pool_of_source(ph_graph *graph, const ph__writer *theirs, 
                : ph__fail_host_memory(call, "the pools of the graph");
 }
 
-/* What the graph may write from now on, also if the update is refused after all: that errs on
- * the side of saying "overwritten". */
+/* The ranges that the graph may write from now on, also if the update is refused after all: an
+ * error on the side of "overwritten". */
 static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char *call)
 {
     for (size_t i = 0; i < from->pools.count; i++) {
@@ -98,7 +98,7 @@ static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
     size_t cursor = 0;
     uint64_t key;
     void *kernel;
-    /* those of nested graphs, too */
+    /* kernels of nested graphs, too */
     while (graph != from && ph__map_next(&from->kernels, &cursor, &key, &kernel))
         ph__graph_add_kernel(graph, kernel);
     ph__graph_add_events(graph, from);

@@ -254,7 +254,7 @@ static ph_status add_word_input(gather *g, size_t node, const ph_word *word, boo
     return add_others(g, &input);
 }
 
-/* Those of a node, and of all nodes nested in it, which are told apart by their names. */
+/* Adds the inputs of a node, and of all nodes nested in it, which have different names. */
 static ph_status add_node(gather *g, size_t at, const ph__record_node *node, const char *name)
 {
     g->node_name = name;

@@ -53,7 +53,7 @@ void ph__declarations_free(ph__declarations *in)
     ph__map_free(&in->at);
 }
 
-/* What is at the address now. */
+/* Looks up the present allocation at the address. */
 static ph_status look_up_memory(ph__declared *out, ph_device *device, const void *address,
                                 const char *call)
 {

@@ -6,8 +6,7 @@
 
 const ph__declared *ph__declared_find(const ph__declarations *in, const ph_word *word);
 const ph__declared *ph__declared_foreign(const ph__declarations *in, uint64_t buffer_id);
-/* What was declared for the graph is declared for the open capture that a copy of it was put
- * into. */
+/* Copies the declarations of the graph to the open capture that received a copy of the graph. */
 ph_status ph__declarations_pass(ph_graph *graph, uint64_t capture_id, const char *call);
 void ph__declarations_free(ph__declarations *in);
 #endif

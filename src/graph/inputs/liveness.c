@@ -59,7 +59,7 @@ static void add_dead(ph__dead *dead, const ph__input *input)
     dead->count++;
 }
 
-/* What is dead already is told while the code that captured it is at hand. */
+/* Dead inputs are reported while the code that captured them is at hand. */
 static void warn_of_dead(ph_graph *graph, const char *call)
 {
     ph__dead dead;

@@ -6,7 +6,7 @@
 
 void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options);
 void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs); /* takes them over */
-/* Those of the record are made when they are first needed; at once where every replay looks at
+/* Makes the inputs of the record when they are first needed; at once where every replay checks
  * them. */
 ph_status ph__graph_acquire_inputs(ph_graph *graph, const char *call);
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call);

@@ -39,7 +39,7 @@ static bool was_left(const ph_graph *graph)
     if (graph->running == 0 || graph->running_thread != ph__thread_id())
         return false;
     int count = backtrace(frames, FRAMES);
-    bool found = count == 0 || count == FRAMES; /* it cannot be told, or not from here */
+    bool found = count == 0 || count == FRAMES; /* the caller is not known, or above these frames */
     for (int i = 0; i < count; i++)
         found = found || frames[i] == graph->running_caller;
     return !found;

@@ -50,8 +50,8 @@ static void forget_changes(ph_graph *graph)
     graph->updated_pool = NULL;
 }
 
-/* What the last executable was told about its nodes is forgotten: kernels and inputs are the
- * record's again. */
+/* Forgets the changes to nodes of the last executable: kernels and inputs are the record's
+ * again. */
 static ph_status start_again(ph_graph *graph, const ph__edit *edit, const char *call)
 {
     ph__inputs inputs = {0};

@@ -106,7 +106,7 @@ static ph_status order_replay(uint64_t *capture_id, ph_graph *graph, ph_stream *
     return note_replay_stream(graph, stream, call);
 }
 
-/* What may have to come before a launch and seldom has: the first executable, whose hooks may
+/* Steps that may have to come before a launch and seldom do: the first executable, whose hooks may
  * have begun a capture, its upload, a stream not seen before. */
 static ph_status prepare_replay(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
                                 const char *call)

@@ -14,7 +14,7 @@ void ph__upload_drop(ph_graph *graph)
     graph->uploaded = NULL;
 }
 
-/* What comes after a replay that was launched since then comes after the upload, too. */
+/* Work behind a replay that was launched since then comes after the upload, too. */
 ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *call)
 {
     if (graph->epoch != graph->uploaded_epoch) {

@@ -56,10 +56,10 @@ typedef struct ph__located_scope {
 struct ph__locate {
     PH__VEC(ph__located_scope) scopes;
     ph__probes breadcrumbs, checks;
-    PH__VEC(const char *) shown; /* what ph_graph_where gave; room for all scopes */
+    PH__VEC(const char *) shown; /* the names that ph_graph_where returned; room for all scopes */
 };
 
-/* What went wrong under the lock, to be told when it is free. */
+/* A failure under the lock, to be reported when the lock is free. */
 typedef struct ph__probe_failure {
     ph_status status; /* told already */
     int result;       /* the driver's */

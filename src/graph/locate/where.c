@@ -132,7 +132,7 @@ static void report_open_scopes(char *out, size_t size, const look *at)
                                 : "scopes");
 }
 
-/* What comes behind the last breadcrumb is watched by none. */
+/* No breadcrumb watches the work behind the last one. */
 static void report_complete(ph_progress *out, const ph__locate *locate)
 {
     bool ended = true; /* each scope has a breadcrumb at its end */

@@ -10,7 +10,7 @@
 #include "record/words.h"
 #include <string.h>
 
-/* What went wrong under the lock, to be told when it is free. */
+/* A failure under the lock, to be reported when the lock is free. */
 typedef struct failure {
     ph_status status; /* told already */
     int result;       /* the driver's */
@@ -212,8 +212,8 @@ ph_status ph_cells_require(ph_stream *stream)
 }
 
 /* ---- the capture's end ---- */
-/* What a fork alone was put behind, and then submitted nothing, would count as work that was not
- * joined. A failure shows at the end itself, if it matters: as 901 or 904. */
+/* A fork that was put behind the cells, and then submitted nothing, would count as work that was
+ * not joined. A failure shows at the end itself, if it matters: as 901 or 904. */
 void ph__cells_join(ph_graph *graph)
 {
     failure f = {PH_OK, PH__R_OK, ""};

@@ -19,7 +19,7 @@ typedef struct ph__slots ph__slots;   /* slots.h */
 typedef struct ph__locate ph__locate; /* locate.h */
 
 struct ph_graph {
-    /* What every replay looks at stands together. */
+    /* The members that every replay reads stand together. */
     ph_graph_state state;
     bool liveness;
     unsigned busy;  /* hooks of it that are running */
@@ -27,8 +27,8 @@ struct ph_graph {
     /* the count of `watch` when the inputs were last seen alive; UINT64_MAX: never */
     uint64_t deaths;
     ph__watch watch;      /* grows when an allocation dies that the graph tracks */
-    ph__foreign *foreign; /* what its inputs lie in of other code's memory */
-    /* that is asked for once in so many replays (0: never), so many ago */
+    ph__foreign *foreign; /* allocations of other code in which its inputs lie */
+    /* replays between two queries of that memory (0: never), and since the last */
     uint32_t foreign_every, foreign_turn;
     ph_device *device; /* retained from begin to reset; NULL in NEW */
     ph__drv_exec *exec;
@@ -52,20 +52,21 @@ struct ph_graph {
     ph__marks *marks; /* NULL: the capture was not annotated */
     /* in the list of graphs that have annotations; annotated_at NULL: it is not there */
     ph_graph *next_annotated, **annotated_at;
-    /* what each node of the executable launches; NULL where it is none of ours */
+    /* the kernel of each node of the executable; NULL where it is none of ours */
     ph_kernel **node_kernels;
     ph_stream *last_stream; /* the one of them that replayed it last */
     ph__hook_set hooks;
 
     bool keep;
-    bool defer;    /* executables are made without being uploaded */
-    bool deferred; /* that of now was, and ph_graph_upload has not uploaded it */
+    bool defer; /* executables are made without being uploaded */
+    /* the present executable was deferred, and ph_graph_upload has not uploaded it */
+    bool deferred;
     /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
     ph__drv_event *uploaded;
     /* the id of its stream; of the last replay before it */
     uint64_t uploaded_stream, uploaded_epoch;
     bool breadcrumbs;  /* each annotated scope of the capture gets breadcrumbs */
-    bool strict;       /* what its end would warn of fails it */
+    bool strict;       /* a warning of its end fails it */
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     /* destroyed inside one of its own callbacks: goes when the outermost call is done */
@@ -78,7 +79,7 @@ struct ph_graph {
     uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
     ph_stream *stream; /* the capture's; retained from begin until its end */
     ph__capture capture;
-    ph__layout layout;       /* what the capture was given, in order */
+    ph__layout layout;       /* the blocks that the capture received, in order */
     uint64_t capture_stream; /* id of the stream that it began on */
     /* the same of the capture whose parameters an update brought, in the pool of that; NULL:
      * none did */
@@ -89,7 +90,7 @@ struct ph_graph {
     /* by the template's nodes; under the device's capture_lock while the capture is open */
     ph__held held;
     ph__held held_updated; /* by what an update brought */
-    /* what it was when its handle was handed out first; NULL: it was not. See change/edited.c */
+    /* the template when its handle was first given out; NULL: it was not. See change/edited.c */
     ph__drv_graph *shown;
     /* its picture was read from it after an edit of the user's; marks are of what was captured */
     bool edited;
@@ -103,7 +104,7 @@ struct ph_graph {
     /* something of its is not tracked for want of memory: every replay looks */
     bool watch_lost;
     ph__lookups met;              /* allocations that sets have addressed, tracked */
-    PH__VEC(ph_stream *) streams; /* that replayed it; retained */
+    PH__VEC(ph_stream *) streams; /* streams that replayed it; retained */
     ph__batch *batch;             /* NULL: nothing retained */
     ph_error failure;             /* FAILED: what it answers with */
     ph_diff *update_diff;         /* why the last update failed; NULL: it did not, or */

@@ -10,7 +10,7 @@
  * that lie in it. */
 typedef struct ph__foreign {
     struct ph__foreign *next, **link; /* in the graph's list */
-    size_t inputs;                    /* that lie in it */
+    size_t inputs;                    /* inputs that lie in it */
     const void *base;
     /* The address that it was found by: of reserved ones the first may have nothing behind it. */
     const void *asked;

@@ -46,8 +46,8 @@ typedef struct ph__retained {
     ph_release_fn release;
     void *object;
 } ph__retained;
-/* What ph_graph_retain named, with all that its release needs, so that it can outlive the graph
- * until no capture is open. */
+/* The objects of ph_graph_retain, with all that their release needs, so that they can outlive the
+ * graph until no capture is open. */
 typedef struct ph__batch {
     ph__deferred deferred;
     ph_device *device; /* retained; NULL when no stream is to be waited for */

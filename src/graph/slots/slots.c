@@ -195,7 +195,7 @@ static ph_status check_node(const ph_graph *graph, size_t index, bool address, c
                                  index, node->info.name, why);
 }
 
-/* What there is for offsets: of memcpy dst and src, of memset dst. */
+/* The range of offsets: of memcpy dst and src, of memset dst. */
 static size_t room_of(const ph_node_info *info)
 {
     return info->kind == PH_NODE_KERNEL ? info->args_size : info->kind == PH_NODE_MEMCPY ? 16 : 8;

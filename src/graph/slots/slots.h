@@ -68,7 +68,7 @@ struct ph__slots {
     PH__VEC(ph__slot_node *) due;    /* room for all that have places */
     size_t used;                     /* nodes that have places */
     PH__VEC(ph__slot_staged) staged; /* room for all slots */
-    uint64_t calls;                  /* that have named values */
+    uint64_t calls;                  /* calls that have named values */
 };
 
 /* A slot under construction: zero but for what is known of it. start: looks at the graph's

@@ -93,8 +93,8 @@ static size_t default_alignment(const ph_slot_span *span)
     return alignment;
 }
 
-/* What the slot may accept: addresses that differ from the captured one in no bit that stayed
- * the same. 0: there is no such alignment. */
+/* The alignment that the slot may accept: of addresses that differ from the captured one in no bit
+ * that stayed the same. 0: there is no such alignment. */
 static size_t proved_alignment(const proof *p, const ph_slot_span *span)
 {
     uint64_t same = same_bits(p, span);

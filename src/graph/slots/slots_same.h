@@ -11,8 +11,8 @@ ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__r
 
 /* The word's address lies in memory that the graph's capture was given. */
 bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word);
-/* It lies in what an earlier capture left in the graph's pool, too: activations that a backward
- * pass reads. */
+/* True also for memory that an earlier capture left in the graph's pool: activations that a
+ * backward pass reads. */
 bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word);
 /* Two such words, of two captures, are as far into their allocations: else the distance was
  * computed of what differs between the captures. Of memory that is free by the capture's end,

@@ -114,7 +114,7 @@ static ph_status open_source(run *r, ph_profile_source wanted)
                                call);
     if (r->source != PH_PROFILE_EVENTS)
         return PH_OK;
-    /* What slots and cells have given the executable goes to the copy as well. */
+    /* The copy gets the executable's values of slots and cells as well. */
     PH_TRY(refuse_changed(r->graph));
     ph__slots_renew(r->graph, r->graph->record);
     ph__cells_renew(r->graph);

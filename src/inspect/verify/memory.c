@@ -34,7 +34,7 @@ static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
     return PH_OK;
 }
 
-/* What the driver does not know it takes for memory of the host. */
+/* The driver describes unknown memory as memory of the host. */
 static bool is_known(const ph__verify *verify, uintptr_t address)
 {
     ph__drv_pointer where;

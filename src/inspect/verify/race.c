@@ -263,7 +263,7 @@ ph_status ph__verify_find_race(ph__race *out, ph__verify *verify, uintptr_t seen
     ph_allocation block;
     ph_status status;
     *out = (ph__race){.one = SIZE_MAX, .two = SIZE_MAX};
-    /* What an executable was given since is not in the record. */
+    /* Changes to an executable are not in the record. */
     if (verify->graph->changed || verify->graph->slots)
         return PH_OK;
     s.seen = ph__verify_find_block(&block, verify, seen) ? (uintptr_t)block.base : 0;

@@ -8,7 +8,7 @@
 #include "inspect/verify/memory.h"
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */
-/* What failed before is not taken for what one that gives no message has to say. */
+/* A call that fails without a message must not show the message of an earlier failure. */
 static void forget(ph_error *before)
 {
     const ph_error none = {.status = PH_OK};

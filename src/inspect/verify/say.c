@@ -243,7 +243,7 @@ void ph__verify_add_hints(const ph__verify *verify)
 }
 
 /* ---- equal ---- */
-/* What is left out, and what nobody can see. */
+/* Memory that is left out, and writes that nobody can see. */
 static void add_missed(const ph__verify *verify, const ph__written *written)
 {
     if (written->left.count) {

@@ -17,8 +17,7 @@ static const char call[] = "ph_graph_verdict";
 
 enum {
     ROUNDS = 10,
-    /* What launching a graph may cost in itself, and what an eager run of a few nodes does
-     * without. */
+    /* The cost of a graph launch itself, which an eager run of a few nodes does not have. */
     LAUNCH_NS = 10000
 };
 
@@ -52,8 +51,7 @@ static ph_status submit_round(const work *w)
     return status;
 }
 
-/* What the library itself failed with says which call it was; the body's own words stay as they
- * are. */
+/* A failure of the library names its call; the body's own words stay as they are. */
 static ph_status measure(sample *out, const work *w)
 {
     uint64_t start = ph__now_ns();
@@ -108,7 +106,7 @@ static ph_status measure_both(ph_verdict *out, const work *eager, const work *re
     uint64_t *eager_total = values, *eager_host = values + rounds,
              *total = values + 2 * (size_t)rounds, *host = values + 3 * (size_t)rounds;
     sample one;
-    PH_TRY(measure(&one, eager)); /* what a first time costs is not meant */
+    PH_TRY(measure(&one, eager)); /* the cost of a first run does not count */
     PH_TRY(measure(&one, replays));
     for (unsigned i = 0; i < rounds; i++) {
         PH_TRY(measure(&one, eager));
@@ -152,7 +150,7 @@ static void put_bytes(char out[32], size_t bytes)
         ph__line_format(out, 32, "%.2f GiB", (double)bytes / (1 << 30));
 }
 
-/* What the graph's work takes; of two ways to measure it the one that less has disturbed. */
+/* The work of the graph; of two measurements, the one with less disturbance. */
 static uint64_t work_of(const ph_verdict *v)
 {
     return v->device_ns < v->replay_ns ? v->device_ns : v->replay_ns;

@@ -201,7 +201,7 @@ static ph_status set_up(ph__verify *verify)
         verify->stream->id, call);
 }
 
-/* What body would write now, too, is known from its capture. */
+/* The capture of body shows the memory that body would write now. */
 static ph_status run_verify(ph__verify *verify)
 {
     PH_TRY(ph__verify_capture(verify));

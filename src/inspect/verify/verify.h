@@ -35,7 +35,7 @@ typedef enum ph__poison_pattern {
 typedef struct ph__difference {
     size_t different, compared;
     uintptr_t address;              /* of the first */
-    const ph__kept *kept;           /* it is in this; NULL: there is none */
+    const ph__kept *kept;           /* the kept memory that has it; NULL: none */
     const ph_verify_output *output; /* and in this; NULL: bytes were compared */
     size_t size; /* of both: of the number of an output that it is in, or up to 4 bytes around it */
     unsigned char a[8], b[8];
@@ -87,7 +87,7 @@ typedef struct ph__verify {
     bool swapped;    /* `start` and `replay` have each other's contents of some blocks */
 } ph__verify;
 
-/* What the capture was given that the executable has the parameters of. */
+/* The blocks of the capture whose parameters the executable has. */
 static inline const ph__layout *ph__verify_layout(const ph_graph *graph)
 {
     return graph->updated_pool ? &graph->updated_layout : &graph->layout;

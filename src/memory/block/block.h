@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block/block.h: the block core of the caching allocator: sizes, splitting, coalescing, best
- * fit. It knows no device, no stream, no lock and no time: addresses are numbers, streams are
- * keys, and segments come from the caller. Deterministic; fuzzed alone. Source of the rules:
- * PyTorch's CUDA caching allocator as described in its documentation and papers' accounts of it:
- * requests are rounded to 512 bytes; up to 1 MiB come from 2 MiB segments, below 10 MiB from 20
- * MiB segments, larger ones get their own segment rounded to 2 MiB; best fit among free blocks
- * of the same stream, by size, then the age of their segment, then address. */
+/* memory/block/block.h: the block core of the caching allocator: sizes, splits, merges, best fit.
+ * - The core knows no device, no stream, no lock and no time: addresses are numbers, streams are
+ *   keys, and segments come from the caller. Deterministic; fuzzed alone.
+ * - Source of the rules: PyTorch's CUDA caching allocator, as described in its documentation and
+ *   papers.
+ * - Requests are rounded to 512 bytes. Those up to 1 MiB come from 2 MiB segments, those below 10
+ *   MiB from 20 MiB segments. Larger ones get their own segment, rounded to 2 MiB.
+ * - Best fit among free blocks of the same stream: by size, then by the age of their segment, then
+ *   by address. */
 #ifndef PH_MEMORY_BLOCK_BLOCK_H
 #define PH_MEMORY_BLOCK_BLOCK_H
 #include <stdbool.h>
@@ -29,7 +31,7 @@ typedef struct ph__segment ph__segment; /* one piece of memory from the provider
 typedef struct ph__block {
     uintptr_t address;
     size_t size;      /* of the block: a multiple of 512 */
-    size_t requested; /* what the caller asked for; 0 when free */
+    size_t requested; /* bytes of the caller's request; 0 when free */
     ph__segment *segment;
     struct ph__block *previous, *next; /* neighbours in the segment, by address */
     bool free;
@@ -85,12 +87,13 @@ bool ph__block_is_small(size_t rounded);
 /* Whether a request that takes a free block of that size leaves the rest of it free. */
 bool ph__block_splits(const ph__heap_options *options, size_t size, size_t rounded);
 
-/* Takes the best fitting free block of this stream key for rounded bytes, splitting where the
- * rules say so: small half: when at least 512 bytes remain; large half: when more than 1 MiB
- * remains and the request is below max_split_size. NULL: no block fits. (Then the caller adds a
- * segment and takes again.) Also NULL with *no_memory = true when a split needs a block record
- * and no host memory is to be had: nothing changed. rounded comes from ph__block_round, and
- * requested <= rounded. The block's lower part is the one taken. */
+/* Takes the best fitting free block of this stream key for rounded bytes. rounded comes from
+ * ph__block_round, and requested <= rounded.
+ * - The block is split, and its lower part taken, by the rules: small half: when at least 512 bytes
+ *   remain; large half: when more than 1 MiB remains and the request is below max_split_size.
+ * - NULL: no block fits. The caller then adds a segment and calls again.
+ * - NULL with *no_memory = true: a split needs a block record, and there is no host memory. Nothing
+ *   changed. */
 ph__block *ph__heap_acquire(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
                             bool *no_memory);
 

@@ -27,7 +27,7 @@ typedef struct ph__free_set {
     uint64_t stream;
     bool small;
     ph__half_counts *counts; /* of the heap's half that the set belongs to */
-    /* that put their free blocks here; the set lives as long as there are any */
+    /* segments that put their free blocks here; the set lives as long as there are any */
     size_t segments;
     struct ph__free_set *next;      /* in the heap's bucket */
     uint64_t words[PH__FREE_WORDS]; /* a bit for each bin that is not empty */

@@ -14,8 +14,9 @@ bool ph__born_keeps(ph__memory *memory, const ph__block *block);
 bool ph__born_withhold(ph__memory *memory, ph__stream_uses *uses);
 /* A retired block without uses waits. Lock held; needs no memory. */
 void ph__born_wait(ph__memory *memory, ph__block *block);
-bool ph__born_is_waiting(const ph__stream_uses *uses);      /* stands in a block that waits so */
-void ph__born_unlink(ph__memory *memory, ph__block *block); /* it waits no more. Lock held */
+bool ph__born_is_waiting(const ph__stream_uses *uses); /* stands in a block that waits so */
+/* The block waits no more. Lock held. */
+void ph__born_unlink(ph__memory *memory, ph__block *block);
 /* Out of the list: the blocks that no capture waits for any more, linked by link[0]. Lock held. */
 ph__block *ph__born_acquire_due(ph__memory *memory);
 #endif

@@ -21,7 +21,7 @@ void ph__born_begin(ph_pool *pool, ph__memory *all)
     pool->next_recording = ph__recordings;
     ph__recordings = pool;
     for (ph__memory *memory = all; memory; memory = memory->next_memory) {
-        memory->generation_end = memory->generation; /* what comes next is of a later chunk */
+        memory->generation_end = memory->generation; /* later blocks are of a later chunk */
         ph__set_slow_path(memory, PH__SLOW_BORN, true);
     }
 }

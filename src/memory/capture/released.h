@@ -8,7 +8,7 @@
 /* Notes the block. What overlaps is noted as one, as nobody can tell which of them a node
  * addresses. false: no host memory. */
 bool ph__released_note(ph__memory *memory, const ph__block *block);
-void ph__released_forget(ph__memory *memory); /* those of captures that are over */
+void ph__released_forget(ph__memory *memory); /* forgets the entries of captures that are over */
 /* The note around an address; its value is the last generation. NULL: nothing was noted of it. */
 const ph__range *ph__released_find(const ph__memory *memory, uintptr_t address);
 /* Takes the block out of its heap. NULL: somebody has some of it, or there is no host memory. */

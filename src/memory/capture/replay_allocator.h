@@ -27,7 +27,7 @@ struct ph__script {
      * from which the parts come in the order of the log, until they are used. */
     ph__map lines;
     ph__part **heads;
-    ph__ranges live; /* what the run was given and has not freed -> part; room for all */
+    ph__ranges live; /* blocks that the run received and has not freed -> part; room for all */
     ph__map at;      /* address -> one of the parts that begin there */
     bool skip_held;
     size_t missed, missed_bytes, examined;

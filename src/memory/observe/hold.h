@@ -28,7 +28,8 @@ uint64_t ph__pool_record_from(const ph_pool *pool);
 typedef enum ph__birth {
     PH__BORN_NONE,
     PH__BORN_HERE,
-    PH__BORN_AGAIN /* it was, and the place is somebody else's now: nothing can be held */
+    /* such memory, whose place is in use by somebody else now: nothing can be held */
+    PH__BORN_AGAIN
 } ph__birth;
 /* Whether the allocation around the address, of such a device, is such memory, in use or freed.
  * Freed memory waits until record_end, or is taken again where a thread that captured nothing had

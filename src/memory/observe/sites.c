@@ -35,7 +35,7 @@ PH__FORK_LOCK(PH__FORK_SITES, lock)
 static atomic_uint wanted;
 static ph__map entries; /* by generation */
 static uint64_t dead[DEAD_KEPT];
-static size_t dead_count; /* that ever were: a ring */
+static size_t dead_count; /* all that were ever recorded: a ring */
 /* Some allocation since the switch was not remembered: one without an entry need not be older
  * than that. */
 static bool left_out;

@@ -29,6 +29,6 @@ size_t ph__site_describe(char *out, size_t size, const ph__site *site);
 typedef struct ph__memory ph__memory;
 void ph__sites_allocated(ph__memory *memory, const void *address);
 void ph__sites_freeing(ph__memory *memory, const void *address);
-void ph__sites_forget(const ph__memory *memory); /* those of the device, which goes */
+void ph__sites_forget(const ph__memory *memory); /* forgets the sites of the device, which goes */
 bool ph__sites_wanted(void);
 #endif

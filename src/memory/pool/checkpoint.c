@@ -184,7 +184,7 @@ static bool acquire_all(ph_pool *pool, const layout *wanted)
     return true;
 }
 
-/* Back to what was: the records that it needs are there, as it had them before. */
+/* Restores the blocks of before. Their records exist, as the same blocks had them then. */
 static void revert_blocks(ph_pool *pool, const layout *before)
 {
     (void)acquire_all(pool, before);
@@ -193,7 +193,7 @@ static void revert_blocks(ph_pool *pool, const layout *before)
         block->generation = before->at[i].generation;
         block->user = before->at[i].user;
         ph__stream_uses *uses = ph__block_stream_uses(block);
-        if (uses) /* it may be another record than before */
+        if (uses) /* the record may be another than before */
             uses->block = block;
     }
 }

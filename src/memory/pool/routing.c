@@ -73,7 +73,8 @@ ph_status ph__route(ph__memory *memory, ph__request *request)
     ph_pool *pool = capture_id ? pool_of_capture(memory, capture_id) : ph__scope_innermost(memory);
     if (!pool && ph__capture_is_foreign(request->stream, capture_id))
         return fail_foreign(request, capture_id);
-    /* that looked at the list of captures: one that was just beginning has its pool now */
+    /* The query above read the list of captures: a capture that was just beginning has its pool
+     * now. */
     if (!pool && capture_id)
         pool = pool_of_capture(memory, capture_id);
     if (!pool)

@@ -15,7 +15,7 @@ struct ph__leaving_batch {
     ph__pinned *pinned;
     ph_device *elsewhere;     /* retained; NULL: none */
     ph__map held;             /* of it: generation -> base */
-    PH__VEC(ph__use) streams; /* that it waits for */
+    PH__VEC(ph__use) streams; /* the streams that it waits for */
 };
 
 /* reclaim_lock held, as for the next one: what is held elsewhere knows its streams; of the others

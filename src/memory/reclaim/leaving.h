@@ -5,7 +5,7 @@
 #include "memory/state/memory_state.h"
 
 typedef enum ph__trim {
-    PH__TRIM_ABANDONED, /* what no one can allocate from any more */
+    PH__TRIM_ABANDONED, /* memory from which nobody can allocate any more */
     PH__TRIM_CACHED     /* and the default pool, and one more */
 } ph__trim;
 /* Moves segments and pinned blocks that may leave out of their heaps; they wait then. reclaim_lock

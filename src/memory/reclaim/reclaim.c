@@ -15,7 +15,7 @@
 static void reclaim_and_unlock(ph__memory *memory)
 {
     ph__leaving_batch *done = NULL;
-    int later = PH__R_OK; /* what fails here is tried again at the next chance */
+    int later = PH__R_OK; /* a failure here is tried again at the next opportunity */
     if (ph__slow_path_has(memory, PH__SLOW_RECLAIM))
         ph__held_process(memory);
     if (ph__slow_path_has(memory, PH__SLOW_DEFERRED))

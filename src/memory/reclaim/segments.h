@@ -15,13 +15,13 @@ typedef enum ph__growth_kind {
     PH__TOO_LARGE,
     PH__DRIVER_FAILED,
     PH__SOURCE_MISALIGNED,
-    PH__SOURCE_TAKEN,   /* it gave memory that the allocator has */
+    PH__SOURCE_TAKEN,   /* the source returned memory that the allocator has already */
     PH__SOURCE_RECURSES /* the pool's own function asks for memory of the pool */
 } ph__growth_kind;
 typedef struct ph__growth {
     ph__growth_kind kind;
     int result;       /* the driver's number */
-    ph_status source; /* what the pool's own function returned; PH_OK when it has none */
+    ph_status source; /* status of the pool's own function; PH_OK when it has none */
     size_t segment_bytes;
 } ph__growth;
 /* Gets a segment for the request and takes the block. */

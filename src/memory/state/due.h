@@ -9,7 +9,7 @@ void ph__pool_due(ph_pool *pool);
 void ph__pool_not_due(ph_pool *pool);
 void ph__mseg_due(ph__memory *memory, ph__mseg *mseg);
 void ph__mseg_not_due(ph__memory *memory, ph__mseg *mseg);
-void ph__mseg_link(ph__mseg *mseg); /* it is in a heap now, of which it goes without a call */
+void ph__mseg_link(ph__mseg *mseg); /* the segment is in a heap now, and leaves it without a call */
 void ph__mseg_unlink(ph__memory *memory, ph__mseg *mseg);
 void ph__stream_segments_due(ph__memory *memory, ph_stream *stream);
 #endif

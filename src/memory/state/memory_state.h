@@ -48,7 +48,7 @@ struct ph__memory {
     ph_pool *routes;
     ph__script *replay_allocators;
     ph__stream_uses *awaited;  /* see capture/born.c */
-    ph__block *awaited_blocks; /* those without a record of uses, by their links */
+    ph__block *awaited_blocks; /* awaited blocks without a record of uses, by their links */
     /* memory was allocated while a capture is open: the device is retained for that */
     bool born;
     bool to_reclaim; /* a thread is about to reclaim what waited here, by next_to_reclaim */
@@ -87,12 +87,12 @@ struct ph__memory {
     atomic_int poison_failure;
     /* of who polls, waits and gives back: pending removals and batches; above `lock` */
     pthread_mutex_t reclaim_lock;
-    /* that wait for streams; for which streams has not been found out */
+    /* batches that wait for streams, and batches whose streams are not known yet */
     ph__leaving_batch *batches, *unlisted;
-    ph__leaving_batch *let_go; /* that are about to; under the lock */
-    /* what waits for the end of all captures; these two under the lock: */
+    ph__leaving_batch *let_go; /* batches that are about to go; under the lock */
+    /* the work that waits for the end of all captures; these two under the lock: */
     ph__deferred sweep;
-    /* it is in the device's queue; ph_memory_trim asked for it */
+    /* the sweep is in the device's queue; ph_memory_trim requested it */
     bool sweep_deferred, sweep_cached;
     ph__memory *next_memory; /* in the process's list */
 };

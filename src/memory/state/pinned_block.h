@@ -20,8 +20,9 @@ struct ph__pinned {
     ph_pool *pool;
     ph__stream_uses *uses;
     unsigned trackers;
-    bool free, freed_by_user;   /* in a free list; freed, but waiting */
-    bool held_for_good;         /* it could not be noted who holds it: until the device is closed */
+    bool free, freed_by_user; /* in a free list; freed, but waiting */
+    /* its holders could not be recorded: held until the device is closed */
+    bool held_for_good;
     PH__VEC(ph_pool *) holders; /* pools whose captures read it; each is kept */
     ph__pinned *next;           /* in a free list, the held list or a batch */
     ph__pinned *previous;       /* in a free list */

@@ -37,10 +37,12 @@ struct ph_pool {
     ph_stream *last_replay; /* retained */
     _Atomic uint64_t epoch;
     PH__VEC(ph__mark)
-    before; /* what the next replay comes behind: eager work on memory that captures were given */
+    /* the work that the next replay comes behind: eager work on memory that captures received */
+    before;
     ph__drv_event *replayed;              /* recorded behind the last replay when replay_marked */
     ph_pool *previous_there, *next_there; /* of those that were last replayed on the same stream */
-    bool behind;                          /* it is among those that an event is recorded behind */
+    /* the pool is among those behind which an event is recorded */
+    bool behind;
 
     ph__memory *memory;
     ph_device *device;        /* retained while use_count > 0; not by the default pool */
@@ -66,7 +68,7 @@ struct ph_pool {
     /* in the list of captures that are open or whose graph is being read */
     ph_pool *next_recording;
     uint64_t born_from;   /* later allocations, of any device, have a later generation */
-    uint64_t born_handed; /* what ph__handed gave then */
+    uint64_t born_handed; /* the value of ph__handed at that time */
     uint32_t worker;      /* the thread that worked on it last; at first the one that began it */
     /* all of them: those that allocate in it, or use blocks in it, too */
     PH__VEC(uint32_t) workers;

@@ -24,7 +24,7 @@ typedef struct ph__use {
     ph_stream *stream;    /* retained */
     uint64_t capture_id;  /* the use is captured work of this capture; 0: ordinary work */
     ph__drv_event *event; /* behind that work, once the block is freed; NULL: not recorded yet */
-    struct ph__use *next; /* that waits for the same stream */
+    struct ph__use *next; /* the next use that waits for the same stream */
     ph__waiter *of;       /* from when it waits */
 } ph__use;
 

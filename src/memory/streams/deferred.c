@@ -129,7 +129,7 @@ static void finish_waiter(ph__memory *memory, ph__waiter *waiter, ph__leaving_ba
 
 static void push_pending(ph__memory *memory, ph__stream_uses *uses)
 {
-    int later = PH__R_OK; /* what has no event gets one when its turn has come */
+    int later = PH__R_OK; /* a use without an event gets one when its turn has come */
     uses->state = PH__BLOCK_PENDING;
     uses->waiter.finish = finish_waiter;
     ph__waits_begin(memory, &uses->waiter, uses->list.at, uses->list.count, &later);

@@ -27,7 +27,7 @@ struct ph__dependency_walk {
     ph__map seen;
     ph__map watched;         /* node -> ph__stream_uses, and those beside it */
     ph__stream_uses *blocks; /* all */
-    ph__stream_uses *fresh;  /* those of them that watch nothing yet */
+    ph__stream_uses *fresh;  /* the uses that watch nothing yet */
 };
 
 typedef PH__VEC(ph__drv_node *) node_list;

@@ -39,7 +39,7 @@ typedef struct ph__grad_input {
     size_t op_at; /* its place among the ops */
     /* in a call: made for that leaf, which has it once it is written */
     ph_tensor *fresh, *fresh_of;
-    /* what its slot has in calls that need no gradient here; NULL: what it had */
+    /* the address of its slot in calls that need no gradient here; NULL: the captured one */
     const char *idle;
     /* the leaf's own gradient that `apart` was found for; NULL: none yet */
     const char *added;

@@ -11,16 +11,17 @@
 typedef struct ph__callable ph__callable;
 typedef PH__VEC(ph__storage *) ph__storages; /* each retained */
 
-/* What one call of ph_make_graphed_callables shares. */
+/* State that the callables of one ph_make_graphed_callables share. */
 typedef struct ph__graphed_set {
     atomic_int references;
-    ph_device *device;          /* retained */
-    ph_pool *pool;              /* retained */
-    ph_stream *stream;          /* of the captures */
-    ph_tape *tape;              /* that the captures ran on; keeps what backward reads */
+    ph_device *device; /* retained */
+    ph_pool *pool;     /* retained */
+    ph_stream *stream; /* of the captures */
+    /* the tape of the captures; keeps the tensors that backward reads */
+    ph_tape *tape;
     ph__shared_pool *shared;    /* retained */
     ph_graphed_options options; /* its pointers are not followed after the making */
-    /* what was allocated before the captures, and since the last probe: see ph__graphed_set_mark */
+    /* allocations before the captures, and since the last probe: see ph__graphed_set_mark */
     uint64_t begun, probed;
 } ph__graphed_set;
 
@@ -78,7 +79,8 @@ struct ph__callable {
     ph_pool *aside;
     bool routed_aside;    /* this call's thread is */
     bool looked_at_route; /* this call has looked where its thread is routed to */
-    bool told_of_pool;    /* that something which a call brought may have been overwritten */
+    /* a warning was given that memory which a call brought may have been overwritten */
+    bool told_of_pool;
     /* ---- used.c, depends.c, others.c ---- */
     /* out_count rows of in_count + 1: output o has a history through input i; the last of a row:
      * through a parameter */

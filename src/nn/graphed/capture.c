@@ -165,7 +165,7 @@ static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_
     return PH_OK;
 }
 
-/* What the capture of forward is compared with: as it was before. */
+/* The state before the capture of forward, for comparison. */
 typedef struct before {
     ph__graphed_watch watch;
     uint64_t *versions; /* of the inputs */
@@ -262,7 +262,7 @@ static ph_tensor *own_alone(const ph__trial *trial, ph_tensor *grad)
     return ph__trial_own(trial, grad);
 }
 
-/* What leaves the graph is contiguous, and in memory of its own where it is lent. */
+/* Tensors that leave the graph are contiguous, and in memory of their own where they are lent. */
 static void collect_grad_inputs(ph__trial *trial, const gathering *g, bool borrowed)
 {
     for (size_t i = 0; i < g->wanted_count && !ph__tape_failed(trial->tape); i++) {

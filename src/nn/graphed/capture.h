@@ -22,7 +22,7 @@ typedef struct ph__trial {
     ph__sightings seen[2]; /* of forward, of backward */
 } ph__trial;
 
-/* What the captures of one callable have between them. */
+/* State that the captures of one callable share. */
 typedef struct ph__making {
     ph__callable *callable;
     ph__stage_plan plan;

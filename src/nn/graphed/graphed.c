@@ -171,7 +171,7 @@ static ph_status wait_for_device(ph_device *device)
     return status;
 }
 
-/* What forward itself puts in place of a tensor is read by no replay. */
+/* A tensor that forward itself replaces is read by no replay. */
 static ph_status check_captured_parameter_slots(ph__callable *callable, size_t i)
 {
     char changed[160] = "";

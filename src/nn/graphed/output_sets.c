@@ -20,7 +20,7 @@ struct ph__shared_pool {
     atomic_uint_fast64_t sequence; /* of the last replay */
     /* of the captures of those that were given none; NULL: nobody asked yet */
     ph_stream *stream;
-    ph__backend *backend;      /* that lent it; retained */
+    ph__backend *backend;      /* the backend that lent it; retained */
     atomic_uint_fast64_t last; /* ph__replays with that one */
     ph__output_set *output_sets;
     ph__callable_graph *callable_graphs;

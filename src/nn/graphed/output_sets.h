@@ -10,8 +10,8 @@
 
 typedef struct ph__shared_pool ph__shared_pool;
 
-/* What one replay leaves in memory for others to read: the outputs of a forward, what it saved,
- * the gradients of a backward. */
+/* The tensors that one replay leaves for others to read: the outputs of a forward, its saved
+ * values, the gradients of a backward. */
 typedef struct ph__output_set {
     ph__overwrite_tag overwrite_tag; /* first: handles are marked with it */
     ph__shared_pool *shared;         /* retained */
@@ -26,7 +26,7 @@ typedef struct ph__output_set {
     uint64_t by_call;
     bool by_backward;
     const char *what;   /* "an output", "the saved values", "a gradient": static */
-    const char *advice; /* what to do about it: static */
+    const char *advice; /* the remedy: static */
 } ph__output_set;
 
 /* A graph of a callable, with the output sets that its replays may overwrite. */
@@ -52,7 +52,7 @@ static inline bool ph__callable_graph_touches(const ph__callable_graph *callable
     return from && from->base < end;
 }
 
-/* Those of all graphed callables whose captures use one pool. */
+/* The sets of all graphed callables whose captures use one pool. */
 ph_status ph__shared_pool_get(ph__shared_pool **out, const ph_pool *pool, const char *call);
 void ph__shared_pool_release(ph__shared_pool *shared); /* takes NULL */
 /* The stream of all captures into that pool which were given none; lives as long as it. */
@@ -72,7 +72,7 @@ void ph__output_set_release(ph__output_set *values); /* by its callable: takes N
 ph_status ph__callable_graph_join(ph__callable_graph *callable_graph, ph__shared_pool *shared,
                                   ph__output_set *const *own, size_t own_count, const char *call);
 void ph__callable_graph_leave(ph__callable_graph *callable_graph, ph__shared_pool *shared);
-/* It has been replayed: what it may write is of this call now. */
+/* The set was replayed: memory that it may write is of this call now. */
 /* gives the number of that event */
 uint64_t ph__callable_graph_replayed(ph__callable_graph *callable_graph, ph__shared_pool *shared);
 /* replayed: whether there was a replay after `stamp` (ph__storage.stamp). wrote: whether one may

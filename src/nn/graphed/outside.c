@@ -65,7 +65,7 @@ static uint64_t generation_of_storage(const ph__trial *trial, const ph__storage 
     return found.generation;
 }
 
-/* What was allocated by the captures is not looked at: each has its own. */
+/* Memory that the captures allocated does not count: each capture has its own. */
 static bool is_outside(const ph__trial *trial, const ph__sighting *seen)
 {
     bool in_pool;
@@ -197,7 +197,7 @@ static ph_status touch_memory(const look *l, uint64_t address, const void *base,
                 : cover_touched(l, address, address + 1);
 }
 
-/* What is no tensor's. */
+/* Holds memory that belongs to no tensor. */
 static ph_status hold_raw(const look *l, const ph_word *word)
 {
     if (!l->touched || word->foreign || find_tensor(l, word->value))

@@ -6,11 +6,12 @@
 
 /* A number: what is allocated from now on has higher ones. */
 ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call);
-/* What stands for what calls bring is not seen: behind each capture of a pass. */
+/* Forgets the stand-ins for tensors that calls bring: behind each capture of a pass. */
 void ph__trial_forget_brought(ph__trial *trial, bool backward);
 /* STATE: the pass of the real capture uses other such memory than that of its probe: forward
  * replaces what it keeps. */
 ph_status ph__making_compare(const ph__making *making, bool backward, const char *call);
-/* What the real graph of the pass uses of it is held from now on, and what it writes known. */
+/* Holds the memory that the real graph of the pass uses, from now on, and records the memory that
+ * it writes. */
 ph_status ph__making_hold(ph__making *making, bool backward, const char *call);
 #endif

@@ -172,7 +172,7 @@ static bool is_empty_bundle(const ph__trial *real, size_t first)
     return true;
 }
 
-/* What is done with gradients is a value of a bundle: all of them are copied in the capture. */
+/* The operations on gradients are a value of a bundle: all of them are copied in the capture. */
 static ph_status declare_ops(ph__making *making, size_t first, const void *address,
                              const char *call)
 {

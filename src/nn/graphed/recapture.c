@@ -277,8 +277,8 @@ static bool is_lost(const ph__callable *callable, const ph_word *word)
     return false;
 }
 
-/* What calls keep for backward is what the one of all outputs reads. Memory that the capture was
- * given is its own, whoever had it before. */
+/* Calls keep for backward only the memory that the backward of all outputs reads. Memory that the
+ * capture received is its own, whoever had it before. */
 static ph_status check_word(const ph__callable *other, ph_graph *graph, const ph_node_info *info,
                             const ph_word *word, const char *call)
 {

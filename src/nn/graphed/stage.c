@@ -14,7 +14,7 @@ enum {
     SMALLEST = 4096, /* a window: a page */
     LARGEST = 1 << 20,
     ROOM = 32 << 20, /* of all windows, where that leaves them larger than a page */
-    WINDOWS = 6,     /* that a binding takes, about: see place_probed */
+    WINDOWS = 6,     /* windows of a binding, about: see place_probed */
     ENDING = 2,      /* probes by where bindings end */
     RANDOM = 3       /* probes for what else looks at addresses: hashes */
 };
@@ -52,11 +52,14 @@ static size_t round_up(size_t bytes, size_t step)
     return (bytes + step - 1) / step * step;
 }
 
-/* Where in its window a binding lies in a probe; in the capture itself it lies at the window's
- * begin. The coded probes put each binding at the last aligned place of the window, so that all
- * bits below the window differ, and all alignments do; of two bindings each is there once while the
- * other one is not, so that sums and differences do too. Two more are about the ends of bindings:
- * one has them at the end of a window, one has all bits of theirs otherwise than in the capture. */
+/* The place of a binding in its window, in a probe. In the capture itself it lies at the window's
+ * begin.
+ * - The coded probes put each binding at the last aligned place of the window, so that all bits
+ *   below the window differ, and all alignments do.
+ * - Of two bindings, each is there once while the other one is not, so that sums and differences
+ *   differ too.
+ * - Two more probes concern the ends of bindings: one has them at the end of a window, one has all
+ *   their bits different from the capture. */
 static size_t place_in_window(const ph__stage_plan *plan, size_t probe, size_t binding,
                               uint64_t set, size_t bytes)
 {

@@ -48,7 +48,7 @@ ph_status ph__layer_finish(ph_tape *tape, ph_status status, const char *call)
     return status;
 }
 
-/* What most layers are made of. */
+/* The parts of most layers. */
 typedef struct layer {
     ph_tensor *weight, *bias;
     double number;     /* eps or p */

@@ -216,7 +216,7 @@ static const ph_param advance_params[] = {PH_PARAM(ph__advance_args, counters, P
                                           PH_PARAM(ph__advance_args, count, PH_PARAM_VALUE),
                                           PH_PARAM(ph__advance_args, mask, PH_PARAM_VALUE)};
 
-/* state2 stands last, so that those which have no use for it take all that is before it. */
+/* state2 is the last parameter: kernels without it have all parameters before it. */
 enum {
     UPDATE_PARAMS = sizeof update_params / sizeof update_params[0],
     PLAIN_PARAMS = UPDATE_PARAMS - PH__OPTIMIZER_TENSORS,

@@ -88,7 +88,7 @@ static ph_status gather_params(ph_optimizer *optimizer, const ph_module *module,
     return optimizer->operands ? PH_OK : ph__fail_host_memory(call, "the operands of a step");
 }
 
-/* Those are there from the beginning, so that a step without other state can be captured at
+/* The counters exist from the beginning, so that a step without other state can be captured at
  * once. */
 static ph_status make_counters(ph_optimizer *optimizer, const char *call)
 {

@@ -17,7 +17,7 @@ enum {
     PH__OPTIMIZER_COUNTER = 3 /* numbers of one counter: steps, and what Adam makes of them */
 };
 
-/* What a parameter's update does, beside what the numbers say. */
+/* The formula of a parameter's update, beside the numbers. */
 enum {
     PH__UPDATE_STATE = 1,     /* SGD: there is a momentum */
     PH__UPDATE_FRESH = 2,     /* the state has no contents yet */
@@ -55,7 +55,7 @@ typedef struct ph__advance_args {
     uint64_t mask[PH__OPTIMIZER_MASK];
 } ph__advance_args;
 
-/* What there is; a new optimizer is one more of these, and its kernels. */
+/* An optimizer; a new one is one more of these, and its kernels. */
 typedef struct ph__optimizer_kind {
     const char *name;
     const char *state_names[PH__OPTIMIZER_STATES]; /* in files; NULL: none */

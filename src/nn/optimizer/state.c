@@ -69,7 +69,7 @@ static ph_status read_steps(uint64_t *steps, ph_tape *tape, const ph_optimizer *
     return status;
 }
 
-/* What Adam makes of them is made again by the next step. */
+/* The next step computes again the values that Adam derives from them. */
 static ph_status write_steps(ph_tape *tape, ph_optimizer *o, const uint64_t *steps)
 {
     size_t count = o->params.count, bytes = o->counters ? ph_tensor_bytes(o->counters) : 0;
@@ -217,7 +217,7 @@ static ph_status look_at_param(const load *l, size_t i)
     return o->kind->counts ? read_count(&l->steps[i], l, name[o->state_count]) : PH_OK;
 }
 
-/* What graphs address stays where it is. */
+/* Memory that graphs address keeps its place. */
 static ph_status take_param(const load *l, size_t i)
 {
     const ph_optimizer *o = l->optimizer;

@@ -12,7 +12,7 @@ enum {
     MOST = 1024 /* differences that one search looks for */
 };
 
-/* What is left to align. */
+/* A range that is left to align. */
 typedef struct span {
     size_t a0, a1, b0, b1;
 } span;
@@ -148,8 +148,8 @@ static uint64_t key_of(uint64_t hash)
     return hash ? hash : 1;
 }
 
-/* Those of [begin, end) that the other range has: the rest has no mate in any case, and would
- * only lengthen the search. */
+/* Keeps the nodes of [begin, end) that the other range has: the others have no mate in any case,
+ * and would only lengthen the search. */
 static bool choose(side *out, const uint64_t *from, size_t begin, size_t end, const uint64_t *other,
                    size_t other_begin, size_t other_end)
 {

@@ -193,7 +193,7 @@ static ph_change *find_change(const ph__differ *d, const ph__refusal *refusal)
     return found;
 }
 
-/* What was refused has a reason that the records do not show. */
+/* A refusal has a reason that the records do not show. */
 static void heed(ph__differ *d, const ph__refusal *refusal)
 {
     for (size_t i = 0; i < d->changes.count; i++)

@@ -34,7 +34,7 @@ typedef struct ph__diff_level {
     const ph_record *a, *b;
     size_t *there, *back;
     const ph__diff_place *place;
-    bool fits; /* what differs here blocks no update */
+    bool fits; /* a difference here blocks no update */
 } ph__diff_level;
 
 /* Texts lie one behind the other, each ended by a zero; until all are there, a change's is the
@@ -64,8 +64,8 @@ void ph__change_end(ph__differ *d);
 /* Of a name, what fits a line and cannot steer a terminal. */
 void ph__put_name(ph__text *text, const char *name, size_t most);
 
-/* What a node of one record alone is there for, where the library put it there for a capture's
- * options; NULL: none. */
+/* Writes why a node of one record alone is there, where the library added it for an option of the
+ * capture; NULL: no such reason. */
 void ph__put_probe(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
 
 #endif

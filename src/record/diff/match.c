@@ -48,7 +48,7 @@ static uint64_t strong_hash(const ph__record_node *node)
     return info->body ? mix(hash, body_hash(info->body)) : hash;
 }
 
-/* What comes out alike in other memory. */
+/* A hash of the parts that are equal in other memory. */
 static uint64_t exact_hash(const ph_record *record, const ph__record_node *node, uint64_t strong)
 {
     uint64_t hash = mix(strong, node->info.value);

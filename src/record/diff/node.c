@@ -210,7 +210,7 @@ static void put_value(ph__text *text, const ph_annotation_pair *pair)
     }
 }
 
-/* Those that the other node has not, or has otherwise. */
+/* Writes the pairs that the other node does not have, or has with another value. */
 static void put_others(ph__text *text, const ph_annotation_pair *pairs, size_t count,
                        const ph_annotation_pair *others, size_t other_count)
 {

@@ -31,7 +31,7 @@ const char *ph__update_rule(ph_update_reason reason)
     }
 }
 
-/* What a side of a copy addresses; 0: not known. */
+/* The kind of memory that a side of a copy addresses; 0: not known. */
 static int side_of(const ph__record_node *node, size_t offset)
 {
     for (size_t w = 0; w < node->kept_count; w++)

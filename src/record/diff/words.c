@@ -11,9 +11,8 @@ enum {
     BLOCK = 512 /* blocks of the allocator begin at multiples of it */
 };
 
-/* What stands for the memory that a word addresses: its allocation; where that was freed in the
- * capture, the beginning of its own or of a later part of it; where none is known, the address
- * itself. */
+/* Identifies the memory that a word addresses: its allocation; where that was freed in the capture,
+ * the beginning of its own or of a later part of it; where none is known, the address itself. */
 static uint64_t memory_of(const ph_word *word)
 {
     if (word->base)
@@ -112,7 +111,7 @@ static void report_word(ph__differ *d, const ph__diff_level *level, size_t i, si
     ph__change_end(d);
 }
 
-/* What one node has at an offset where the other has nothing. */
+/* Reports words of one node at an offset where the other has none. */
 static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
                        const ph_word *word, bool is_mine)
 {

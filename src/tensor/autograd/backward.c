@@ -201,8 +201,8 @@ void ph_backward(ph_tape *tape, ph_tensor *loss)
 }
 
 /* ---- gradients that are asked for ---- */
-/* What was found becomes the tape's. Memory that somebody else has a handle of gets a handle of
- * its own. */
+/* Gives the results to the tape. Memory of which somebody else has a handle gets a handle of its
+ * own. */
 static void hand_over(ph__pass *pass, ph_tensor **out)
 {
     ph_tape *tape = pass->tape;

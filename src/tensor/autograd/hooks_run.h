@@ -4,8 +4,8 @@
 #define PH_TENSOR_AUTOGRAD_HOOKS_RUN_H
 #include "tensor/tape/hooks.h"
 
-/* Those of x, or of its node's output, in order, on a gradient: gives what they make of it,
- * retained (the reference to grad is the caller's still). NULL: the tape has failed. */
+/* Runs the hooks of x, or of its node's output, in order, on a gradient. Returns the resulting
+ * gradient, retained (the reference to grad is the caller's still). NULL: the tape has failed. */
 ph_tensor *ph__tensor_hooks_run(ph_tape *tape, ph_tensor_hook *const *list, uint32_t output,
                                 ph_tensor *grad);
 #endif

@@ -99,7 +99,7 @@ static ph_status make_backend(ph__backend **out, ph_device *device, const char *
     return PH_OK;
 }
 
-/* It is in no registry, and nobody's. Takes NULL. */
+/* The backend is in no registry, and nobody has it. Takes NULL. */
 static void destroy_backend(ph__backend *backend)
 {
     if (!backend)

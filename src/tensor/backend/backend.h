@@ -30,7 +30,7 @@ struct ph__backend {
     _Atomic(ph__products *) products; /* made at first use, under lock */
     ph__workspaces *workspaces;       /* of captured products; nothing is in it on the host */
     atomic_bool had_tape;             /* without one there are no operators */
-    ph_tape *tapes;                   /* that are alive, by tape_list.c; under lock */
+    ph_tape *tapes;                   /* tapes that are alive, by tape_list.c; under lock */
     PH__VEC(ph_stream *) idle;        /* streams that were lent and came back; under lock */
     /* made with the backend, a part of it (generator.h) */
     ph_generator *default_generator;
@@ -44,7 +44,8 @@ ph__backend *ph__backend_retain(ph__backend *backend);
 /* takes NULL; the last one lets kernels, products and device go */
 void ph__backend_release(ph__backend *backend);
 
-/* What a room above keeps in each backend. Parts are known before the first backend is made. */
+/* The order of the parts that rooms above keep in each backend. Parts are known before the first
+ * backend is made. */
 typedef enum ph__backend_order {
     PH__BACKEND_PRODUCTS,
     PH__BACKEND_GENERATOR,

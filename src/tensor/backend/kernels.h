@@ -5,12 +5,14 @@
 #define PH_TENSOR_BACKEND_KERNELS_H
 #include "tensor/backend/backend.h"
 
-/* Static, one for each kernel and dtype. The CUDA text is the prelude (cuda/prelude.cu) followed
- * by the pieces, in order; its function `name` is extern "C", takes the argument struct's
- * members as parameters in order, and begins with PH_WAIT(), since it is launched
- * programmatically. The host form gets the same grid: a block does the same part of the work on
- * both devices, so that results do not depend on the device's number of threads. It never waits
- * for anything (host_inline). Every address in the arguments is named in params. */
+/* A kernel definition: static, one for each kernel and dtype.
+ * - The CUDA text is the prelude (cuda/prelude.cu) followed by the pieces, in order. Its function
+ *   `name` is extern "C", has the argument struct's members as parameters in order, and begins with
+ *   PH_WAIT(), since it is launched programmatically.
+ * - The host form gets the same grid. A block does the same part of the work on both devices, so
+ *   that results do not depend on the device's number of threads. It never waits for anything
+ *   (host_inline).
+ * - params names every address in the arguments. */
 typedef struct ph__kernel_def {
     const char *name;
     const char *const *cuda; /* NULL-terminated pieces */

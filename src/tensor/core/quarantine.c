@@ -23,7 +23,8 @@ struct ph__quarantine {
     ph_tensor **ring;
     size_t capacity, count, next;
     ph__storage
-        nothing; /* that kept handles have: no memory, of the backend, which is not retained */
+        /* the resources of kept handles: no memory, of the backend, which is not retained */
+        nothing;
     ph__overwrite_tag gone; /* their mark, by which all readers know them */
 };
 

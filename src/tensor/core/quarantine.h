@@ -27,7 +27,7 @@ static inline bool ph__quarantine_is_on(const ph__backend *backend)
 
 /* A handle that will be kept (x->tracked); NULL: no host memory. */
 ph_tensor *ph__quarantine_alloc(void);
-/* What made it, unless that is known already: copied. */
+/* Records the maker of the tensor, unless it is known already: copied. */
 void ph__quarantine_name(ph_tensor *x, const char *name);
 /* In the place of freeing it: all that it had was released. */
 void ph__quarantine_put(ph__backend *backend, ph_tensor *x, ph__going going);

@@ -26,13 +26,13 @@ struct ph_tensor {
     /* tells whether the memory has been overwritten since it was marked, retained; NULL: nobody
      * does that */
     ph__overwrite_tag *overwrite_tag;
-    /* that made it, retained; NULL for leaves. Dead once its tape was cleared: then this is a
-     * leaf too */
+    /* the node that made it, retained; NULL for leaves. Dead once its tape was cleared: then this
+     * is a leaf too */
     ph__node *node;
     uint32_t output;         /* which of the node's */
     ph__leaf *leaf;          /* gradient and hooks; NULL until there is one */
-    ph_tape *tape;           /* that owns a reference; NULL: none */
-    uint64_t sequence, call; /* that it was marked with */
+    ph_tape *tape;           /* the tape that owns a reference; NULL: none */
+    uint64_t sequence, call; /* of its overwrite tag */
 };
 
 /* A handle around a storage (retained); strides NULL: contiguous; offset in

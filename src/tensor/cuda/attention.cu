@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/attention.cu: attention by tiles, after "FlashAttention-2: Faster Attention with Better
- * Parallelism and Work Partitioning" (Dao 2023): what lies between the two products never leaves
- * the registers. FORWARD, QUERIES or KEYS says which pass, D the width of a tile (at least d), T
- * the elements, and MATH_f16, MATH_bf16, MATH_tf32 (tensor cores) or MATH_f32 (none) how they
- * are multiplied. The arguments are those of tensor/operators/attention.h.
- *
- * A block of four warps has 64 rows that stay, 16 a warp, and goes through the rows of the other
- * side in pieces, of which the next is on its way while one is computed. A warp's 16 x 8n tile
- * of sums has two rows a lane, g and g + 8 (g = lane / 4), and two columns in each 8, 2t and 2t
- * + 1 (t = lane % 4): as the tensor cores have them. */
+ * Parallelism and Work Partitioning" (Dao 2023): the values between the two products never leave
+ * the registers. The arguments are those of tensor/operators/attention.h.
+ * - FORWARD, QUERIES or KEYS: the pass. D: the width of a tile (at least d). T: the elements.
+ * - MATH_f16, MATH_bf16, MATH_tf32 (tensor cores) or MATH_f32 (none): the way of multiplication.
+ * - A block of four warps keeps 64 rows, 16 a warp, and goes through the rows of the other side in
+ *   pieces. The next piece is fetched while one is computed.
+ * - A warp's 16 x 8n tile of sums has two rows a lane, g and g + 8 (g = lane / 4), and two columns
+ *   in each 8, 2t and 2t + 1 (t = lane % 4), in the order of the tensor cores. */
 #if defined(MATH_f32) || defined(MATH_tf32)
 #define CHUNK 4 /* elements of 16 bytes */
 #else
@@ -585,8 +584,8 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         }
         commit();
     };
-    /* Each thread those that it has fetched itself: for powers of two, and so that what is not
-     * there counts nothing. */
+    /* Each thread prepares the numbers that it has fetched: in powers of two, and so that missing
+     * rows count nothing. */
     const auto prepare_numbers = [&](u32 step) {
         if (threadIdx.x < PIECE) {
             f32 *number = numbers + step % 2 * 2 * PIECE + threadIdx.x;

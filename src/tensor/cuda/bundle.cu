@@ -32,7 +32,7 @@ template <class T> struct alignas(16) vector {
     T at[16 / sizeof(T)];
 };
 
-/* What is done with each element; the vector form reads dst before anything is written. */
+/* The operation on each element. The vector form reads dst before anything is written. */
 template <class T> struct copies {
     typedef T type;
     static const bool reads = false;

@@ -65,7 +65,7 @@ typedef C_X C_T;
 typedef ph_compute<PH_T>::type C_T;
 #endif
 
-/* What a scalar travels as. */
+/* The type of a scalar argument. */
 template <class T> struct scalar_of {
     typedef i64 type;
 };

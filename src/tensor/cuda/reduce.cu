@@ -246,7 +246,7 @@ union pack {
     PH_T at[VEC];
 };
 
-/* What this thread joins of the elements [begin, end) of the row at x. */
+/* Joins this thread's part of the elements [begin, end) of the row at x. */
 __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, u64 end, u32 lane,
                                      u32 lanes)
 {

@@ -23,7 +23,7 @@ enum {
 };
 
 /* ---- out ---- */
-/* What both forms keep until the consumer is done: one allocation. */
+/* The data that both forms keep until the consumer is done: one allocation. */
 typedef struct lent {
     union {
         struct DLManagedTensor plain;

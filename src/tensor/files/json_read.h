@@ -14,7 +14,7 @@ typedef struct ph__json_in {
     const char *start, *at, *end;
     const char *wrong; /* static words; NULL: nothing yet */
     size_t place;      /* where: bytes from the start */
-    bool no_memory;    /* that was what went wrong */
+    bool no_memory;    /* the failure was a lack of memory */
     unsigned depth;    /* open brackets */
     bool fresh;        /* the innermost one has no member yet */
 } ph__json_in;

@@ -22,7 +22,7 @@ enum {
 };
 static const char magic[MAGIC_BYTES + 1] = "\x93NUMPY";
 
-/* What the header says. */
+/* The contents of the header. */
 typedef struct header {
     ph_dtype dtype;
     bool fortran;

@@ -197,8 +197,8 @@ ph_status ph__safetensors_look_up(ph_safetensors *file, ph_tape *tape, const cha
 }
 
 /* ---- writing ---- */
-/* Those of large elements first, so that each begins at a multiple of its element's size; then
- * by name. */
+/* Tensors with large elements come first, so that each begins at a multiple of its element's size;
+ * then by name. */
 static int by_size_and_name(const void *a_, const void *b_)
 {
     const ph_named_tensor *a = a_, *b = b_;

@@ -7,8 +7,8 @@
 #include <phonograph/random.h>
 #include <stdatomic.h>
 
-/* What a capture has drawn from a state. The graph's source of cells owns one reference, the
- * call that makes it the other. */
+/* The draws of a capture from a state. The graph's source of cells owns one reference, the call
+ * that makes it the other. */
 typedef struct ph__drawn ph__drawn;
 struct ph__drawn {
     int references;            /* under the state's lock */

@@ -189,8 +189,8 @@ static ph_dtype dtype_of_operands(const ph__elementwise *elementwise, const ph_t
     return out->dtype;
 }
 
-/* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps
- * around like the rest: -1 is 255 in u8. */
+/* A scalar that is written to a tensor, or bounds it, saturates; in sums and products of integers
+ * it wraps around like the rest: -1 is 255 in u8. */
 static ph_dtype scalar_dtype(const ph__elementwise *elementwise, ph_dtype dtype)
 {
     bool wraps = elementwise == &ph__elementwise_add_scalar ||

@@ -9,16 +9,16 @@
 #define PH_TENSOR_KERNELS_REDUCE_H
 #include "tensor/kernels/elementwise.h"
 
-/* Arguments of the kernels. The dimensions of x are sorted into those that stay (kept) and those
- * that go; each group is merged where it can be. Index o of an output, or r of a reduced
- * element, is made into one for each dimension of its group, the last one running fastest.
- *
- * out: outputs; or, with splits > 1, [outputs][splits] accumulators for the kernel that joins
- * them. length: elements that go into each output; segment: of which a block takes so many.
- * width: in rows, outputs of a block: 1, 8 or 256; in columns, threads side by side: 1, 2, 4 ..
- * 32. steady (rows): the last reduced dimension has stride 1, and its size, unless it is the
- * only one, is a multiple of 8, as are the strides of the others: what is read together stays
- * together. */
+/* Arguments of the kernels. The dimensions of x are sorted into kept and reduced ones; each group
+ * is merged where it can be. Index o of an output, or r of a reduced element, gives one index for
+ * each dimension of its group, the last one running fastest.
+ * - out: outputs; with splits > 1, [outputs][splits] accumulators for the kernel that joins them.
+ * - length: elements of each output. segment: how many of them a block takes.
+ * - width: in rows, outputs of a block: 1, 8 or 256. In columns, threads side by side: 1, 2, 4 ..
+ *   32.
+ * - steady (rows): the last reduced dimension has stride 1, and its size, unless it is the only
+ *   one, is a multiple of 8, as the strides of the others are, so that elements of one read stay
+ *   together. */
 typedef struct ph__reduce_args {
     void *out;
     const void *x;

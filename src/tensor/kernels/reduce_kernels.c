@@ -8,7 +8,7 @@
 #include "tensor/kernels/reduce_cores.h"
 #include "tensor/kernels/reduce_host.h"
 
-#undef bool /* it is a word in the names of kernels here */
+#undef bool /* bool is a word in the names of kernels here */
 
 static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
                                      {"x", PH_PARAM_ADDRESS, 8, 8, {0}}};

@@ -16,7 +16,7 @@ static inline bool ph__dtype_is_index(ph_dtype dtype)
 {
     return dtype == PH_DTYPE_I32 || dtype == PH_DTYPE_I64;
 }
-/* What f16 and bf16 are computed in; else the dtype itself. */
+/* The dtype in which f16 and bf16 are computed; for others the dtype itself. */
 static inline ph_dtype ph__compute_dtype(ph_dtype dtype)
 {
     return dtype == PH_DTYPE_F16 || dtype == PH_DTYPE_BF16 ? PH_DTYPE_F32 : dtype;

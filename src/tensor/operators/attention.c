@@ -264,7 +264,7 @@ static const ph__grad_def attention_grad = {
 
 /* ---- the operator ---- */
 
-/* What is wrong with the operands; NULL: nothing. */
+/* The fault of the operands; NULL: none. */
 static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_tensor *v)
 {
     size_t rank = q->shape.rank;

@@ -4,16 +4,16 @@
 #define PH_TENSOR_OPERATORS_ATTENTION_H
 #include "tensor/backend/kernels.h"
 
-/* As the parameters of cuda/attention.cu and cuda/attention_simple.cu. Forward reads q, k, v and
- * writes o and lse (log of the row's sum of exponentials, in the type to compute in; -infinity
- * for rows that see nothing). Backward's pass by queries reads them and g, and writes delta (the
- * row's sum of o g) and dq (NULL: delta alone); its pass by keys comes after it and writes dk
- * and dv (both, or neither).
- *
- * Strides in elements, of the batch, heads and rows; elements of a row lie densely. o, lse,
- * delta, dq, dk, dv are contiguous: [batch, heads, t(, d)]. A block has `rows` queries or keys
- * of one head; the block number is tile * (batch * heads) + batch * heads + head, and for
- * queries the last tile comes first, which has most to do where it is causal. */
+/* Parameters of cuda/attention.cu and cuda/attention_simple.cu.
+ * - Forward reads q, k, v and writes o and lse: the log of the row's sum of exponentials, in the
+ *   type to compute in; -infinity for rows that see nothing.
+ * - Backward's pass by queries reads them and g, and writes delta (the row's sum of o g) and dq
+ *   (NULL: only delta). Its pass by keys comes after it and writes dk and dv (both, or neither).
+ * - Strides, in elements, are those of the batch, heads and rows; elements of a row lie densely. o,
+ *   lse, delta, dq, dk, dv are contiguous: [batch, heads, t(, d)].
+ * - A block has `rows` queries or keys of one head. The block number is tile * (batch * heads) +
+ *   batch * heads + head. For queries the last tile comes first: it has the most work under
+ *   causal. */
 typedef struct ph__attention_args {
     const void *q, *k, *v, *g;
     void *o, *lse, *delta, *dq, *dk, *dv;

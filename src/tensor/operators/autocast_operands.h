@@ -20,9 +20,9 @@ typedef enum ph__autocast_rule {
 typedef struct ph__autocast {
     ph_tape *tape;
     ph_autocast mode; /* to be put back */
-    /* what the tape owned before the casts, which go at the end unless they are remembered */
+    /* the tape's mark before the casts, which go at the end unless the history has them */
     size_t mark;
-    ph_dtype dtype;  /* that operands are cast to */
+    ph_dtype dtype;  /* the dtype to which operands are cast */
     bool had_failed; /* the tape, before */
     bool has_cast;   /* an operand */
 } ph__autocast;

@@ -13,7 +13,7 @@ typedef enum save {
     SAVE_RESULT
 } save;
 
-/* What backward needs to know: which function, and the number of the call. */
+/* The state for backward: the function, and the number of the call. */
 typedef struct state {
     const ph__elementwise *elementwise;
     double a;

@@ -60,8 +60,8 @@ static ph_tensor *with_matrix(ph__op *op, ph_tensor *x, bool row)
 
 /* ---- batches ---- */
 
-/* What is stepped through beside the last two dimensions: strides in elements of a, b and c. The
- * last dimension is a product's batch. */
+/* The dimensions beside the last two: strides in elements of a, b and c. The last dimension is a
+ * product's batch. */
 typedef struct batches {
     size_t rank;
     int64_t dims[PH_MAX_RANK], stride[3][PH_MAX_RANK];
@@ -283,7 +283,7 @@ static void linear_backward(ph__grad_call *call)
 
 static const ph__grad_def linear_grad = {.name = "linear", .backward = linear_backward};
 
-/* What is wrong with the operands; NULL: nothing. */
+/* The fault of the operands; NULL: none. */
 static const char *linear_fault(const ph_tensor *x, const ph_tensor *weight, const ph_tensor *bias)
 {
     if (!ph_dtype_is_floating(x->dtype) || weight->dtype != x->dtype ||

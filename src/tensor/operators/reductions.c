@@ -60,7 +60,7 @@ static int64_t length_of(const ph_tensor *x, uint32_t gone)
 typedef struct state {
     ph_shape shape, kept; /* of x; of the result with its reduced axes as 1 */
     uint32_t gone;
-    double p; /* what a sum is divided by, or the exponent of a norm */
+    double p; /* the divisor of a sum, or the exponent of a norm */
 } state;
 
 /* With the reduced axes as 1, so that it broadcasts against x. */

@@ -228,8 +228,8 @@ static ph_status refuse_unpinned(const char *call)
         call);
 }
 
-/* What a capture of its own device does to the tensor has not happened, and a copy would be of
- * what was there before. */
+/* Work that a capture of the tensor's own device records has not run, and a copy would have the
+ * contents from before. */
 static ph_status refuse_captured(const char *call)
 {
     return ph__fail_native(PH_ERROR_UNPINNED, CAPTURE_UNSUPPORTED, NULL,

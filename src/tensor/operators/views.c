@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What the gradients of views need of the call; each uses its part. */
+/* The facts of the call that the gradients of views need; each uses its part. */
 typedef struct view_state {
     ph_shape shape; /* of x */
     int axis, axes[PH_MAX_RANK];

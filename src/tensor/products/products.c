@@ -79,9 +79,9 @@ static void expect_products(ph__backend *backend)
     ph__error_restore(&saved);
 }
 
-/* What products of a capture would make inside it for the first time, made before: library,
- * handle, and workspaces for streams to come where there was a tape. A failure is that of the
- * product that needs it, when there is one. */
+/* Makes the objects beforehand that products of a capture would make inside it for the first time:
+ * library, handle, and workspaces for streams to come where there was a tape. A failure is that of
+ * the product that needs it, when there is one. */
 static void prepare_products(ph__backend *backend)
 {
     ph_error saved;

@@ -5,12 +5,13 @@
 #define PH_TENSOR_PRODUCTS_PRODUCTS_H
 #include "tensor/tape/op.h"
 
-/* c[b] = a[b] * b[b] (+ bias) (+ c[b] where accumulate): row-major matrices of one floating
- * dtype, on the tape's stream. lda.. in elements: of a row, at least its length; batch strides
- * in elements (0: the same matrix; not for c where batch > 1). m, n or batch 0: nothing; k is at
- * least 1. The result depends on the operands' contents, shapes and strides alone (and on
- * ph_tf32, and on a GPU on whether their addresses are multiples of 16): not on threads, or
- * whether it is captured. */
+/* c[b] = a[b] * b[b] (+ bias) (+ c[b] where accumulate): row-major matrices of one floating dtype,
+ * on the tape's stream.
+ * - lda..: elements of a row, at least its length. Batch strides in elements; 0: the same matrix,
+ *   not for c where batch > 1.
+ * - m, n or batch 0: nothing happens. k is at least 1.
+ * - The result depends only on the operands' contents, shapes and strides, on ph_tf32, and on a GPU
+ *   on whether their addresses are multiples of 16. Threads and captures do not change it. */
 typedef struct ph__product {
     ph_dtype dtype;
     bool transpose_a, transpose_b; /* a is stored [k, m], b is stored [n, k] */
@@ -23,8 +24,8 @@ typedef struct ph__product {
 } ph__product;
 bool ph__op_product(ph__op *op, const ph__product *product);
 
-/* What a backend keeps for them, made by the first product. NULL: the record is set. Legal in a
- * capture: what cuBLASLt allocates is nobody's graph's. */
+/* The state of a backend for products, made by the first product. NULL: the record is set. Legal in
+ * a capture: memory of cuBLASLt belongs to no graph. */
 ph__products *ph__products_of(ph__backend *backend);
 
 typedef struct ph__cublas ph__cublas;

@@ -20,7 +20,8 @@ enum {
     BLAS_ROW_MAJOR = 101,
     BLAS_AS_IT_IS = 111,
     BLAS_TRANSPOSED = 112,
-    /* what openblas_get_parallel says of a library that must not be called from several threads */
+    /* the answer of openblas_get_parallel for a library that must not be called from several
+     * threads */
     BLAS_SERIAL = 0
 };
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
@@ -39,14 +40,14 @@ static struct {
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 PH__FORK_LOCK(PH__FORK_PRODUCTS_HOST, blas.lock)
 
-/* OpenBLAS reads the environment when it is loaded, and has no calls for all that it reads
- * there. It would start threads of its own, where ours are; and Debian 12's takes processors
- * that it does not know for very old ones. What the user has set stays; a library that the
- * program has loaded before stays as it is.
+/* OpenBLAS reads the environment when it is loaded, and has no calls for all of these settings.
+ * - OpenBLAS would start threads of its own beside ours, and Debian 12's takes unknown processors
+ *   for very old ones.
+ * - Settings of the user stay. A library that the program has loaded before stays as it is.
  *
- * While it is loaded the program has another array of variables: its own ones, and ours. setenv
- * would not do: it moves the array, which getenv on another thread may be reading. This one is
- * never given back, and the program's own stays where it is. */
+ * While it is loaded the program has another array of variables: its own ones, and ours. setenv is
+ * no way: it moves the array, which getenv on another thread may be reading. The new array is never
+ * freed, and the program's own stays in its place. */
 enum {
     MOST_VARIABLES = 4096 /* where there are more, the library is loaded as it comes */
 };
@@ -187,7 +188,7 @@ static void find_tile(tile *out, const product_args *args, ph_dtype dtype, uint6
     out->n = args->n - j < args->tile_n ? args->n - j : args->tile_n;
 }
 
-/* What the tile's sums begin with: bias, what was there, both, or 0. */
+/* The start of the tile's sums: bias, the old contents, both, or 0. */
 #define BEGIN(name, T)                                                                             \
     static void name(const tile *t)                                                                \
     {                                                                                              \

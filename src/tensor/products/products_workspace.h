@@ -7,14 +7,15 @@
 #include <phonograph/graph.h>
 #include <pthread.h>
 
-/* One block for each stream that captures products which need one, in pools of the device's:
- * one, but for threads that allocate at the same moment. A graph that has such products keeps
- * the pool of its block, so that replays of two of them are ordered: they may have a block in
- * common. Blocks are taken many at once, from memory that a pool has had since before the
- * capture: inside one the driver is asked for some only where it brings more streams that had
- * none than there is room for (of PH__WORKSPACES there always is, and ordinarily of hundreds),
- * where another thread is allocating just then, or where the device's first tape is made there.
- * Nothing counts as allocated until then. */
+/* One block for each stream that captures products which need one, in a pool of the device's.
+ * Threads that allocate at the same moment make a second pool.
+ * - A graph with such products keeps the pool of its block, so that replays of two of them are
+ *   ordered: they may share a block.
+ * - Many blocks are allocated at once, from memory that a pool has had since before the capture. A
+ *   capture always has room for PH__WORKSPACES new streams, and usually for hundreds.
+ * - Inside a capture the driver is asked for memory only where it brings more new streams than
+ *   that, where another thread is allocating at that moment, or where the device's first tape is
+ *   made there. Nothing counts as allocated until then. */
 typedef struct ph__made_workspaces {
     void *blocks;  /* PH__WORKSPACES of them */
     ph_pool *pool; /* retained */

@@ -42,7 +42,7 @@ bool ph__random_integers(ph__op *op, ph_tensor *y, const void *span)
                          0, &args);
 }
 
-/* What 1 looks like. */
+/* The bits of 1. */
 static uint64_t one_of(ph_dtype dtype)
 {
     switch (dtype) {

@@ -12,7 +12,7 @@
 struct ph__deferred_failure {
     atomic_int references; /* the tape's, and one for each watch */
     atomic_bool reported;
-    uint64_t capture; /* that it was met in last; the tape's thread's alone */
+    uint64_t capture; /* the capture in which it was last met; only for the tape's thread */
     ph_error failure;
 };
 

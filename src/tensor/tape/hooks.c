@@ -9,7 +9,7 @@
 #include "tensor/tape/leaf.h"
 #include "tensor/tape/node.h"
 
-/* Those of what an operator made are its node's, so that they outlive the handle, as the history
+/* Hooks on an operator's output are its node's, so that they outlive the handle, as the history
  * does. */
 static ph_tensor_hook **list_of(ph_tensor *x)
 {

@@ -13,7 +13,8 @@ struct ph_tensor_hook {
     unsigned running;
 };
 void ph__hooks_release(
-    ph_tensor_hook *list); /* what they are on goes; the handles stay the user's. Takes NULL */
+    /* The owner of the hooks goes; the handles stay the user's. Takes NULL. */
+    ph_tensor_hook *list);
 /* The hook leaves its list, and is freed. */
 void ph__hook_destroy(ph_tensor_hook *hook);
 #endif

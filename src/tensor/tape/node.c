@@ -95,8 +95,8 @@ void ph__node_drop_pending(ph__node *node)
     node->wanted = node->reached = node->captured = false;
 }
 
-/* What it keeps goes here, and not with its last reference: tensors that it keeps may be those
- * that keep it. */
+/* Tensors that the node keeps go here, and not with its last reference: they may be those that keep
+ * it. */
 static void kill_node(ph__node *node)
 {
     ph__node_drop_pending(node);

@@ -43,7 +43,7 @@ struct ph__node {
     uint32_t in_count, out_count, saved_count;
     ph__edge *edges;
     ph_tensor **saved;  /* the handles themselves, retained */
-    uint64_t *versions; /* that they had */
+    uint64_t *versions; /* versions of those tensors when they were saved */
     void *state;
     /* gradients of its outputs in a pass; retained; all NULL between passes */
     ph_tensor **pending;

@@ -33,7 +33,7 @@ typedef struct ph__op {
     size_t in_count;
     bool tracked; /* gradients are enabled, and an operand requires one */
     ph__node *node;
-    size_t mark; /* what the tape owned at begin */
+    size_t mark; /* the tape's mark at begin */
 } ph__op;
 
 /* False: the operator returns NULL. Checks: the tape has not failed; the first `required`

@@ -16,18 +16,18 @@ struct ph__region {
     size_t index; /* in tape->regions; those inside it follow */
     size_t descendants;
     size_t first, end;       /* its nodes, and those of regions inside it */
-    bool has_inputs;         /* it can be run again */
+    bool has_inputs;         /* the region can be run again */
     bool filled;             /* its own nodes have their saved values */
     bool has_drawn;          /* random numbers: then mark is where the generator stood */
     ph_generator *generator; /* retained */
     ph__generator_mark mark;
-    ph_autocast autocast; /* that it was called under */
+    ph_autocast autocast; /* autocast of the call */
     size_t in_count, out_count;
-    /* that it was called in, which its second run is in; retained; NULL: none */
+    /* the annotation scope of the call, which its second run is in; retained; NULL: none */
     ph_annotation_scope *scope;
     ph__tensor_place *place; /* likewise; names of modules begin there */
     ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
-    uint64_t *versions; /* that they had */
+    uint64_t *versions; /* versions of those tensors when they were saved */
 };
 
 /* Inputs that it keeps go. */

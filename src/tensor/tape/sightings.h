@@ -10,7 +10,7 @@
 typedef struct ph__sighting {
     ph__storage *storage; /* retained */
     uint64_t version;     /* before the first operator that used it */
-    const char *op;       /* that one; static */
+    const char *op;       /* the operator; static */
     ph_dtype dtype;       /* as it used it */
     ph_shape shape;
 } ph__sighting;

@@ -40,7 +40,7 @@ struct ph_tape {
     unsigned callbacks; /* of the user's, under way: clear is refused */
     size_t floor;       /* nodes below it belong to a pass of backward that is under way */
     unsigned passes;    /* under way, one inside the other */
-    size_t leaves;      /* that the last pass reached */
+    size_t leaves;      /* leaves that the last pass reached */
     ph__region *region; /* innermost that is under way */
     ph_error error;     /* the first failure; status PH_OK: none */
     ph__deferred_failure *deferred; /* of it; NULL: there is none, or no host memory for it */

@@ -9,8 +9,8 @@
 struct ph__cuda_capture {
     uint64_t id;
     ph__drv_stream *origin;
-    ph__drv_graph *graph;       /* what is known of it so far */
-    PH__VEC(ph__cu_node) roots; /* that write cells; under the order */
+    ph__drv_graph *graph;       /* the nodes known so far */
+    PH__VEC(ph__cu_node) roots; /* nodes that write cells; under the order */
 };
 /* CUDA 13 crashes when a capture begins on a stream, ends, or is joined by the stream, while
  * another thread is inside any call on that stream, a question included (docs/guide/cuda.md). So

@@ -29,7 +29,7 @@ static void on_call(void *user, int domain, uint32_t function_id, const void *da
         ph__suspect_note(0, name, result, NULL);
 }
 
-/* That of the driver's own major version first. */
+/* The library of the driver's own major version comes first. */
 void *ph__cuda_cupti_open(void)
 {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",

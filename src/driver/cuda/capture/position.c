@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/capture/position.c: where a capture stands, so that nodes which were made before
- * and after can be distinguished when it is over.
- *
- * CUDA counts the nodes of a graph by walking them: 4.7 us at 1,000 nodes and 217 us at 20,000
- * (docs/measurements/README.md), too much to ask at each scope. What a stream's next node would
- * depend on it answers in 20 ns. The newest node of a capture is among these of the stream that
- * made it, until a newer one takes its place: so what all streams stand behind says which node
- * was the newest. */
+/* driver/cuda/capture/position.c: the position of a capture, which separates nodes made before and
+ * after it once the capture is over.
+ * - CUDA counts the nodes of a graph by walking them: 4.7 us at 1,000 nodes and 217 us at 20,000
+ *   (docs/design/driver-facts.md), too much for each scope.
+ * - CUDA reports the dependencies of a stream's next node in 20 ns. The newest node of a capture is
+ *   among those of its stream, until a newer one takes its place.
+ * - So the dependencies of all streams show which node was the newest. */
 #include "driver/cuda/capture/capture.h"
 #include "driver/cuda/load/entries.h"
 #include "driver/cuda/nodes/graph.h"
@@ -26,7 +25,7 @@ static int add_frontier(ph__drv_graph *graph, const ph__drv_stream *stream, uint
     int result =
         ph__cu.StreamGetCaptureInfo(stream->handle, &status, &seen, NULL, &nodes, &edges, &count);
     if (result != PH__R_OK || status != PH__CU_CAPTURE_STATUS_ACTIVE || seen != id)
-        return PH__R_OK; /* it stands in no way */
+        return PH__R_OK; /* the stream is not in this capture */
     if (!ph__vec_reserve(&graph->frontiers, count))
         return PH__R_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)

@@ -14,7 +14,7 @@
 typedef struct ph__cuda_submission {
     bool capturing; /* the stream is in an active capture; the order is held until the end */
     uint64_t id;
-    int result; /* what CUDA answered to the question whether it is capturing */
+    int result; /* CUDA's answer to the question whether the stream is capturing */
 } ph__cuda_submission;
 void ph__cuda_submission_query(ph__cuda_submission *submission, ph__drv_stream *stream);
 void ph__cuda_submission_keep(ph__cuda_submission *submission, ph__drv_stream *stream,

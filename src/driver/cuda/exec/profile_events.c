@@ -11,7 +11,7 @@ struct ph__cuda_clone {
     ph__drv_exec *exec;
     ph__cu_graph graph;
     ph__cu_exec handle;   /* of the copy */
-    ph__cu_exec original; /* that of the executable, once the copy is in its place */
+    ph__cu_exec original; /* the executable's own handle, while the copy is in its place */
     size_t count;
     ph__cu_node *nodes;
     ph__cu_event *events; /* of each node, and the first one behind them; as many as there are */

@@ -83,7 +83,7 @@ CORE_KERNEL void phonograph_crumb(unsigned long long table, unsigned long long n
     __threadfence_system();
 }
 
-/* What a block has found. Their arguments are ph__drv_finite of driver.h. */
+/* The findings of a block. The kernels' arguments are ph__drv_finite of driver.h. */
 typedef struct part {
     unsigned long long tick, bad, first, bits;
 } part;

@@ -49,7 +49,7 @@ struct ph__drv_device {
     ph__spinlock cache_lock;
     /* by waits for the whole context; alone: a capture begins. As stream->calls */
     ph__shared_mutex idle;
-    PH__VEC(ph__cuda_capture *) captures; /* that began here and have not ended */
+    PH__VEC(ph__cuda_capture *) captures; /* captures that began here and have not ended */
     atomic_uint open_captures;            /* their number, readable without the lock */
     pthread_mutex_t lock;                 /* the members below */
     ph__map functions;                    /* CUfunction -> ph__drv_kernel of ours */

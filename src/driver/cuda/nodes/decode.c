@@ -11,7 +11,7 @@
 
 enum {
     MOST_PARAMETERS = 32764, /* bytes of parameters that a kernel can have at the most */
-    FEW_PARAMETERS = 16      /* those of most kernels: the driver is asked once for each */
+    FEW_PARAMETERS = 16      /* parameters of most kernels: the driver is asked once for each */
 };
 
 /* A kernel node may name a function, or a kernel that belongs to no context. */

@@ -29,7 +29,7 @@ struct ph__drv_node {
     ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
     ph__cu_node handle;
     size_t index;        /* in the graph's list, once listed */
-    atomic_bool decoded; /* what follows is whole and stays */
+    atomic_bool decoded; /* the members below are complete and final */
     /* a launch of the core's fill kernel, which stands for a memset */
     bool is_core_fill;
     bool is_plain_copy;            /* contiguous, between addresses */
@@ -46,7 +46,7 @@ struct ph__drv_graph {
     bool capturing;     /* under construction: the driver's list grows */
     bool listed;        /* `nodes` is the driver's list */
     ph__map by_handle;  /* CUgraphNode -> ph__drv_node */
-    ph__drv_node *last; /* that was looked up; mostly what the next one depends on */
+    ph__drv_node *last; /* the node of the last look-up, mostly a dependency of the next one */
     PH__VEC(ph__drv_node *) submissions; /* of nodes submitted by this library, in order */
     bool submissions_lost;               /* one could not be kept */
     bool unmapped;                       /* listed nodes are not in by_handle yet */
@@ -58,7 +58,8 @@ struct ph__drv_graph {
     PH__VEC(ph__cu_node) frontiers;
     PH__VEC(ph__drv_node *) nodes;   /* in the driver's order */
     PH__VEC(ph__drv_graph *) bodies; /* of child graphs: go with it */
-    ph__drv_node *const *lent;       /* what capture_get gave out last where it was more than one */
+    /* the dependencies that capture_get returned last, where there was more than one */
+    ph__drv_node *const *lent;
     size_t lent_count;
     ph__map layouts; /* CUfunction or CUkernel -> ph__cuda_layout, for the time of reading back */
     struct ph__cuda_block *blocks;

@@ -17,7 +17,7 @@ typedef struct ph__host_event_args {
     ph__host_marker *marker;
 } ph__host_event_args;
 
-/* What a node does, in one shape for all kinds: args are a kernel's bytes, or the struct of the
+/* The work of a node, in one shape for all kinds: args are a kernel's bytes, or the struct of the
  * kind (ph__drv_memcpy, ph__drv_memset, ph__drv_host, ph__host_event_args). */
 typedef struct ph__host_work {
     ph_node_kind kind;

@@ -55,7 +55,7 @@ static bool create_parts(ph__host_device *device)
         return false;
     device->legacy = (ph__host_stream *)legacy;
     device->legacy->is_legacy = true;
-    atomic_fetch_sub(&device->live_handles, 1); /* it is nobody's handle */
+    atomic_fetch_sub(&device->live_handles, 1); /* the handle has no owner */
     if (device->options.chaos_seed)
         device->chaos = ph__host_chaos_create(device, device->options.chaos_seed);
     else

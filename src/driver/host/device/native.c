@@ -58,7 +58,7 @@ int ph__host_graph_import(ph__drv_graph **out, ph__drv_device *device, void *nat
     return none("graphs");
 }
 
-/* What phonograph/host.h reads. */
+/* The handle that phonograph/host.h reads. */
 void *ph__host_graph_native(ph__drv_graph *graph)
 {
     return graph;

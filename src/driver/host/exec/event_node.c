@@ -30,8 +30,8 @@ void ph__exec_drop_markers(ph__exec_launch *launch)
     }
 }
 
-/* What the launch waits for and will signal. The chaos scheduler must not block inside a plan:
- * there the whole launch waits. */
+/* Collects the events that the launch waits for and will signal. The chaos scheduler must not block
+ * inside a plan: there the whole launch waits. */
 int ph__exec_take_markers(ph__exec_launch *launch, ph__host_stream *stream)
 {
     const ph__exec_params *front = launch->exec->front;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/exec/exec.h: executables of the host device. For the files of this folder alone.
  *
- * Two sets of parameters: the front is what the API has set; an image has a compiled plan and
- * the parameters that its last launch ran with. Setting changes the front and notes the node. A
- * launch hands what changed to the image: at once when nothing is in flight, else as patches
- * that it carries and applies when its turn comes. So launches in flight keep what they had, and
- * a change costs what it changes. What an image cannot take in place (more argument bytes or
- * shared memory, another event) gets a new image; the old one goes with its last launch. */
+ * A launch gives the changes to the image: at once when nothing is in flight, else as patches,
+ * which the launch applies when its turn comes. So launches in flight keep their parameters, and
+ * the cost is that of the change. A change that an image cannot take in place (more argument bytes
+ * or shared memory, another event) makes a new image. The old one goes with its last launch. */
 #ifndef PH_DRIVER_HOST_EXEC_EXEC_H
 #define PH_DRIVER_HOST_EXEC_EXEC_H
 #include "driver/host/exec/params.h"

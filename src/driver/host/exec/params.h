@@ -32,11 +32,12 @@ typedef struct ph__exec_image {
     /* belong to the running launch; under the lock only sizes and events may be read */
     ph__exec_params *params;
     ph__plan *plan;
-    size_t shared_max; /* that the plan has room for; under the executable's lock */
+    /* the largest shared memory that the plan has room for; under the executable's lock */
+    size_t shared_max;
 } ph__exec_image;
 
 /* ---- parameters ---- */
-/* What a node of a template is as the slot of that number; args are borrowed from the node. A
+/* Describes a node of a template as the slot of that number; args are borrowed from the node. A
  * child graph's node is two slots that do nothing. */
 void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node, size_t slot);
 /* Every slot of a template, those of its child graphs in their place, in order; stops and
@@ -50,7 +51,7 @@ void ph__exec_params_free(ph__exec_params *params); /* takes NULL */
 /* its arguments, in place */
 bool ph__exec_slot_takes(const ph__exec_slot *to, const ph__exec_slot *from);
 void ph__exec_slot_assign(ph__exec_slot *to,
-                          /* what it takes; index, enabled, dirty, arena stay */
+                          /* the parameters to copy; index, enabled, dirty and arena stay */
                           const ph__exec_slot *from);
 
 /* ---- images ---- */

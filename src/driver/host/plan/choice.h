@@ -39,7 +39,7 @@ void ph__choice_init(ph__choice *choice, bool lanes_possible);
 void ph__choice_forget(ph__choice *choice, bool once);
 ph__choice_run ph__choice_next(ph__choice *choice, bool awake);
 
-/* What a run took. One profile is enough, and stands for a timed run too, when it took
+/* Reports the duration of a run. One profile is enough, and counts as a timed run too, when it took
  * milliseconds. */
 void ph__choice_profile_took(ph__choice *choice, double ns);
 void ph__choice_serial_took(ph__choice *choice, double ns);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/plan/plan.h: what instantiate compiles a DAG into, and how it is run. Knows workers,
- * nothing else of the device.
- *
- * A plan starts as one list in topological order, run by the calling thread. Its first runs are
- * timed node by node; then, when the measured bodies are worth it, it becomes lanes: one per
- * worker, serial runs inside a lane without atomics, one flag per edge between lanes, large
- * kernels split by blocks. Tiny nodes stay on the caller, in order: handing over costs more than
- * running them. */
+/* driver/host/plan/plan.h: the compiled form of a DAG, and its run. Knows workers, nothing else of
+ * the device.
+ * - A plan starts as one list in topological order, run by the calling thread.
+ * - Its first runs are timed node by node. If the measured bodies are worth it, it then becomes
+ *   lanes: one for each worker, serial runs inside a lane without atomics, one flag for each edge
+ *   between lanes, large kernels split by blocks.
+ * - Tiny nodes stay on the caller, in order: a hand-over costs more than their run. */
 #ifndef PH_DRIVER_HOST_PLAN_PLAN_H
 #define PH_DRIVER_HOST_PLAN_PLAN_H
 #include "base/rng.h"

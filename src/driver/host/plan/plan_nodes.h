@@ -55,7 +55,7 @@ struct ph__plan {
     uint32_t *chaos_ready;
 
     float *cost_ns;    /* the least measured; negative: not known */
-    float *planned_ns; /* what the schedule was made from */
+    float *planned_ns; /* the times that the schedule was made from */
     ph__choice choice;
     ph__schedule schedule;
     unsigned scheduled;        /* lanes of the schedule; 0: there is none */

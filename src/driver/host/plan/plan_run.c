@@ -13,7 +13,7 @@ enum {
 #define TINY_NS         5000.0
 #define BUILD_SHARE     0.1    /* of the time in runs that making schedules may take */
 #define LEAST_SERIAL_NS 1500.0 /* below this no lanes are thought of */
-#define WORK_NS         20.0f  /* what a node costs at least to count as work */
+#define WORK_NS         20.0f  /* the least cost of a node that counts as work */
 
 static void run_tasks(const ph__plan_task *task, const ph__plan_task *end)
 {

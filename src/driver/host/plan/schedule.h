@@ -11,13 +11,12 @@ enum {
     PH__SCHEDULE_LANES = 64 /* at most */
 };
 
-/* What the schedule prices the hardware at: spinning hand-overs, as measured between two
- * processors. */
+/* Costs of the hardware in a schedule: spinning hand-overs, as measured between two processors. */
 /* From the end of a task until another lane goes on because of it. */
 #define PH__HAND_OVER_NS 150.0f
-/* What a wait costs the lane that does it, even when nothing is left to wait for. */
+/* The cost of a wait for the lane that makes it, even when nothing is left to wait for. */
 #define PH__WAIT_NS      40.0f
-#define PH__RISK_NS      100.0f  /* what a wait counts for besides when schedules are compared */
+#define PH__RISK_NS      100.0f  /* an extra cost of a wait when schedules are compared */
 #define PH__SPLIT_NS     6000.0f /* kernels that cost more are split by blocks ... */
 #define PH__SPLIT_MIN_NS 2000.0f /* ... into parts that cost at least so much */
 

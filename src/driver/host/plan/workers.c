@@ -27,7 +27,7 @@ typedef struct worker {
 struct ph__workers {
     unsigned threads, spins;
     atomic_uint started; /* workers with a thread; grows only while busy is held */
-    void *memory;        /* what to free: the struct is aligned by hand */
+    void *memory;        /* the memory to free: the struct is aligned by hand */
     atomic_bool stopping;
     void (*job)(void *context, unsigned lane);
     void *context;

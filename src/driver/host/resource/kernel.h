@@ -16,11 +16,11 @@ struct ph__host_kernel {
 };
 void ph__host_kernel_retain(ph__host_kernel *kernel);
 void ph__host_kernel_release(
-    ph__host_kernel *kernel); /* what retain took; handles go through kernel_destroy */
+    ph__host_kernel *kernel); /* drops the reference of retain; handles go through kernel_destroy */
 void ph__host_kernels_drop_kept(ph__host_device *device); /* at close */
 
 enum {
-    PH__HOST_SHARED_BYTES = 232448 /* that a block can have, as on an H200 */
+    PH__HOST_SHARED_BYTES = 232448 /* the most of a block, as on an H200 */
 };
 /* CUDA's limits: 0 or 1, with a reason. */
 int ph__host_check_launch(const ph__host_kernel *kernel, const ph__drv_launch *launch);

@@ -116,7 +116,7 @@ int ph__host_segment_create(void **out, ph__drv_device *handle, size_t bytes)
 void ph__host_segment_destroy(ph__drv_device *handle, void *address, size_t bytes)
 {
     ph__host_device *device = (ph__host_device *)handle;
-    (void)bytes; /* what was created is what goes */
+    (void)bytes; /* the whole allocation goes */
     size_t size = address ? remove_range(device, &device->segments, address) : 0;
     if (size == 0)
         return;

@@ -10,14 +10,14 @@
 struct ph__host_capture {
     ph__host_device *device;
     uint64_t id;     /* unique in the process */
-    uint64_t thread; /* that of begin */
+    uint64_t thread; /* the thread of begin */
     ph_capture_mode mode;
     ph__host_stream *origin;
     struct ph__host_graph *graph;
     PH__VEC(ph__host_stream *) streams; /* the members, the origin first */
     /* the number of the call that invalidated it; 0: it is active */
     int killed;
-    const char *killer, *killer_what; /* that call and its row of the rules */
+    const char *killer, *killer_what; /* the call that killed it, and the call's row of the rules */
 };
 
 /* The open capture of that id, or NULL when it is over. */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/device.h: the state of a host device, which its files share.
+ * - Streams are queues of commands. Each stream has a thread of its own that runs them in order,
+ *   from the first command on, so that a host function that blocks delays only its stream.
+ * - Order between streams is made of markers: a stream signals one and others wait for it.
+ * - Under chaos one scheduler thread runs all streams, in an order that the seed decides.
  *
- * Streams are queues of commands; each stream has a thread of its own that runs them in order
- * (started at the first command), so that a host function that blocks holds up its stream alone.
- * Order between streams is made of markers: a stream signals one and others wait for it. Under
- * chaos one scheduler thread runs all streams, in an order that the seed decides.
- *
- * Locks, in the order in which they may be taken: an executable's, capture_lock (all capture
- * state of the device), streams_lock, then one of the short ones (an event's, memory_lock,
- * chaos', and the spin locks of queues and of recycling), which nest in nothing. None is held
- * while user code runs. */
+ * Locks, in the order in which they may be taken: an executable's, capture_lock (all capture state
+ * of the device), streams_lock, then one of the short ones (an event's, memory_lock, chaos', and
+ * the spin locks of queues and of recycling), inside which no lock is taken. None is held while
+ * user code runs. */
 #ifndef PH_DRIVER_HOST_STREAM_DEVICE_H
 #define PH_DRIVER_HOST_STREAM_DEVICE_H
 #include "base/range_map.h"

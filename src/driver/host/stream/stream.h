@@ -51,6 +51,6 @@ struct ph__host_stream {
     /* capture: capture/capture.c, under capture_lock; `capturing` may be read without it */
     atomic_bool capturing; /* in a capture, active or invalidated */
     ph__host_capture *capture;
-    ph__host_node_set terminals; /* what the next node depends on */
+    ph__host_node_set terminals; /* the dependencies of the next node */
 };
 #endif

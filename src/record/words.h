@@ -26,11 +26,11 @@ typedef struct ph__lookups {
     ph_pool_id pool[4];
 } ph__lookups;
 
-/* What of memory is a graph's own, so that words which address it are internal. Any of them may
+/* Memory that is a graph's own, so that words which address it are internal. Any of them may
  * be NULL. */
 typedef struct ph__own_memory {
-    const ph__ranges *capture; /* what the capture was given out of its pool */
-    /* in bodies: that, and what the captures of nested graphs were given */
+    const ph__ranges *capture; /* memory that the capture was given out of its pool */
+    /* in bodies: the same, and what the captures of nested graphs were given */
     const ph__ranges *nested;
     const ph__given *nodes; /* while a record is built */
     ph__lookups *seen;      /* likewise */

@@ -38,7 +38,7 @@ enum {
 };
 
 struct ph_device {
-    /* What every submission looks at stands together. */
+    /* The members that every submission reads stand together. */
     const ph__driver *driver; /* the table that it was opened with (drivers.h) */
     ph__drv_device *handle;
     atomic_uint open_captures; /* their number, readable without the lock */

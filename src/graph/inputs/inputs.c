@@ -275,7 +275,7 @@ static ph_status add_node(gather *g, size_t at, const ph__record_node *node, con
     return PH_OK;
 }
 
-/* What was declared, and no word addresses, is an input by itself. */
+/* Declared memory that no word addresses is an input by itself. */
 static ph_status add_declared_inputs(gather *g)
 {
     for (size_t i = 0; i < g->declared->list.count; i++) {

@@ -20,7 +20,7 @@ void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
         (void)ph__map_put(&graph->kernels, (uintptr_t)kernel, ph_kernel_retain(kernel));
 }
 
-/* Those of the record, bodies included. */
+/* The kernels of the record, bodies included. */
 static bool hold_kernels(ph_graph *graph, const ph_record *record)
 {
     bool ok = true;

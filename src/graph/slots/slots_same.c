@@ -37,8 +37,8 @@ static const char *other_in(const ph__record_node *a, const ph__record_node *b)
     return NULL;
 }
 
-/* What no record shows: which kernel of a name it is, and where addresses may come from. NULL:
- * nothing of it. */
+/* Differences that no record shows: which kernel of a name it is, and where addresses may come
+ * from. NULL: there is none. */
 static ph_status compare_unseen(const char **why, const ph_graph *graph,
                                 const ph__record_node *node, const ph__record_node *other,
                                 const char *call)

@@ -129,7 +129,7 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
     return PH_OK;
 }
 
-/* What lies at the addresses among some that were staged: all are asked for at once. */
+/* The memory at the staged addresses: all are asked for at once. */
 static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, size_t count)
 {
     uintptr_t addresses[PH__FIND_MOST] = {0};

@@ -84,7 +84,7 @@ static ph_status add_layout(ph__verify *verify, const ph_graph *graph, bool comp
 static ph_status add_given(ph__verify *verify, const ph_graph *graph, bool compared)
 {
     PH_TRY(add_layout(verify, graph, compared));
-    /* What an update brought, or the second capture was given beyond the layout. */
+    /* Memory that an update brought, or that the second capture was given beyond the layout. */
     for (size_t i = 0; i < graph->pools.count; i++)
         for (size_t s = 0; s < graph->pools.at[i]->sets.count; s++) {
             const ph__ranges *set = &graph->pools.at[i]->sets.at[s];

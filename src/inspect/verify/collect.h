@@ -4,8 +4,9 @@
 #define PH_INSPECT_VERIFY_COLLECT_H
 #include "inspect/verify/verify.h"
 
-/* What a graph addresses and was given. compared false: neither side of it is to be the same. */
+/* Memory that a graph addresses and was given. compared false: neither side of it is to be the
+ * same. */
 ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared);
-/* What is kept at the address; NULL also where the contents could not be kept. */
+/* The copy that is kept of the address; NULL also where the contents could not be kept. */
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
 #endif

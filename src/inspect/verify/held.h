@@ -11,7 +11,8 @@ void ph__verify_compare_held(ph__verify *verify);
  * with the same bytes as before. One that begins with what the replay left there tells: *found, and
  * it is compared from then on. Changes `other`. */
 ph_status ph__verify_inspect_held(ph__verify *verify, bool *found);
-/* What that run begins with; false: `start` is again as it was, whatever became of the run. */
+/* The contents that that run begins with; false: `start` is again as it was, whatever became of
+ * the run. */
 void ph__verify_swap_held(ph__verify *verify, bool swapped);
 /* Of the rest of those pools, the blocks that the replay left otherwise than the eager run. */
 size_t ph__verify_held_bytes(const ph__verify *verify);

@@ -4,12 +4,12 @@
 #define PH_INSPECT_VERIFY_WRITTEN_H
 #include "inspect/verify/verify.h"
 
-/* What the graph's nodes may write, as far as their parameters tell:
+/* Memory that the graph's nodes may write, as far as their parameters tell:
  * whole allocations for kernels, destinations for copies and fills. */
 typedef struct ph__written {
     size_t compared, bytes; /* bytes of such memory that are compared; all of them */
     ph__ranges left;        /* the others */
-    /* that addresses the first of them; SIZE_MAX: ph_stream_declare_use named it */
+    /* the node that addresses the first of them; SIZE_MAX: ph_stream_declare_use named it */
     size_t node;
     uint64_t address;
     char node_name[64], word[48];

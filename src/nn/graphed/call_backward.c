@@ -41,7 +41,7 @@ static ph_status wait_for_gradient_readers(const ph_tape *tape, const ph__callab
     return PH_OK;
 }
 
-/* What backward needs of a call. */
+/* The state of a call that backward needs. */
 typedef struct called {
     ph__callable *callable; /* retained */
     uint64_t saved;         /* as the saved values were */
@@ -130,7 +130,7 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
     return grad;
 }
 
-/* What was made for leaves is theirs once it is written. */
+/* Gradients that were made for leaves are theirs once they are written. */
 static void finish_leaves(ph__callable *callable, bool written)
 {
     for (size_t i = 0; i < callable->grad_input_count; i++) {

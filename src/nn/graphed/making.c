@@ -64,7 +64,7 @@ static ph_status stage_inputs(ph__making *making, const char *call)
     return status == PH_OK ? ph__making_stage_outgoing(making, call) : status;
 }
 
-/* What comes back is known once the outputs are. */
+/* The gradients of the outputs are known once the outputs are. */
 static ph_status stage_grad_outputs(ph__making *making, ph_tensor *const *out, const char *call)
 {
     ph__callable *callable = making->callable;

@@ -33,7 +33,7 @@ static bool add_way(ph__module_names *names, const ph__named_module *child, size
            ph__map_put(&names->first, key, (void *)(uintptr_t)names->ways.count);
 }
 
-/* What is below a module that was met before has names from there. */
+/* Modules below one that was met before have names from there. */
 static bool collect_names_below(ph__module_names *names, ph__map *met, const ph_module *in,
                                 size_t up)
 {

@@ -168,7 +168,7 @@ static ph_status check_state(const state *s, const ph_safetensors *file, const c
     return status;
 }
 
-/* What a tensor could refuse while others have their new values already. */
+/* Everything that a tensor could refuse once others have their new values. */
 static ph_status check_state_tensors(const state *s, const ph_safetensors *file, const char *call)
 {
     ph_dtype dtype;

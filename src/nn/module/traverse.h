@@ -7,7 +7,7 @@
 typedef struct ph__entry {
     const char *name;
     ph_tensor *tensor; /* NULL: a module */
-    ph_module *module; /* that holds the tensor, or the module itself */
+    ph_module *module; /* the one that holds the tensor, or the module itself */
     bool buffer;
 } ph__entry;
 typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);

@@ -87,7 +87,7 @@ static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i,
     return ph__pass_mark(pass, node->mark) ? ph__sum_to(tape, grad, &edge->shape) : NULL;
 }
 
-/* Those that nobody needs are forgotten; the others may be saved values, or gradients that came
+/* Gradients that nobody needs are forgotten; the others may be saved values, or gradients that came
  * in: they are held while those go. */
 static void hold_gradients(ph__pass *pass, const ph__node *node)
 {

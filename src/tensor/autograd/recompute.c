@@ -197,7 +197,7 @@ static bool call_in_scope(ph_tape *tape, ph__region *region, const ph__region_ru
     return ok && !ph__tape_failed(tape);
 }
 
-/* What the second run adds to the tape goes with it. */
+/* Nodes that the second run adds to the tape go with it. */
 typedef struct second_run_state {
     ph_tape *tape;
     size_t first_node, first_region, mark, depth;

@@ -73,7 +73,7 @@ static void describe_lent(ph__dl_tensor *out, lent *l, const ph_tensor *x)
     }
 }
 
-/* What the consumer does is ordered behind the tape's work, and the memory is not used anew
+/* The consumer's work is ordered behind the tape's work, and the memory is not used anew
  * before that is done. */
 static ph_status order_consumer(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
 {

@@ -33,7 +33,7 @@ static double round_to_dtype(ph_dtype dtype, double x)
     }
 }
 
-/* What the largest uniform of the dtype becomes. */
+/* The value that the largest uniform of the dtype becomes. */
 static double largest_uniform(ph_dtype dtype, double low, double width)
 {
     switch (dtype) {

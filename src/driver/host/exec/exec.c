@@ -92,7 +92,7 @@ void ph__host_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *nod
     *out = 0;
 }
 
-/* What later launches need; an older image goes with the last launch that has it, and is not
+/* Bytes that later launches need. An older image goes with the last launch that has it, and is not
  * counted. */
 void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *handle)
 {

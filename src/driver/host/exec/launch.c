@@ -58,7 +58,7 @@ static int wait_for_last(ph__host_exec *exec, ph__host_stream *stream)
 static void run_launch(ph__exec_launch *launch, ph__rng *chaos)
 {
     ph__exec_image *image = launch->image;
-    /* it takes them: image_takes_all() */
+    /* image_takes_all() has found that the image takes them */
     for (size_t i = 0; i < launch->patch_count; i++)
         (void)ph__exec_image_apply(image, &launch->patches[i]);
     for (size_t i = 0, event = 0; event < image->params->event_count; i++) {

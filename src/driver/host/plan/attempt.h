@@ -13,7 +13,7 @@ typedef struct ph__planned_task {
 } ph__planned_task;
 
 struct ph__schedule_scratch {
-    uint32_t extra_tasks, extra_waits; /* what splitting may use */
+    uint32_t extra_tasks, extra_waits; /* the budget of a split */
     uint64_t *keys, *spare_keys;       /* nodes by rank, the node's number in the low half */
     uint32_t *successors;              /* how many each node has */
     uint32_t *first_part;              /* of each node, into planned */
@@ -27,7 +27,7 @@ struct ph__schedule_scratch {
     bool *awaited;        /* of each task: somebody waits for it */
 };
 
-/* What an attempt does. */
+/* The rules of an attempt. */
 typedef enum ph__lane_rule {
     PH__LANES_GREEDY, /* each node where it can start first, but rather where it comes from */
     /* nodes are strung to chains along far edges, and each lane gets neighbouring chains */

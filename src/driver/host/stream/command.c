@@ -25,8 +25,8 @@ void ph__host_command_drop(ph__host_stream *stream, void *memory)
     ph__spin_unlock(&stream->lock);
 }
 
-/* What the runner has finished goes back in one piece, when it takes the lock anyhow; a runner
- * that is far behind keeps fewer. */
+/* Finished commands go back in one piece, when the runner holds the lock anyhow; a runner that is
+ * far behind keeps fewer. */
 void ph__host_command_finish(ph__host_stream *stream, void *memory)
 {
     ph__host_command *command = memory;

@@ -21,7 +21,8 @@ enum {
 };
 void *ph__host_command_take(ph__host_stream *stream);
 void ph__host_command_finish(ph__host_stream *stream, void *command); /* by its run function */
-void ph__host_command_drop(ph__host_stream *stream, void *command);   /* it was never submitted */
+void ph__host_command_drop(ph__host_stream *stream,
+                           void *command); /* of a command that was never submitted */
 
 /* Under the stream's lock, by the runner. What is too much is left with it. */
 static inline void ph__host_commands_give_finished(ph__host_stream *stream)

@@ -72,7 +72,8 @@ static void drop_collected(ph_custom *custom)
 }
 
 /* Only the operator knows how its kernels use the tensors that it gets: in a capture the graph
- * needs them. A stand-in for other memory is no input: a replay has its own, where a kernel reads it. */
+ * needs them. A stand-in for other memory is no input: a replay has its own, where a kernel reads
+ * it. */
 static bool declare_tensor_uses(const ph_custom *custom, ph_tensor *const *tensors, size_t count)
 {
     ph_tape *tape = custom->tape;

@@ -10,24 +10,9 @@ lines=$(mktemp)
 trap 'rm -f -- "$lines"' EXIT
 cat >"$lines" <<'LIST'
 X base/status.h the record of errors: fail.c sets what status.c keeps
-X base/text.h text is written by its own file, by files of JSON and into files
 X driver/driver.h each driver gives its own table
-X driver/host/plan/plan.h the plan's structure, which making and running share
-X driver/host/plan/plan_nodes.h the plan's structure, which making and running share
-X inspect/profile/profile.h the profile's structure, which the files of its room share
-X inspect/verify/verify.h the run's structure, which the files of its room share
 X nn/optimizer/optimizer.h the optimizer's structure, which the files of its room share
-X record/build.h the record under construction, which the files of its room share
-X record/record.h the record's structure, which the files of its room share
-X record/diff/diff.h the comparison's structure, which the files of its room share
 T driver/cuda/load/core_kernels.h a text for the driver
-T record/record.h the record's structure with all that reads it
-T inspect/verify/verify.h the run's structure with all that its room does to it
-T driver/host/exec/exec.c one launch and its short path
-T driver/host/plan/schedule.c one algorithm
-T driver/host/stream/queue.c one queue and its short path
-T inspect/verify/memory.c one table of memory that verify holds
-T device/annotate/nvtx_heard.c one table of NVTX's functions
 LIST
 xargs nm -A -g <"$objects" |
     sed -nE 's|^.*\.dir/(\./)?src/([^:]*)\.o:.* [A-TV-Zv] ([A-Za-z_][A-Za-z0-9_]*)$|D \2 \3|p' >>"$lines"

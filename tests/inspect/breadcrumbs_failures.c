@@ -2,7 +2,7 @@
 /* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation
  * or a driver call. */
 #include "driver/fault.h"
-#include "support/crumbs.h"
+#include "support/breadcrumbs.h"
 #include "support/sweep.h"
 
 #include "driver/driver.h"

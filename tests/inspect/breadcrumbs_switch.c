@@ -2,7 +2,7 @@
 /* tests/inspect/breadcrumbs_switch.c: crumbs switched on and off, what they cost when they are
  * off, and the nodes that they are. */
 #include "driver/fault.h"
-#include "support/crumbs.h"
+#include "support/breadcrumbs.h"
 
 #include "driver/driver.h"
 #include "support/test.h"

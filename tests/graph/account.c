@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/account.c: what a graph takes, in bytes. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -13,20 +11,19 @@ static t_world world;
 static int32_t *x, *inside;
 static char *pinned;
 
+static const t_fixture fixture = {.world = &world, .arrays = {{&x, N}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
+    t_fixture_open(&fixture);
     assert_ok(ph_malloc_pinned(&pinned, 1, 5000, world.stream));
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_free(x, world.stream);
     ph_free_pinned(pinned, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

@@ -2,11 +2,9 @@
 /* tests/graph/hooks.c: hooks of graphs and of the process: when they run, in what order, what
  * their failures do. The tests named Test... hold the behaviours of the same names. */
 #include "driver/fault.h"
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "driver/driver.h"
-#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,22 +13,19 @@ static ph_graph *graph;
 static int32_t *x;
 static char seen[512];
 
+static const t_fixture fixture = {
+    .world = &world, .graphs = {&graph}, .arrays = {{&x, 4, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, 4, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, 4, 0));
-    assert_ok(ph_graph_create(&graph, NULL));
+    t_fixture_open(&fixture);
     seen[0] = 0;
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

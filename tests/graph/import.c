@@ -2,12 +2,11 @@
 /* tests/graph/import.c: graphs that were built elsewhere. The host device has none: there a
  * table in front of its driver's takes its own graphs for such. */
 #include "driver/fault.h"
-#include "support/support.h"
+#include "support/fixture.h"
 
 #include "base/alloc.h"
 #include "device/handles/device.h"
 #include "device/handles/kernel.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -32,12 +31,12 @@ static void leave_own(ph__drv_graph *template)
     (void)template;
 }
 
+static const t_fixture fixture = {
+    .world = &world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(ph_stream_synchronize(world.stream));
+    t_fixture_open(&fixture);
     real = world.device->driver;
     if (t_on_host()) {
         table = *real;
@@ -45,17 +44,13 @@ FIXTURE(open_world)
         table.graph_disown = leave_own;
         world.device->driver = &table;
     }
-    assert_ok(ph_graph_create(&graph, NULL));
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
     world.device->driver = real;
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/liveness.c: replays that would read memory which was freed since the capture. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -14,26 +12,7 @@ static ph_graph *graph;
 static int32_t *x, *y;
 static const ph_capture_options checked = {.check_input_liveness = true};
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(t_fill(&world, world.stream, y, N, 0));
-    assert_ok(ph_graph_create(&graph, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}, {&y, N, T_INTS, 0}});
 
 static ph_status through_a_temporary(ph_stream *stream, void *user)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/torch_basics.c: capture, replay and their errors; each test holds the behaviour of
  * PyTorch's test of the same name. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -12,18 +10,7 @@ enum {
 };
 static t_world world;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world);
 
 TEST(test_graph_is_current_stream_capturing)
 {

@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/torch_streams.c: graphs over several streams; each test holds the behaviour of
  * PyTorch's test of the same name. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
 static t_world world;
 static ph_stream *s1, *s2;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&s1, world.device, NULL));
-    assert_ok(ph_stream_create(&s2, world.device, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_stream_destroy(s1);
-    ph_stream_destroy(s2);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&s1, &s2});
 
 /* ---- concurrent replays ---- */
 enum {

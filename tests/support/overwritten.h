@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/overwritten.h: an owner of memory that is written again, and tensors in such memory. */
+/* tests/support/overwritten.h: an owner of memory that is written again, and tensors in
+ * such memory. */
 #ifndef PH_TESTS_OVERWRITTEN_H
 #define PH_TESTS_OVERWRITTEN_H
 #include "support/grads.h"

@@ -418,13 +418,12 @@ TEST(test_grandchild)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_parents_objects),
-        WITH_WORLD(test_among_busy_threads),
-        WITH_WORLD(test_grandchild),
+        IN_WORLD(test_parents_objects),
+        IN_WORLD(test_among_busy_threads),
+        IN_WORLD(test_grandchild),
     };
     return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
 }

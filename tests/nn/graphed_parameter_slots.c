@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_parameter_slots.c: parameters and buffers that are added, removed or replaced in a
- * module's struct after the module was made: graphed callables, optimizers and files would go on
- * with those that there were, and refuse. */
+/* tests/nn/graphed_parameter_slots.c: parameters and buffers that are added, removed or replaced
+ * in a module's struct after the module was made: graphed callables, optimizers and files would go
+ * on with those that there were, and refuse. */
 #include "support/graphed_nets.h"
 #include "support/test.h"
 #include "tensor/core/tensor.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/support/breadcrumbs.h: a graph with breadcrumbs, whose replay a gate can hold, and how far
- * it * came. */
+ * it came. */
 #ifndef PH_TESTS_BREADCRUMBS_H
 #define PH_TESTS_BREADCRUMBS_H
 #include "support/support.h"

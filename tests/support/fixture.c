@@ -83,3 +83,17 @@ void t_nothing_is_left(ph_device *device)
     assert_int_equal(stats.pinned, 0);
     assert_int_equal(stats.pinned_reserved, 0);
 }
+
+int t_device_open(void **state)
+{
+    ph_device *device;
+    assert_ok(ph_device_open(&device, t_device_name(), NULL));
+    *state = device;
+    return 0;
+}
+
+int t_device_close(void **state)
+{
+    ph_device_release(*state);
+    return 0;
+}

@@ -42,6 +42,11 @@ void t_fixture_close(const t_fixture *fixture);
  * device memory and pinned memory. */
 void t_nothing_is_left(ph_device *device);
 
+/* ON_DEVICE(test) of a program's list: *state of the test is a device under test. */
+int t_device_open(void **state);
+int t_device_close(void **state);
+#define ON_DEVICE(name) cmocka_unit_test_setup_teardown(name, t_device_open, t_device_close)
+
 /* WORLD(world, .arrays = {{&x, N}}): open_world and close_world of a test program, for IN_WORLD. */
 #define WORLD(...)                                                                                 \
     static const t_fixture fixture;                                                                \

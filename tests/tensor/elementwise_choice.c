@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/elementwise_choice.c: comparison, logic and choice, in every dtype that they
  * take. */
+#include "support/fixture.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "support/test.h"
 #include <math.h>
 
 static const ph_dtype every[OP_DTYPES] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
@@ -211,22 +211,11 @@ TEST(refusals)
     t_scene_close(&s);
 }
 
-static int open_device(void **state)
-{
-    return ph_device_open((ph_device **)state, t_device_name(), NULL) == PH_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    ph_device_release(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(comparisons, open_device, close_device),
-        cmocka_unit_test_setup_teardown(choices, open_device, close_device),
+        ON_DEVICE(comparisons),
+        ON_DEVICE(choices),
         cmocka_unit_test(nan_is_equal_to_nothing),
         cmocka_unit_test(refusals),
     };

@@ -142,22 +142,6 @@ TEST(test_repeat_graph_capture_cublas_workspace_memory)
 }
 
 /* ---- errors and warnings ---- */
-TEST(test_graph_error)
-{
-    ph_graph *graph;
-    ph_stream *first = ph_device_default_stream(world.device);
-    int32_t *a;
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture_begin(graph, first, NULL), PH_ERROR_DEFAULT_STREAM,
-                 "captures must run on a stream other than the legacy default stream");
-    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
-    assert_ok(PH_NEW(&a, N, first)); /* nothing is broken */
-    assert_ok(t_fill(&world, first, a, N, 4));
-    t_all(a, N, 4, first);
-    ph_free(a, first);
-    ph_graph_destroy(graph);
-}
-
 TEST(test_graph_warn_if_has_zero_nodes)
 {
     ph_graph *graph;
@@ -277,7 +261,6 @@ int main(void)
         IN_WORLD(test_accelerator_graph_simple),
         IN_WORLD(test_graph_capture_reset_recapture),
         IN_WORLD(test_repeat_graph_capture_cublas_workspace_memory),
-        IN_WORLD(test_graph_error),
         IN_WORLD(test_graph_warn_if_has_zero_nodes),
         IN_WORLD(test_graph_capture_oom),
         IN_WORLD(test_cuda_graph_tensor_item_not_allowed),

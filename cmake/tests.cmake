@@ -319,7 +319,7 @@ find_path(PH_CUDA_HEADERS cuda.h
 if(PH_CUDA_HEADERS)
     message(STATUS "CUDA's headers: ${PH_CUDA_HEADERS}")
     add_test(NAME headers.abi COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS}
+        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUDA_HEADERS}
         ${PROJECT_SOURCE_DIR}/tests/headers/cuda_abi.c)
 else()
     message(STATUS "CUDA's headers: not found: the ABI of CUDA is not checked here")
@@ -329,7 +329,7 @@ endif()
 
 if(PH_CUDA_HEADERS AND EXISTS ${PH_CUDA_HEADERS}/nvtx3/nvToolsExt.h)
     add_test(NAME headers.abi.nvtx COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nvtx_abi.c)
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nvtx_abi.c)
 else()
     add_test(NAME headers.abi.nvtx COMMAND sh -c "echo 'skipped: no nvToolsExt.h: the declarations of src/device/nvtx_abi.h were not held against it'; exit 77")
     set_tests_properties(headers.abi.nvtx PROPERTIES SKIP_RETURN_CODE 77)
@@ -338,7 +338,7 @@ endif()
 find_path(PH_CUBLASLT_HEADERS cublasLt.h HINTS ${PH_CUDA_HEADERS} NO_DEFAULT_PATH)
 if(PH_CUBLASLT_HEADERS)
     add_test(NAME headers.abi.cublaslt COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUBLASLT_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cublaslt_abi.c)
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUBLASLT_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cublaslt_abi.c)
 else()
     add_test(NAME headers.abi.cublaslt COMMAND sh -c "echo 'skipped: no cublasLt.h: the declarations of src/tensor were not held against it'; exit 77")
     set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
@@ -347,7 +347,7 @@ endif()
 find_path(PH_NCCL_HEADERS nccl.h HINTS ${PH_CUDA_HEADERS} PATHS /usr/include)
 if(PH_CUDA_HEADERS AND PH_NCCL_HEADERS)
     add_test(NAME headers.abi.nccl COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR} -isystem ${PH_NCCL_HEADERS} -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nccl_abi.c)
+        -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_NCCL_HEADERS} -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nccl_abi.c)
 else()
     add_test(NAME headers.abi.nccl COMMAND sh -c "echo 'skipped: no nccl.h: the declarations of examples/data_parallel were not held against it'; exit 77")
     set_tests_properties(headers.abi.nccl PROPERTIES SKIP_RETURN_CODE 77)

@@ -32,11 +32,18 @@ set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events 
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
 set(PH_NOT_SANITIZED cuda.profile inspect.profile inspect.profile_misuse inspect.profile_trace cuda.illegal_address cuda.fault_place cuda.cupti)
 set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
-# On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools
-# see; or they open devices again and again, which the driver does one at a time for the whole machine.
+# On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools see.
 set(PH_GPU_ALONE cuda.cupti cuda.fault_place cuda.illegal_address cuda.loading cuda.profile cuda.upload fault.driver fault.host_memory
     graph.account graph.upload inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
-    nn.graphed_life nn.module_shortages tensor.operator_shortages tensor.products_memory)
+    nn.graphed_life tensor.products_memory)
+# Those that open devices some thousand times: not beside each other, as the driver makes streams and loads code one at a time.
+set(PH_GPU_OPENS_OFTEN nn.module_shortages tensor.operator_shortages)
+# On a GPU a program makes one context, which takes a fifth of a second, and not one a test: but where contexts or the GPU's whole
+# memory are what it is about.
+set(PH_GPU_OWN_CONTEXTS cuda device fault)
+# Started first, as they take longest.
+set(PH_GPU_LONG nn.adam nn.module_shortages nn.sgd nn.zeros tensor.elementwise tensor.elementwise_choice tensor.elementwise_copy
+    tensor.elementwise_functions tensor.operator_shortages tensor.reduce)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
 set(test_launcher)
@@ -112,10 +119,20 @@ function(ph_add_gpu_test name target)
     elseif(gpu_launcher)
         list(APPEND settings PH_TEST_LAUNCHES_WAIT=1)
     endif()
+    string(REGEX REPLACE "\\..*" "" group ${name})
+    if(NOT gpu_launcher AND NOT group IN_LIST PH_GPU_OWN_CONTEXTS AND NOT name IN_LIST PH_GPU_ALONE)
+        list(APPEND settings PH_TEST_HOLD_CONTEXT=1)
+    endif()
     add_test(NAME ${name}@gpu COMMAND ${launcher} $<TARGET_FILE:${target}>)
     set_tests_properties(${name}@gpu PROPERTIES LABELS gpu ENVIRONMENT "${settings}")
     if(gpu_launcher OR name IN_LIST PH_GPU_ALONE)
         set_tests_properties(${name}@gpu PROPERTIES RUN_SERIAL ON)
+    endif()
+    if(name IN_LIST PH_GPU_OPENS_OFTEN)
+        set_tests_properties(${name}@gpu PROPERTIES RESOURCE_LOCK opens_often)
+    endif()
+    if(name IN_LIST PH_GPU_LONG)
+        set_tests_properties(${name}@gpu PROPERTIES COST 1000)
     endif()
 endfunction()
 

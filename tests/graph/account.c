@@ -136,7 +136,7 @@ TEST(test_the_list_of_blocks)
     ph_graph_destroy(graph);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_graph *graph;
     ph_graph_memory memory;
@@ -152,9 +152,9 @@ TEST(test_arguments)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_of_one_graph),     IN_WORLD(test_of_a_shared_pool),
-        IN_WORLD(test_of_nested_graphs), IN_WORLD(test_the_list_of_blocks),
-        IN_WORLD(test_arguments),
+        IN_WORLD(test_of_one_graph),           IN_WORLD(test_of_a_shared_pool),
+        IN_WORLD(test_of_nested_graphs),       IN_WORLD(test_the_list_of_blocks),
+        IN_WORLD(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("graph.account", tests, NULL, NULL);
 }

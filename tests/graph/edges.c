@@ -86,7 +86,7 @@ TEST(test_programmatic_launch)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_edge_kind kind = PH_EDGE_PROGRAMMATIC;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
@@ -351,7 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_programmatic_launch),
-        IN_WORLD(test_arguments),
+        IN_WORLD(wrong_arguments_are_refused),
         IN_WORLD(test_kinds_go_with_their_edges),
         IN_WORLD(test_two_edges_between_the_same_nodes),
         IN_WORLD(test_memory_nodes),

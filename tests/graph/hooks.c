@@ -477,7 +477,7 @@ TEST(test_handle_outlives_the_graph)
     ph_graph_hook_remove(NULL);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_hook *hook;
     assert_status(ph_graph_hook_add(NULL, NULL, PH_HOOK_DESTROY, note, NULL), PH_ERROR_ARGUMENT);
@@ -537,7 +537,7 @@ int main(void)
         IN_WORLD(test_calls_from_inside),
         IN_WORLD(test_destroy_from_inside),
         IN_WORLD(test_handle_outlives_the_graph),
-        IN_WORLD(test_arguments),
+        IN_WORLD(wrong_arguments_are_refused),
         IN_WORLD(test_hook_that_captures),
     };
     return cmocka_run_group_tests_name("graph.hooks", tests, NULL, NULL);

@@ -314,7 +314,7 @@ TEST(test_failing_host_memory)
     t_all(x, N, 2, world.stream);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_world other;
     ph_pool *pool;
@@ -367,7 +367,7 @@ int main(void)
         IN_WORLD(test_destroyed_by_a_hook),
         IN_WORLD(test_failing_driver),
         IN_WORLD(test_failing_host_memory),
-        IN_WORLD(test_misuse),
+        IN_WORLD(misuse_is_refused),
         IN_WORLD(test_on_the_host),
     };
     return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);

@@ -104,7 +104,7 @@ TEST(test_set_while_in_flight)
     t_all(y, N, 33, world.stream);
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     struct t_fill_i32 args = {N, x, 11};
     ph_launch_config config = t_config(N), huge = t_config(N);
@@ -298,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_set_each_kind),
         IN_WORLD(test_set_while_in_flight),
-        IN_WORLD(test_refusals),
+        IN_WORLD(misuse_is_refused),
         IN_WORLD(test_enable_and_disable),
         IN_WORLD(test_node_out_of_range),
         IN_WORLD(test_update),

@@ -435,7 +435,7 @@ TEST(test_verify)
 }
 
 /* ---- what is refused ---- */
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     ph_finite_result found;
     size_t count;
@@ -578,7 +578,7 @@ int main(void)
         IN_WORLD(test_proved_slots),
         IN_WORLD(test_a_copy_in_another_graph_writes_nothing),
         IN_WORLD(test_verify),
-        IN_WORLD(test_misuse),
+        IN_WORLD(misuse_is_refused),
         IN_WORLD(test_threads),
         T_SWEEP(test_without_host_memory, &swept),
         T_SWEEP(test_when_the_driver_fails, &swept),

@@ -57,7 +57,7 @@ static void capture(void)
         assert_int_equal(result.verdict, PH_VERIFY_NONE);                                          \
     } while (0)
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_stream *first = ph_device_default_stream(world.device);
     capture();
@@ -247,7 +247,7 @@ TEST(test_replays_in_flight)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_arguments),
+        IN_WORLD(wrong_arguments_are_refused),
         IN_WORLD(test_states),
         IN_WORLD(test_another_device),
         IN_WORLD(test_a_freed_input),

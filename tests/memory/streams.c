@@ -335,7 +335,7 @@ TEST(test_release_in_capture_waits)
     assert_int_equal(stats_now().segments, 0);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     void *p = allocate(100, s0);
     t_log_start();
@@ -480,7 +480,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_blocks_are_of_one_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroyed_streams_leave_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_release_in_capture_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_misuse, setup, teardown),
+        cmocka_unit_test_setup_teardown(misuse_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_eager_work_then_replays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replays_then_eager_work, setup, teardown),
         cmocka_unit_test_setup_teardown(test_block_recorded_in_many_captures, setup, teardown),

@@ -312,7 +312,7 @@ TEST(clamp_hands_on_gradients_at_its_limits)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test(nan_goes_through_maximum_and_clamp),
         cmocka_unit_test(ties_share_the_gradient),
         cmocka_unit_test(clamp_hands_on_gradients_at_its_limits),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ TEST(nan_is_equal_to_nothing)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -217,7 +217,7 @@ int main(void)
         ON_DEVICE(comparisons),
         ON_DEVICE(choices),
         cmocka_unit_test(nan_is_equal_to_nothing),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -322,7 +322,7 @@ TEST(overlapping_memory)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -394,7 +394,7 @@ int main(void)
         cmocka_unit_test(copies_cast_and_broadcast),
         cmocka_unit_test(every_dtype_is_filled_and_scaled),
         cmocka_unit_test(overlapping_memory),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(copies_from_another_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,7 @@ TEST(ties_and_nan)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -309,7 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_DEVICE(reductions_of_floats),   ON_DEVICE(largest_of_floats),
         ON_DEVICE(reductions_of_integers), cmocka_unit_test(nothing_to_reduce),
-        cmocka_unit_test(ties_and_nan),    cmocka_unit_test(refusals),
+        cmocka_unit_test(ties_and_nan),    cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

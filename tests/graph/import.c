@@ -355,20 +355,13 @@ TEST(test_on_the_host)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_as_after_a_capture),
-        IN_WORLD(test_says_what_was_freed_before_the_import),
-        IN_WORLD(test_keep_graph),
-        IN_WORLD(test_options),
-        IN_WORLD(test_as_after_a_capture),
-        IN_WORLD(test_keep_graph),
-        IN_WORLD(test_inputs_in_the_pool),
-        IN_WORLD(test_into_a_capture),
-        IN_WORLD(test_failing_hooks),
-        IN_WORLD(test_destroyed_by_a_hook),
-        IN_WORLD(test_failing_driver),
-        IN_WORLD(test_failing_host_memory),
-        IN_WORLD(misuse_is_refused),
-        IN_WORLD(test_on_the_host),
+        IN_WORLD(test_as_after_a_capture), IN_WORLD(test_says_what_was_freed_before_the_import),
+        IN_WORLD(test_keep_graph),         IN_WORLD(test_options),
+        IN_WORLD(test_as_after_a_capture), IN_WORLD(test_keep_graph),
+        IN_WORLD(test_inputs_in_the_pool), IN_WORLD(test_into_a_capture),
+        IN_WORLD(test_failing_hooks),      IN_WORLD(test_destroyed_by_a_hook),
+        IN_WORLD(test_failing_driver),     IN_WORLD(test_failing_host_memory),
+        IN_WORLD(misuse_is_refused),       IN_WORLD(test_on_the_host),
     };
     return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);
 }

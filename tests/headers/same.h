@@ -12,9 +12,9 @@
     _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
                    #ours " is " #theirs)
 
-/* FIELDS(ours, theirs) { FIELD(our_field, their_field); ... }: fields that lie in the same place and
- * have the same size. STRUCT: whole structs, of the same size. A compiler that finds a difference
- * names the function, and so the two structs. */
+/* FIELDS(ours, theirs) { FIELD(our_field, their_field); ... }: fields that lie in the same place
+ * and have the same size. STRUCT: whole structs, of the same size. A compiler that finds a
+ * difference names the function, and so the two structs. */
 #define FIELDS(ours, theirs)                                                                       \
     static inline void fields_of_##ours##_and_##theirs(const ours *a, const theirs *b)
 #define STRUCT(ours, theirs)                                                                       \

@@ -32,11 +32,18 @@ set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events 
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
 set(PH_NOT_SANITIZED cuda.profile inspect.profile inspect.profile_misuse inspect.profile_trace cuda.illegal_address cuda.fault_place cuda.cupti)
 set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
-# On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools
-# see; or they open devices again and again, which the driver does one at a time for the whole machine.
+# On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools see.
 set(PH_GPU_ALONE cuda.cupti cuda.fault_place cuda.illegal_address cuda.loading cuda.profile cuda.upload fault.driver fault.host_memory
     graph.account graph.upload inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
-    nn.graphed_life nn.module_shortages tensor.operator_shortages tensor.products_memory)
+    nn.graphed_life tensor.products_memory)
+# Those that open devices some thousand times: not beside each other, as the driver makes streams and loads code one at a time.
+set(PH_GPU_OPENS_OFTEN nn.module_shortages tensor.operator_shortages)
+# On a GPU a program makes one context, which takes a fifth of a second, and not one a test: but where contexts or the GPU's whole
+# memory are what it is about.
+set(PH_GPU_OWN_CONTEXTS cuda device fault)
+# Started first, as they take longest.
+set(PH_GPU_LONG nn.adam nn.module_shortages nn.sgd nn.zeros tensor.elementwise tensor.elementwise_choice tensor.elementwise_copy
+    tensor.elementwise_functions tensor.operator_shortages tensor.reduce)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
 set(test_launcher)
@@ -112,10 +119,20 @@ function(ph_add_gpu_test name target)
     elseif(gpu_launcher)
         list(APPEND settings PH_TEST_LAUNCHES_WAIT=1)
     endif()
+    string(REGEX REPLACE "\\..*" "" group ${name})
+    if(NOT gpu_launcher AND NOT group IN_LIST PH_GPU_OWN_CONTEXTS AND NOT name IN_LIST PH_GPU_ALONE)
+        list(APPEND settings PH_TEST_HOLD_CONTEXT=1)
+    endif()
     add_test(NAME ${name}@gpu COMMAND ${launcher} $<TARGET_FILE:${target}>)
     set_tests_properties(${name}@gpu PROPERTIES LABELS gpu ENVIRONMENT "${settings}")
     if(gpu_launcher OR name IN_LIST PH_GPU_ALONE)
         set_tests_properties(${name}@gpu PROPERTIES RUN_SERIAL ON)
+    endif()
+    if(name IN_LIST PH_GPU_OPENS_OFTEN)
+        set_tests_properties(${name}@gpu PROPERTIES RESOURCE_LOCK opens_often)
+    endif()
+    if(name IN_LIST PH_GPU_LONG)
+        set_tests_properties(${name}@gpu PROPERTIES COST 1000)
     endif()
 endfunction()
 
@@ -323,7 +340,7 @@ find_path(PH_CUDA_HEADERS cuda.h
 if(PH_CUDA_HEADERS)
     message(STATUS "CUDA's headers: ${PH_CUDA_HEADERS}")
     add_test(NAME headers.abi COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS}
+        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUDA_HEADERS}
         ${PROJECT_SOURCE_DIR}/tests/headers/cuda_abi.c)
 else()
     message(STATUS "CUDA's headers: not found: the ABI of CUDA is not checked here")
@@ -333,7 +350,7 @@ endif()
 
 if(PH_CUDA_HEADERS AND EXISTS ${PH_CUDA_HEADERS}/nvtx3/nvToolsExt.h)
     add_test(NAME headers.abi.nvtx COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nvtx_abi.c)
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nvtx_abi.c)
 else()
     add_test(NAME headers.abi.nvtx COMMAND sh -c "echo 'skipped: no nvToolsExt.h: the declarations of src/device/nvtx_abi.h were not held against it'; exit 77")
     set_tests_properties(headers.abi.nvtx PROPERTIES SKIP_RETURN_CODE 77)
@@ -342,7 +359,7 @@ endif()
 find_path(PH_CUBLASLT_HEADERS cublasLt.h HINTS ${PH_CUDA_HEADERS} NO_DEFAULT_PATH)
 if(PH_CUBLASLT_HEADERS)
     add_test(NAME headers.abi.cublaslt COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUBLASLT_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cublaslt_abi.c)
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUBLASLT_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cublaslt_abi.c)
 else()
     add_test(NAME headers.abi.cublaslt COMMAND sh -c "echo 'skipped: no cublasLt.h: the declarations of src/tensor were not held against it'; exit 77")
     set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
@@ -351,7 +368,7 @@ endif()
 find_path(PH_NCCL_HEADERS nccl.h HINTS ${PH_CUDA_HEADERS} PATHS /usr/include)
 if(PH_CUDA_HEADERS AND PH_NCCL_HEADERS)
     add_test(NAME headers.abi.nccl COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
-        -I${PROJECT_SOURCE_DIR} -isystem ${PH_NCCL_HEADERS} -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nccl_abi.c)
+        -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_NCCL_HEADERS} -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nccl_abi.c)
 else()
     add_test(NAME headers.abi.nccl COMMAND sh -c "echo 'skipped: no nccl.h: the declarations of examples/data_parallel were not held against it'; exit 77")
     set_tests_properties(headers.abi.nccl PROPERTIES SKIP_RETURN_CODE 77)
@@ -381,6 +398,7 @@ add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links
 add_test(NAME headers.snippets COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/snippets.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
 add_test(NAME headers.messages COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/messages.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.assertions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/assertions.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.forks COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/forks.sh ${PROJECT_SOURCE_DIR})
 find_program(PH_CLANG_FORMAT NAMES clang-format-14)
 if(PH_CLANG_FORMAT)

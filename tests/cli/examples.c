@@ -109,7 +109,7 @@ TEST(test_locate)
     t_result_free(&r);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     static const char *const names[] = {"PH_ERROR_NOT_FOUND", "PH_ERROR_SIZE",
                                         "PH_ERROR_STATE",     "PH_ERROR_CAPTURE (900",
@@ -181,7 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_saxpy),    cmocka_unit_test(test_block),
         cmocka_unit_test(test_pools),    cmocka_unit_test(test_fork_join),
-        cmocka_unit_test(test_slots),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_slots),    cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_profile),  cmocka_unit_test(test_existing_cuda),
         cmocka_unit_test(test_liveness), cmocka_unit_test(test_locate),
         cmocka_unit_test(test_linear),   cmocka_unit_test(test_data_parallel_failure),

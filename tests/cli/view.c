@@ -96,7 +96,7 @@ static char *data_of(const char *page)
     return strndup(from + sizeof begin - 1, (size_t)(to - from) - sizeof begin + 1);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view"}}, 2, NULL, "view: which file?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "a.json", "b.json"}}, 2, NULL,
@@ -440,7 +440,7 @@ TEST(test_a_captured_graph)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test_setup_teardown(test_the_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_it_goes, setup, teardown),

@@ -126,13 +126,12 @@ TEST(programmatic_edges)
     replay(42);
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(beside_nodes_of_other_code),
-        WITH_WORLD(in_a_capture_of_other_code),
-        WITH_WORLD(programmatic_edges),
+        IN_WORLD(beside_nodes_of_other_code),
+        IN_WORLD(in_a_capture_of_other_code),
+        IN_WORLD(programmatic_edges),
     };
     return cmocka_run_group_tests_name("cuda.cells", tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * a capture, as on drivers that have no log callback. */
 #include "base/sync.h"
 #include "program.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <phonograph/cuda.h>
 #include <stdlib.h>
 
@@ -15,24 +15,7 @@ enum {
     N = 64
 };
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(ph_graph_create(&graph, NULL));
-    t_log_start();
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_log_stop();
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N}}, .log = true);
 
 /* As other code does: past the library, straight at the driver. */
 static void *wait_for_stream(void *stream)
@@ -145,9 +128,9 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(this_thread, open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_versioned_call, open_world, close_world),
-        cmocka_unit_test_setup_teardown(another_thread, open_world, close_world),
+        IN_WORLD(this_thread),
+        IN_WORLD(a_versioned_call),
+        IN_WORLD(another_thread),
     };
     return cmocka_run_group_tests_name("cuda.cupti", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include "program.h"
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/slots.h>
@@ -17,28 +18,23 @@ static ph__cu_context own;
 static ph_graph *graph;
 static int32_t *x, *y;
 
+static const t_fixture fixture = {.world = &world,
+                                  .graphs = {&graph},
+                                  .arrays = {{&x, N, T_INTS, 0}, {&y, N, T_INTS, 0}},
+                                  .keep_graph = true};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
+    t_fixture_open(&fixture);
     program_load();
     own = primary(0);
-    assert_ok(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = true}));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(t_fill(&world, world.stream, y, N, 0));
-    assert_ok(ph_stream_synchronize(world.stream));
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    ph_free(y, NULL);
-    t_close(&world);
+    t_fixture_close(&fixture);
     cu(DevicePrimaryCtxRelease(0));
-    assert_int_equal(ph__alloc_live(), 0);
     if (fake_cuda()) {
         assert_string_equal(left_behind(), "");
         assert_int_equal(fake_cuda()->misuses(), 0);

@@ -83,8 +83,7 @@ FIXTURE(close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_batch_mem_op_node, open_world,
-                                        close_world),
+        IN_WORLD(TestGetGraphData_test_batch_mem_op_node),
     };
     return cmocka_run_group_tests_name("cuda.graph_data", tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * cuBLAS's, and those of batch memory operations and rows; memory of this library's, and from
  * cuMemAlloc. */
 #include "program.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
 #include <phonograph/inspect/locate.h>
@@ -44,28 +44,27 @@ static ph__cu_function deep;
 static ph_graph *graph;
 static const ph_capture_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
 
+static const t_fixture fixture = {.world = &world, .graphs = {&graph}};
+
 FIXTURE(open_world)
 {
     if (fake_cuda())
         fake_cuda()->register_kernel("t_deep", deep_on_host);
-    t_open(&world, NULL);
+    t_fixture_open(&fixture);
     program_load();
     own = primary(0);
     cu(CtxPushCurrent(own));
     cu(ModuleLoadDataEx(&module, ptx, 0, NULL, NULL));
     cu(ModuleGetFunction(&deep, module, "t_deep"));
-    assert_ok(ph_graph_create(&graph, NULL));
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
     cu(ModuleUnload(module));
     pop(own);
-    t_close(&world);
+    t_fixture_close(&fixture);
     cu(DevicePrimaryCtxRelease(0));
-    assert_int_equal(ph__alloc_live(), 0);
     return 0;
 }
 

@@ -411,15 +411,15 @@ TEST(the_log_names_the_culprit)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_wrapped_stream, open_world, close_world),
-        cmocka_unit_test_setup_teardown(the_second_gpus_stream, open_world, close_world),
-        cmocka_unit_test_setup_teardown(streams_that_are_refused, open_world, close_world),
-        cmocka_unit_test_setup_teardown(work_in_a_foreign_capture, open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_replay_in_a_foreign_capture, open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_wrapped_function, open_world, close_world),
-        cmocka_unit_test_setup_teardown(an_imported_graph, open_world, close_world),
-        cmocka_unit_test_setup_teardown(an_import_that_fails, open_world, close_world),
-        cmocka_unit_test_setup_teardown(the_log_names_the_culprit, open_world, close_world),
+        IN_WORLD(a_wrapped_stream),
+        IN_WORLD(the_second_gpus_stream),
+        IN_WORLD(streams_that_are_refused),
+        IN_WORLD(work_in_a_foreign_capture),
+        IN_WORLD(a_replay_in_a_foreign_capture),
+        IN_WORLD(a_wrapped_function),
+        IN_WORLD(an_imported_graph),
+        IN_WORLD(an_import_that_fails),
+        IN_WORLD(the_log_names_the_culprit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
  * tell, or of CUPTI where the process has it. */
 #include "support/annotations.h"
 
-#include "base/alloc.h"
 #include "fake/fake_cuda.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <stdlib.h>
 
 enum {
@@ -15,20 +14,7 @@ enum {
 static t_world world;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .arrays = {{&x, N}});
 
 static ph_status body(ph_stream *stream, void *user)
 {

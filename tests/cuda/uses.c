@@ -2,7 +2,7 @@
 /* tests/cuda/uses.c: ph_stream_declare_use asks the driver nothing while no open capture checks its
  * inputs, however those that did check have ended. */
 #include "fake.h"
-#include "support/test.h"
+#include "support/fixture.h"
 
 enum {
     N = 256
@@ -14,28 +14,7 @@ static int32_t *x, *y;
 static ph_graph *plain, *checking;
 static ph_stream *beside;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&beside, world.device, NULL));
-    assert_ok(ph_graph_create(&plain, NULL));
-    assert_ok(ph_graph_create(&checking, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(plain);
-    ph_graph_destroy(checking);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    ph_stream_destroy(beside);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&beside}, .graphs = {&plain, &checking}, .arrays = {{&x, N}, {&y, N}});
 
 static int64_t calls_of_a_use(ph_stream *stream)
 {

@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/device/adopt.c: misuse of what adopts CUDA's handles and of kernel images; CUDA's
  * numbers. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
 static t_world world;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world);
 
 /* ---- kernels ---- */
 static void run(const ph_block_range *range, const void *args)

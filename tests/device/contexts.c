@@ -75,7 +75,7 @@ TEST(test_in_a_capture)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     assert_error(ph_context_push_cuda(NULL), PH_ERROR_ARGUMENT, "device is NULL");
     ph_context_pop_cuda(NULL);
@@ -86,7 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_in_a_capture),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("device.contexts", tests, NULL, NULL);
 }

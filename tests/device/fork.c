@@ -1,31 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/device/fork.c: a child of fork(): its own devices work on the host and are refused on a
  * GPU, whatever other threads were doing; what the parent made answers STATE, and nothing hangs. */
-#include "support/support.h"
+#include "support/fork.h"
 
 #include "base/sync.h"
 #include "support/test.h"
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_TSAN true
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define HAS_TSAN true
-#endif
-#if !defined(HAS_TSAN)
-#define HAS_TSAN false
-#endif
 
 enum {
     N = 64,
-    FORKS = 40,
-    HANGS_AFTER = 60 /* seconds: a child that hangs is killed, which fails the test */
+    FORKS = 40
 };
 
 static t_world world;
@@ -53,20 +36,6 @@ static int wait_for(pid_t child)
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
-
-/* In a child nothing may go back to cmocka: the first line that is not as it should be is what it
- * exits with. */
-#define WANT(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition,                     \
-                    ph_error_last()->message);                                                     \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-#define WANT_OK(call) WANT((call) == PH_OK)
-#define WANT_STATE(call)                                                                           \
-    WANT((call) == PH_ERROR_STATE && strstr(ph_error_last()->message, "fork") != NULL)
 
 /* ---- a device of the child's own ---- */
 static ph_status body(ph_stream *stream, void *user)
@@ -418,13 +387,12 @@ TEST(test_grandchild)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_parents_objects),
-        WITH_WORLD(test_among_busy_threads),
-        WITH_WORLD(test_grandchild),
+        IN_WORLD(test_parents_objects),
+        IN_WORLD(test_among_busy_threads),
+        IN_WORLD(test_grandchild),
     };
     return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
 }

@@ -91,6 +91,11 @@ TEST(captures)
                  "ph_graph_capture_begin: stream");
     assert_error(ph_graph_capture_begin(graph, legacy, NULL), PH_ERROR_DEFAULT_STREAM,
                  "ph_graph_capture_begin");
+    assert_non_null(strstr(ph_error_last()->message,
+                           "captures must run on a stream other than the legacy default stream"));
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_ok(t_fill(&s.world, legacy, s.x, N, 4)); /* nothing is broken */
+    t_all(s.x, N, 4, legacy);
     assert_error(ph_graph_capture_begin(graph, stream, &mode), PH_ERROR_ARGUMENT,
                  "ph_graph_capture_begin");
     assert_error(ph_graph_capture_begin(graph, stream, &crumbs), PH_ERROR_ARGUMENT,

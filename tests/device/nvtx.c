@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/device/nvtx.c: what a tool hears that listens to NVTX ranges. */
-#include "support/support.h"
+#include "support/fixture.h"
 
 #include "base/alloc.h"
 #include "fake/nvtx_tool.h"
-#include "support/test.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,8 @@ static int32_t *x;
 static nvtx_tool_heard_fn *heard;
 static nvtx_tool_forget_fn *forget;
 
+static const t_fixture fixture = {.world = &world, .arrays = {{&x, N}}};
+
 FIXTURE(open_world)
 {
     void *library = dlopen(PH_TEST_NVTX_TOOL, RTLD_NOW | RTLD_LOCAL);
@@ -28,16 +29,13 @@ FIXTURE(open_world)
     memcpy(&heard, &functions[0], sizeof heard);
     memcpy(&forget, &functions[1], sizeof forget);
     assert_true(heard && forget);
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
+    t_fixture_open(&fixture);
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

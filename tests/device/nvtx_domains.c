@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/device/nvtx_domains.c: NVTX ranges in front of a tool that numbers registered strings for
  * each domain, and that gives the handle of a domain which was destroyed to the next one. */
-#include "support/support.h"
+#include "support/fixture.h"
 
 #include "fake/nvtx_tool.h"
 #include "support/nvtx.h"
-#include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +14,7 @@ enum {
 static t_world world;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_free(x, world.stream);
-    t_close(&world);
-    return 0;
-}
+WORLD(world, .arrays = {{&x, N}});
 
 static void destroy(ph__nvtx_domain domain)
 {

@@ -3,11 +3,10 @@
  * is gone. The host device has none: there a table in front of its driver's takes its own for
  * such. */
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 
-#include "base/alloc.h"
 #include "device/adopt.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -37,12 +36,11 @@ static void destroy_others(ph__drv_stream *handle)
         real->stream_destroy(handle);
 }
 
+static const t_fixture fixture = {.world = &world, .arrays = {{&x, N, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(ph_stream_synchronize(world.stream));
+    t_fixture_open(&fixture);
     real = world.device->driver;
     assert_int_equal(real->stream_create(&theirs, world.device->handle, PH__STREAM_NON_BLOCKING, 0),
                      0);
@@ -71,9 +69,7 @@ static void drop(void)
 FIXTURE(close_world)
 {
     drop();
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

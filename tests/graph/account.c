@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/account.c: what a graph takes, in bytes. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -13,20 +11,19 @@ static t_world world;
 static int32_t *x, *inside;
 static char *pinned;
 
+static const t_fixture fixture = {.world = &world, .arrays = {{&x, N}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
+    t_fixture_open(&fixture);
     assert_ok(ph_malloc_pinned(&pinned, 1, 5000, world.stream));
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_free(x, world.stream);
     ph_free_pinned(pinned, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -139,7 +136,7 @@ TEST(test_the_list_of_blocks)
     ph_graph_destroy(graph);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_graph *graph;
     ph_graph_memory memory;
@@ -155,9 +152,9 @@ TEST(test_arguments)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_of_one_graph),     IN_WORLD(test_of_a_shared_pool),
-        IN_WORLD(test_of_nested_graphs), IN_WORLD(test_the_list_of_blocks),
-        IN_WORLD(test_arguments),
+        IN_WORLD(test_of_one_graph),           IN_WORLD(test_of_a_shared_pool),
+        IN_WORLD(test_of_nested_graphs),       IN_WORLD(test_the_list_of_blocks),
+        IN_WORLD(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("graph.account", tests, NULL, NULL);
 }

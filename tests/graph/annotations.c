@@ -6,7 +6,7 @@
 #include "device/annotate/annotation.h"
 #include "device/handles/device.h"
 #include "device/handles/event.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,18 +18,15 @@ static t_world world;
 static ph_stream *side;
 static int32_t *x, *y, *pinned;
 
+static const t_fixture fixture = {
+    .world = &world, .streams = {&side}, .arrays = {{&x, N, T_INTS, 1}, {&y, N, T_INTS, 1}}};
+
 FIXTURE(open_world)
 {
     void *host = NULL;
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
+    t_fixture_open(&fixture);
     assert_ok(ph_malloc_pinned(&host, N, sizeof *pinned, world.stream));
     pinned = host;
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(t_fill(&world, world.stream, y, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
     return 0;
 }
 
@@ -37,12 +34,8 @@ FIXTURE(close_world)
 {
     assert_int_equal(ph_annotation_depth(), 0);
     assert_int_equal(t_annotated(), 0);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
     ph_free_pinned(pinned, world.stream);
-    ph_stream_destroy(side);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

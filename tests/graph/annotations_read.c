@@ -4,10 +4,9 @@
 #include "support/annotations.h"
 #include "support/sweep.h"
 
-#include "base/alloc.h"
 #include "device/annotate/annotation.h"
 #include "device/handles/device.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -17,20 +16,7 @@ enum {
 static t_world world;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .arrays = {{&x, N}});
 
 static ph_status kernel(ph_stream *stream)
 {

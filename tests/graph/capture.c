@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/capture.c: capturing by function, by begin and end, by block; and that a capture is a
  * transaction. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "base/sync.h"
-#include "support/test.h"
 #include <phonograph/block.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,24 +15,7 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    assert_ok(ph_graph_create(&graph, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}});
 
 static ph_status add_one(ph_stream *stream, void *user)
 {

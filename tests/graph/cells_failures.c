@@ -84,7 +84,7 @@ TEST(test_a_fork_that_reads_nothing)
 }
 
 /* ---- what is refused ---- */
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_cells_source how = {.count = 1, .values = cs_values, .user = &cs.sources[0]};
     uint64_t *cell[2] = {(uint64_t *)8, (uint64_t *)8};
@@ -235,7 +235,7 @@ int main(void)
         WITH_WORLD(test_a_launch_that_fails),
         WITH_WORLD(test_released_once),
         WITH_WORLD(test_a_fork_that_reads_nothing),
-        WITH_WORLD(test_arguments),
+        WITH_WORLD(wrong_arguments_are_refused),
         WITH_WORLD(test_an_invalidated_capture),
         WITH_WORLD(test_as_a_part_of_another_graph),
         WITH_WORLD(test_updates),

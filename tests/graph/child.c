@@ -2,12 +2,12 @@
 /* tests/graph/child.c: a replay on a capturing stream: a node of that capture, which keeps all
  * that its replays need. */
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "device/handles/device.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -17,27 +17,20 @@ static t_world world;
 static ph_graph *inner, *outer;
 static int32_t *x, *y, *scratch;
 
+static const t_fixture fixture = {.world = &world,
+                                  .graphs = {&inner, &outer},
+                                  .arrays = {{&x, N, T_INTS, 0}, {&y, N, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(t_fill(&world, world.stream, y, N, 0));
-    assert_ok(ph_graph_create(&inner, NULL));
-    assert_ok(ph_graph_create(&outer, NULL));
+    t_fixture_open(&fixture);
     scratch = NULL;
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(outer);
-    ph_graph_destroy(inner);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/culprit.c: a dead capture names the call that killed it. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "base/sync.h"
 #include "device/handles/device.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -16,24 +14,7 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(ph_graph_create(&graph, NULL));
-    t_log_start();
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_log_stop();
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N}}, .log = true);
 
 static ph_status fill(ph_stream *stream, void *user)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/edges.c: kinds of dependencies, and memory nodes, in the record. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "device/handles/device.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -16,12 +14,12 @@ static int32_t *x;
 static ph__driver table;
 static const ph__driver *real;
 
+static const t_fixture fixture = {
+    .world = &world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(ph_graph_create(&graph, NULL));
+    t_fixture_open(&fixture);
     real = world.device->driver;
     table = *real;
     return 0;
@@ -30,10 +28,7 @@ FIXTURE(open_world)
 FIXTURE(close_world)
 {
     world.device->driver = real;
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -91,7 +86,7 @@ TEST(test_programmatic_launch)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_edge_kind kind = PH_EDGE_PROGRAMMATIC;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
@@ -356,7 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_programmatic_launch),
-        IN_WORLD(test_arguments),
+        IN_WORLD(wrong_arguments_are_refused),
         IN_WORLD(test_kinds_go_with_their_edges),
         IN_WORLD(test_two_edges_between_the_same_nodes),
         IN_WORLD(test_memory_nodes),

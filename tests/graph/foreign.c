@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/foreign.c: captures that this library did not begin: what is recorded, what is
  * refused, and that they survive whatever is called here. They are begun straight at the driver. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "device/handles/device.h"
 #include "device/handles/event.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -17,26 +15,7 @@ static ph_stream *side;
 static ph_graph *graph;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    ph_stream_destroy(side);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&side}, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}});
 
 static const ph__driver *driver(void)
 {

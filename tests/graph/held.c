@@ -2,11 +2,9 @@
 /* tests/graph/held.c: memory from elsewhere than the capture's pool that was allocated while the
  * capture was open, and that its nodes address: it is the graph's until that goes, whoever has
  * freed it. */
-#include "support/support.h"
+#include "support/fixture.h"
 #include "support/sweep.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -18,34 +16,8 @@ static ph_stream *side;
 static ph_pool *pool;
 static int32_t *out;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    assert_ok(ph_pool_create(&pool, world.device, NULL));
-    assert_ok(PH_NEW(&out, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, out, N, 0));
-    assert_ok(ph_device_synchronize(world.device));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_memory_stats stats;
-    ph_free(out, world.stream);
-    ph_pool_release(pool);
-    assert_ok(ph_device_synchronize(world.device));
-    assert_ok(ph_memory_trim(world.device));
-    assert_ok(ph_memory_get_stats(&stats, world.device));
-    assert_int_equal(stats.allocated, 0);
-    assert_int_equal(stats.deferred, 0);
-    assert_int_equal(stats.reserved, 0);
-    assert_int_equal(stats.pinned_reserved, 0);
-    ph_stream_destroy(side);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&side}, .pool = &pool, .arrays = {{&out, N, T_INTS, 0}},
+      .leaves_nothing = true);
 
 /* ---- where memory comes from ---- */
 typedef ph_status take_fn(int32_t **p, ph_stream *capturing);

@@ -1,58 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/held_devices.c: memory of a second device handle that was allocated while a capture
  * of the first one was open, and that its nodes address: it is the graph's, too. */
-#include "support/support.h"
+#include "held_devices.h"
 #include "support/sweep.h"
-
-#include "base/alloc.h"
-#include "support/test.h"
-
-enum {
-    N = 1000,
-    OTHERS = 6
-};
-static t_world world;
-static ph_device *second;
-static ph_stream *there; /* of the second */
-static ph_pool *pool;    /* likewise */
-static int32_t *out;
-
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_device_open(&second, t_device_name(), NULL));
-    assert_ok(ph_stream_create(&there, second, NULL));
-    assert_ok(ph_pool_create(&pool, second, NULL));
-    assert_ok(PH_NEW(&out, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, out, N, 0));
-    assert_ok(ph_device_synchronize(world.device));
-    return 0;
-}
-
-static void nothing_is_left(ph_device *device)
-{
-    ph_memory_stats stats;
-    assert_ok(ph_device_synchronize(device));
-    assert_ok(ph_memory_trim(device));
-    assert_ok(ph_memory_get_stats(&stats, device));
-    assert_int_equal(stats.allocated, 0);
-    assert_int_equal(stats.deferred, 0);
-    assert_int_equal(stats.reserved, 0);
-    assert_int_equal(stats.pinned_reserved, 0);
-}
-
-FIXTURE(close_world)
-{
-    ph_free(out, world.stream);
-    ph_pool_release(pool);
-    nothing_is_left(world.device);
-    nothing_is_left(second);
-    ph_stream_destroy(there);
-    ph_device_release(second);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
 
 /* ---- where memory comes from ---- */
 typedef ph_status take_fn(int32_t **p);
@@ -61,11 +11,6 @@ typedef void give_fn(int32_t *p);
 static ph_status from_default(int32_t **p)
 {
     return PH_NEW(p, N, ph_device_default_stream(second));
-}
-
-static ph_status from_stream(int32_t **p)
-{
-    return PH_NEW(p, N, there);
 }
 
 static ph_status from_scope(int32_t **p)
@@ -123,14 +68,6 @@ typedef struct made {
     int32_t *p;
 } made;
 
-static const ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
-
-static ph_status use(ph_stream *stream, int32_t *p)
-{
-    PH_TRY(t_fill(&world, stream, p, N, 5));
-    return t_add(&world, stream, p, out, N, 1);
-}
-
 static ph_status body(ph_stream *stream, void *user)
 {
     made *m = user;
@@ -182,13 +119,6 @@ static void give_others(const others *o)
         o->as->give(o->at[i]);
     }
     assert_ok(ph_device_synchronize(second));
-}
-
-static void replay_gives_6(ph_graph *graph)
-{
-    assert_ok(t_fill(&world, world.stream, out, N, 0));
-    assert_ok(ph_graph_replay(graph, world.stream));
-    t_all(out, N, 6, world.stream);
 }
 
 /* The graph, which is destroyed, has p as long as it lives, and no longer. */

@@ -1,80 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/held_devices_beside.c: memory of a second device handle that a graph of the first one
  * holds: captures and threads beside, the second handle that is closed, a fork. */
-#include "support/support.h"
+#include "held_devices.h"
 
 #include "base/alloc.h"
-#include "support/test.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum {
-    N = 1000,
-    OTHERS = 6
-};
-static t_world world;
-static ph_device *second;
-static ph_stream *there; /* of the second */
-static ph_pool *pool;    /* likewise */
-static int32_t *out;
-
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_device_open(&second, t_device_name(), NULL));
-    assert_ok(ph_stream_create(&there, second, NULL));
-    assert_ok(ph_pool_create(&pool, second, NULL));
-    assert_ok(PH_NEW(&out, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, out, N, 0));
-    assert_ok(ph_device_synchronize(world.device));
-    return 0;
-}
-
-static void nothing_is_left(ph_device *device)
-{
-    ph_memory_stats stats;
-    assert_ok(ph_device_synchronize(device));
-    assert_ok(ph_memory_trim(device));
-    assert_ok(ph_memory_get_stats(&stats, device));
-    assert_int_equal(stats.allocated, 0);
-    assert_int_equal(stats.deferred, 0);
-    assert_int_equal(stats.reserved, 0);
-    assert_int_equal(stats.pinned_reserved, 0);
-}
-
-FIXTURE(close_world)
-{
-    ph_free(out, world.stream);
-    ph_pool_release(pool);
-    nothing_is_left(world.device);
-    if (second)
-        nothing_is_left(second);
-    ph_stream_destroy(there);
-    ph_device_release(second);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
-
-static const ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
-
-static ph_status use(ph_stream *stream, int32_t *p)
-{
-    PH_TRY(t_fill(&world, stream, p, N, 5));
-    return t_add(&world, stream, p, out, N, 1);
-}
-
-static ph_status from_stream(int32_t **p)
-{
-    return PH_NEW(p, N, there);
-}
-
-static void replay_gives_6(ph_graph *graph)
-{
-    assert_ok(t_fill(&world, world.stream, out, N, 0));
-    assert_ok(ph_graph_replay(graph, world.stream));
-    t_all(out, N, 6, world.stream);
-}
 
 /* ---- captures and threads beside ---- */
 TEST(test_captures_on_both)

@@ -2,10 +2,7 @@
 /* tests/graph/held_host.c: pinned memory that is allocated and freed during a capture, and that
  * kernels and host functions of the graph address: the host writes such memory at once, so nobody
  * is given it, neither the same capture nor others. */
-#include "support/support.h"
-
-#include "base/alloc.h"
-#include "support/test.h"
+#include "support/fixture.h"
 
 enum {
     N = 1000,
@@ -14,28 +11,7 @@ enum {
 static t_world world;
 static ph_stream *side;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_memory_stats stats;
-    assert_ok(ph_device_synchronize(world.device));
-    assert_ok(ph_memory_trim(world.device));
-    assert_ok(ph_memory_get_stats(&stats, world.device));
-    assert_int_equal(stats.allocated, 0);
-    assert_int_equal(stats.deferred, 0);
-    assert_int_equal(stats.pinned, 0);
-    assert_int_equal(stats.pinned_reserved, 0);
-    ph_stream_destroy(side);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&side}, .leaves_nothing = true);
 
 static int32_t *take(ph_stream *stream, int32_t value)
 {

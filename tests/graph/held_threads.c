@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/held_threads.c: memory that one thread allocates and frees while another one
  * captures, and that nodes address: it is nobody else's afterwards, or the capture fails. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -14,27 +12,7 @@ enum {
 static t_world world;
 static ph_stream *side;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_memory_stats stats;
-    assert_ok(ph_device_synchronize(world.device));
-    assert_ok(ph_memory_trim(world.device));
-    assert_ok(ph_memory_get_stats(&stats, world.device));
-    assert_int_equal(stats.allocated, 0);
-    assert_int_equal(stats.deferred, 0);
-    assert_int_equal(stats.reserved, 0);
-    ph_stream_destroy(side);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&side}, .leaves_nothing = true);
 
 /* ---- the other thread ---- */
 typedef ph_status step_fn(void);

@@ -110,7 +110,7 @@ TEST(test_let_go)
     }
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     int32_t here = 0;
     open_with(false, NULL);
@@ -128,7 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_let_go),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

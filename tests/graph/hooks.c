@@ -2,11 +2,10 @@
 /* tests/graph/hooks.c: hooks of graphs and of the process: when they run, in what order, what
  * their failures do. The tests named Test... hold the behaviours of the same names. */
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 
-#include "base/alloc.h"
 #include "driver/driver.h"
-#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,22 +14,19 @@ static ph_graph *graph;
 static int32_t *x;
 static char seen[512];
 
+static const t_fixture fixture = {
+    .world = &world, .graphs = {&graph}, .arrays = {{&x, 4, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, 4, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, 4, 0));
-    assert_ok(ph_graph_create(&graph, NULL));
+    t_fixture_open(&fixture);
     seen[0] = 0;
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -482,7 +478,7 @@ TEST(test_handle_outlives_the_graph)
     ph_graph_hook_remove(NULL);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_hook *hook;
     assert_status(ph_graph_hook_add(NULL, NULL, PH_HOOK_DESTROY, note, NULL), PH_ERROR_ARGUMENT);
@@ -542,7 +538,7 @@ int main(void)
         IN_WORLD(test_calls_from_inside),
         IN_WORLD(test_destroy_from_inside),
         IN_WORLD(test_handle_outlives_the_graph),
-        IN_WORLD(test_arguments),
+        IN_WORLD(wrong_arguments_are_refused),
         IN_WORLD(test_hook_that_captures),
     };
     return cmocka_run_group_tests_name("graph.hooks", tests, NULL, NULL);

@@ -2,12 +2,12 @@
 /* tests/graph/import.c: graphs that were built elsewhere. The host device has none: there a
  * table in front of its driver's takes its own graphs for such. */
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 
 #include "base/alloc.h"
 #include "device/handles/device.h"
 #include "device/handles/kernel.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -32,12 +32,12 @@ static void leave_own(ph__drv_graph *template)
     (void)template;
 }
 
+static const t_fixture fixture = {
+    .world = &world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(ph_stream_synchronize(world.stream));
+    t_fixture_open(&fixture);
     real = world.device->driver;
     if (t_on_host()) {
         table = *real;
@@ -45,17 +45,13 @@ FIXTURE(open_world)
         table.graph_disown = leave_own;
         world.device->driver = &table;
     }
-    assert_ok(ph_graph_create(&graph, NULL));
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
     world.device->driver = real;
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -319,7 +315,7 @@ TEST(test_failing_host_memory)
     t_all(x, N, 2, world.stream);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_world other;
     ph_pool *pool;
@@ -360,20 +356,13 @@ TEST(test_on_the_host)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_as_after_a_capture),
-        IN_WORLD(test_says_what_was_freed_before_the_import),
-        IN_WORLD(test_keep_graph),
-        IN_WORLD(test_options),
-        IN_WORLD(test_as_after_a_capture),
-        IN_WORLD(test_keep_graph),
-        IN_WORLD(test_inputs_in_the_pool),
-        IN_WORLD(test_into_a_capture),
-        IN_WORLD(test_failing_hooks),
-        IN_WORLD(test_destroyed_by_a_hook),
-        IN_WORLD(test_failing_driver),
-        IN_WORLD(test_failing_host_memory),
-        IN_WORLD(test_misuse),
-        IN_WORLD(test_on_the_host),
+        IN_WORLD(test_as_after_a_capture), IN_WORLD(test_says_what_was_freed_before_the_import),
+        IN_WORLD(test_keep_graph),         IN_WORLD(test_options),
+        IN_WORLD(test_as_after_a_capture), IN_WORLD(test_keep_graph),
+        IN_WORLD(test_inputs_in_the_pool), IN_WORLD(test_into_a_capture),
+        IN_WORLD(test_failing_hooks),      IN_WORLD(test_destroyed_by_a_hook),
+        IN_WORLD(test_failing_driver),     IN_WORLD(test_failing_host_memory),
+        IN_WORLD(misuse_is_refused),       IN_WORLD(test_on_the_host),
     };
     return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);
 }

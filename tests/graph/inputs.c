@@ -321,7 +321,7 @@ TEST(test_sites_of_pinned)
 }
 
 /* ---- misuse ---- */
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     size_t inputs = 5;
     char *text;
@@ -371,7 +371,7 @@ int main(void)
         IN_WORLD(test_sites_asked_for_late),
         IN_WORLD(test_sites_of_slots),
         IN_WORLD(test_sites_of_pinned),
-        IN_WORLD(test_misuse),
+        IN_WORLD(misuse_is_refused),
     };
     return cmocka_run_group_tests_name("graph.inputs", tests, NULL, NULL);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/liveness.c: replays that would read memory which was freed since the capture. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -14,26 +12,7 @@ static ph_graph *graph;
 static int32_t *x, *y;
 static const ph_capture_options checked = {.check_input_liveness = true};
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(t_fill(&world, world.stream, y, N, 0));
-    assert_ok(ph_graph_create(&graph, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}, {&y, N, T_INTS, 0}});
 
 static ph_status through_a_temporary(ph_stream *stream, void *user)
 {
@@ -46,7 +25,7 @@ static ph_status through_a_temporary(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-TEST(test_freed_input)
+TEST(test_a_freed_input_is_refused)
 {
     assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
     assert_ok(ph_graph_replay(graph, world.stream)); /* the temporary is no input */
@@ -172,19 +151,28 @@ TEST(test_updated_graph)
 }
 
 /* ---- copies ---- */
-TEST(test_pinned_source)
+/* Both the pinned source and the destination are inputs. */
+TEST(test_a_pinned_source_and_its_destination_are_inputs)
 {
     int32_t *pinned;
+    size_t count;
+    ph_input_info input;
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
     for (int i = 0; i < N; i++)
-        pinned[i] = 9;
+        pinned[i] = 20;
     assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
-    assert_ok(ph_memcpy(y, pinned, N * sizeof *y, world.stream));
+    assert_ok(ph_memcpy(x, pinned, N * sizeof *x, world.stream));
+    assert_ok(t_add(&world, world.stream, x, y, N, 20));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_input_count(&count, graph));
+    assert_int_equal(count, 4);
+    assert_ok(ph_graph_input(&input, graph, 1));
+    assert_true(input.pinned);
+    assert_ptr_equal(input.base, pinned);
     assert_ok(ph_graph_replay(graph, world.stream));
-    t_all(y, N, 9, world.stream);
+    t_all(y, N, 40, world.stream);
     ph_free_pinned(pinned, world.stream);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "(memcpy) src");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "(memcpy) src = 0x");
 }
 
 /* ---- suspected words ---- */
@@ -211,7 +199,7 @@ TEST(test_untyped_kernel_warns)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_freed_input),
+        IN_WORLD(test_a_freed_input_is_refused),
         IN_WORLD(test_sizes_as_asked_for),
         IN_WORLD(test_unrelated_frees),
         IN_WORLD(test_shared_input),
@@ -219,7 +207,7 @@ int main(void)
         IN_WORLD(test_five_are_listed),
         IN_WORLD(test_rebound_node),
         IN_WORLD(test_updated_graph),
-        IN_WORLD(test_pinned_source),
+        IN_WORLD(test_a_pinned_source_and_its_destination_are_inputs),
         IN_WORLD(test_untyped_kernel_warns),
     };
     return cmocka_run_group_tests_name("graph.liveness", tests, NULL, NULL);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/nodes.c: changing the nodes of an executable, one by one and all at once. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -18,29 +16,22 @@ static ph_graph *graph;
 static int32_t *x, *y, *z;
 static int calls;
 
+static const t_fixture fixture = {
+    .world = &world,
+    .graphs = {&graph},
+    .arrays = {{&x, N, T_INTS, 0}, {&y, N, T_INTS, 0}, {&z, N, T_INTS, 0}},
+    .keep_graph = true};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(PH_NEW(&z, N, world.stream));
-    assert_ok(ph_memset(x, 0, N * sizeof *x, world.stream));
-    assert_ok(ph_memset(y, 0, N * sizeof *y, world.stream));
-    assert_ok(ph_memset(z, 0, N * sizeof *z, world.stream));
-    ph_graph_options options = {.keep_graph = true};
-    assert_ok(ph_graph_create(&graph, &options));
+    t_fixture_open(&fixture);
     calls = 0;
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    ph_free(z, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -113,7 +104,7 @@ TEST(test_set_while_in_flight)
     t_all(y, N, 33, world.stream);
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     struct t_fill_i32 args = {N, x, 11};
     ph_launch_config config = t_config(N), huge = t_config(N);
@@ -307,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_set_each_kind),
         IN_WORLD(test_set_while_in_flight),
-        IN_WORLD(test_refusals),
+        IN_WORLD(misuse_is_refused),
         IN_WORLD(test_enable_and_disable),
         IN_WORLD(test_node_out_of_range),
         IN_WORLD(test_update),

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/pageable.c: pageable host memory in copies that other code submits to a capture,
  * and captures that are strict about what their end would only warn of. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "device/handles/device.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,26 +19,7 @@ static int32_t *x;
 static int32_t pageable[N];
 static const ph_capture_options strict = {.strict = true};
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    t_log_start();
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_log_stop();
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}}, .log = true);
 
 /* As code that does not know this library. */
 static ph_status copy_straight(ph_stream *stream, void *dst, const void *src)

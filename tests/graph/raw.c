@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/raw.c: keep_graph, raw handles, instantiate, debug dumps. The tests named
  * test_cuda_graph... and test_graph... hold the behaviours of the same names. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/host.h>
 #include <stdio.h>
@@ -19,23 +17,7 @@ static t_world world;
 static int32_t *x, *y;
 static const ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .arrays = {{&x, N, T_INTS, 0}, {&y, N}});
 
 static ph_status add(ph_stream *stream, void *user)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/record.c: the record of a captured graph: nodes, words, dependencies, and its JSON
  * and DOT. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +16,7 @@ static ph_graph *graph;
 static int32_t *x, *inside;
 static const ph_record *record;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(ph_graph_create(&graph, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N}});
 
 static void nothing(void *user)
 {

@@ -85,7 +85,7 @@ TEST(test_every_depth)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_every_depth, open_world, close_world),
+        IN_WORLD(test_every_depth),
     };
     return cmocka_run_group_tests_name("graph.record_nested", tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ TEST(test_random_programs)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_random_programs, open_world, close_world),
+        IN_WORLD(test_random_programs),
     };
     return cmocka_run_group_tests_name("graph.slots_programs", tests, NULL, NULL);
 }

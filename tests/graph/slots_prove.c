@@ -368,7 +368,7 @@ TEST(test_memory_of_the_captures_themselves)
     ph_free(b, world.stream);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_slot_proof proofs[2];
     ph_graph *nothing_there = NULL;
@@ -433,7 +433,7 @@ int main(void)
         CASE(test_several_captures),
         CASE(test_captures_that_disagree),
         CASE(test_memory_of_the_captures_themselves),
-        CASE(test_arguments),
+        CASE(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("graph.slots_prove", tests, NULL, NULL);
 }

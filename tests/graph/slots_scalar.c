@@ -303,7 +303,7 @@ TEST(test_bytes)
     prove_bytes(plain, (int32_t[]){5, 7, 8}, 1, 1, 0);
 }
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_slot_proof proof;
     const float old_value = 1, new_value = 2;
@@ -337,9 +337,11 @@ TEST(test_arguments)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_proved),        CASE(test_differences_that_nothing_explains),
-        CASE(test_no_difference), CASE(test_bytes),
-        CASE(test_arguments),
+        CASE(test_proved),
+        CASE(test_differences_that_nothing_explains),
+        CASE(test_no_difference),
+        CASE(test_bytes),
+        CASE(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("graph.slots_scalar", tests, NULL, NULL);
 }

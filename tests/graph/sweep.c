@@ -3,8 +3,7 @@
  * in turn: nothing leaks, nothing sticks. */
 #include "support/sweep.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <string.h>
 
 enum {
@@ -95,24 +94,7 @@ static void reset(ph_status status, void *user)
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .arrays = {{&x, N, T_INTS, 1}, {&y, N}});
 
 static const t_swept swept = {
     .name = "graph", .open = open_world, .close = close_world, .run = everything, .reset = reset};

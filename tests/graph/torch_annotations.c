@@ -3,8 +3,7 @@
  * PyTorch's test of the same name. */
 #include "support/annotations.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +14,12 @@ static t_world world;
 static ph_stream *aux;
 static int32_t *x, *y;
 
+static const t_fixture fixture = {
+    .world = &world, .streams = {&aux}, .arrays = {{&x, N, T_INTS, 1}, {&y, N, T_INTS, 1}}};
+
 FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&aux, world.device, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(t_fill(&world, world.stream, y, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
+    t_fixture_open(&fixture);
     return 0;
 }
 
@@ -31,11 +27,7 @@ FIXTURE(close_world)
 {
     ph_annotation_unwind(0);
     assert_int_equal(t_annotated(), 0);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    ph_stream_destroy(aux);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/torch_basics.c: capture, replay and their errors; each test holds the behaviour of
  * PyTorch's test of the same name. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -12,18 +10,7 @@ enum {
 };
 static t_world world;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world);
 
 TEST(test_graph_is_current_stream_capturing)
 {
@@ -155,22 +142,6 @@ TEST(test_repeat_graph_capture_cublas_workspace_memory)
 }
 
 /* ---- errors and warnings ---- */
-TEST(test_graph_error)
-{
-    ph_graph *graph;
-    ph_stream *first = ph_device_default_stream(world.device);
-    int32_t *a;
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture_begin(graph, first, NULL), PH_ERROR_DEFAULT_STREAM,
-                 "captures must run on a stream other than the legacy default stream");
-    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
-    assert_ok(PH_NEW(&a, N, first)); /* nothing is broken */
-    assert_ok(t_fill(&world, first, a, N, 4));
-    t_all(a, N, 4, first);
-    ph_free(a, first);
-    ph_graph_destroy(graph);
-}
-
 TEST(test_graph_warn_if_has_zero_nodes)
 {
     ph_graph *graph;
@@ -290,7 +261,6 @@ int main(void)
         IN_WORLD(test_accelerator_graph_simple),
         IN_WORLD(test_graph_capture_reset_recapture),
         IN_WORLD(test_repeat_graph_capture_cublas_workspace_memory),
-        IN_WORLD(test_graph_error),
         IN_WORLD(test_graph_warn_if_has_zero_nodes),
         IN_WORLD(test_graph_capture_oom),
         IN_WORLD(test_cuda_graph_tensor_item_not_allowed),

@@ -2,12 +2,10 @@
 /* tests/graph/unwound.c: functions of the user's that do not return: the stack is unwound
  * through the library, as by a C++ exception (here by pthread_exit, which unwinds in the same
  * way), or longjmp has left them. What the call had begun is undone. */
-#include "support/support.h"
+#include "support/fixture.h"
 
-#include "base/alloc.h"
 #include "base/sync.h"
 #include "device/handles/device.h"
-#include "support/test.h"
 #include <phonograph/inspect/profile.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,24 +17,7 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}});
 
 /* Runs call on a thread that ends inside of it. */
 static atomic_bool returned;

@@ -2,25 +2,18 @@
 /* tests/headers/cublaslt_abi.c: our declarations of cuBLASLt against the toolkit's header. It is
  * compiled, never run. */
 #include <cublasLt.h>
-#include <stddef.h>
 
+#include "headers/same.h"
 #include "tensor/products/cublaslt_abi.h"
 
-#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
-#define SAME_SIZE(ours, theirs)                                                                    \
-    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
-                   #ours " is"                                                                     \
-                         " " #theirs)
-#define SAME_PLACE(field, their_field)                                                             \
-    _Static_assert(offsetof(ph__lt_choice, field) ==                                               \
-                       offsetof(cublasLtMatmulHeuristicResult_t, their_field),                     \
-                   #field " is " #their_field)
-
 SAME_SIZE(ph__lt_algorithm, cublasLtMatmulAlgo_t);
-SAME_SIZE(ph__lt_choice, cublasLtMatmulHeuristicResult_t);
-SAME_PLACE(algorithm, algo);
-SAME_PLACE(workspace, workspaceSize);
-SAME_PLACE(state, state);
+STRUCT(ph__lt_choice, cublasLtMatmulHeuristicResult_t)
+{
+    FIELD(algorithm, algo);
+    FIELD(workspace, workspaceSize);
+    FIELD(state, state);
+}
+
 SAME_SIZE(int, cublasStatus_t);
 SAME_SIZE(int, cudaDataType);
 SAME_SIZE(int, cublasComputeType_t);

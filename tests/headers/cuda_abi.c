@@ -9,19 +9,7 @@
 #include "driver/cuda/load/abi_cupti.h"
 #include "driver/cuda/load/abi_params.h"
 #include "driver/driver.h"
-
-#define SAME_TYPE(ours, theirs)                                                                    \
-    _Static_assert(__builtin_types_compatible_p(ours, theirs), #ours " is " #theirs)
-#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
-#define SAME_SIZE(ours, theirs)                                                                    \
-    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
-                   #ours " is"                                                                     \
-                         " " #theirs)
-#define FIELD_SIZE(type, field) sizeof(((type *)0)->field)
-#define SAME_FIELD(ours, field, theirs, their_field)                                               \
-    _Static_assert(offsetof(ours, field) == offsetof(theirs, their_field) &&                       \
-                       FIELD_SIZE(ours, field) == FIELD_SIZE(theirs, their_field),                 \
-                   #ours "." #field " is " #theirs "." #their_field)
+#include "headers/same.h"
 
 /* ---- handles and functions of the user's ---- */
 
@@ -160,149 +148,180 @@ SAME_NUMBER(PH_NODE_CONDITIONAL, CU_GRAPH_NODE_TYPE_CONDITIONAL);
 
 /* ---- structs ---- */
 
-SAME_SIZE(ph__cu_location, CUmemLocation);
-SAME_FIELD(ph__cu_location, type, CUmemLocation, type);
-SAME_FIELD(ph__cu_location, id, CUmemLocation, id);
+STRUCT(ph__cu_location, CUmemLocation)
+{
+    FIELD(type, type);
+    FIELD(id, id);
+}
 
-SAME_SIZE(ph__cu_allocation, CUmemAllocationProp);
-SAME_FIELD(ph__cu_allocation, type, CUmemAllocationProp, type);
-SAME_FIELD(ph__cu_allocation, handle_types, CUmemAllocationProp, requestedHandleTypes);
-SAME_FIELD(ph__cu_allocation, location, CUmemAllocationProp, location);
-SAME_FIELD(ph__cu_allocation, windows, CUmemAllocationProp, win32HandleMetaData);
-SAME_FIELD(ph__cu_allocation, flags.compression, CUmemAllocationProp, allocFlags.compressionType);
-SAME_FIELD(ph__cu_allocation, flags.rdma, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
-SAME_FIELD(ph__cu_allocation, flags.usage, CUmemAllocationProp, allocFlags.usage);
-SAME_FIELD(ph__cu_allocation, flags.reserved, CUmemAllocationProp, allocFlags.reserved);
+STRUCT(ph__cu_allocation, CUmemAllocationProp)
+{
+    FIELD(type, type);
+    FIELD(handle_types, requestedHandleTypes);
+    FIELD(location, location);
+    FIELD(windows, win32HandleMetaData);
+    FIELD(flags.compression, allocFlags.compressionType);
+    FIELD(flags.rdma, allocFlags.gpuDirectRDMACapable);
+    FIELD(flags.usage, allocFlags.usage);
+    FIELD(flags.reserved, allocFlags.reserved);
+}
 
-SAME_SIZE(ph__cu_access, CUmemAccessDesc);
-SAME_FIELD(ph__cu_access, location, CUmemAccessDesc, location);
-SAME_FIELD(ph__cu_access, flags, CUmemAccessDesc, flags);
+STRUCT(ph__cu_access, CUmemAccessDesc)
+{
+    FIELD(location, location);
+    FIELD(flags, flags);
+}
 
-SAME_SIZE(ph__cu_kernel_params, CUDA_KERNEL_NODE_PARAMS_v2);
-SAME_FIELD(ph__cu_kernel_params, function, CUDA_KERNEL_NODE_PARAMS_v2, func);
-SAME_FIELD(ph__cu_kernel_params, grid[0], CUDA_KERNEL_NODE_PARAMS_v2, gridDimX);
-SAME_FIELD(ph__cu_kernel_params, grid[2], CUDA_KERNEL_NODE_PARAMS_v2, gridDimZ);
-SAME_FIELD(ph__cu_kernel_params, block[0], CUDA_KERNEL_NODE_PARAMS_v2, blockDimX);
-SAME_FIELD(ph__cu_kernel_params, block[2], CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ);
-SAME_FIELD(ph__cu_kernel_params, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes);
-SAME_FIELD(ph__cu_kernel_params, params, CUDA_KERNEL_NODE_PARAMS_v2, kernelParams);
-SAME_FIELD(ph__cu_kernel_params, extra, CUDA_KERNEL_NODE_PARAMS_v2, extra);
-SAME_FIELD(ph__cu_kernel_params, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
-SAME_FIELD(ph__cu_kernel_params, context, CUDA_KERNEL_NODE_PARAMS_v2, ctx);
+STRUCT(ph__cu_kernel_params, CUDA_KERNEL_NODE_PARAMS_v2)
+{
+    FIELD(function, func);
+    FIELD(grid[0], gridDimX);
+    FIELD(grid[2], gridDimZ);
+    FIELD(block[0], blockDimX);
+    FIELD(block[2], blockDimZ);
+    FIELD(shared_bytes, sharedMemBytes);
+    FIELD(params, kernelParams);
+    FIELD(extra, extra);
+    FIELD(kernel, kern);
+    FIELD(context, ctx);
+}
 
-SAME_SIZE(ph__cu_copy_params, CUDA_MEMCPY3D);
-SAME_FIELD(ph__cu_copy_params, src_x_bytes, CUDA_MEMCPY3D, srcXInBytes);
-SAME_FIELD(ph__cu_copy_params, src_y, CUDA_MEMCPY3D, srcY);
-SAME_FIELD(ph__cu_copy_params, src_z, CUDA_MEMCPY3D, srcZ);
-SAME_FIELD(ph__cu_copy_params, src_lod, CUDA_MEMCPY3D, srcLOD);
-SAME_FIELD(ph__cu_copy_params, src_type, CUDA_MEMCPY3D, srcMemoryType);
-SAME_FIELD(ph__cu_copy_params, src_host, CUDA_MEMCPY3D, srcHost);
-SAME_FIELD(ph__cu_copy_params, src_device, CUDA_MEMCPY3D, srcDevice);
-SAME_FIELD(ph__cu_copy_params, src_array, CUDA_MEMCPY3D, srcArray);
-SAME_FIELD(ph__cu_copy_params, reserved0, CUDA_MEMCPY3D, reserved0);
-SAME_FIELD(ph__cu_copy_params, src_pitch, CUDA_MEMCPY3D, srcPitch);
-SAME_FIELD(ph__cu_copy_params, src_height, CUDA_MEMCPY3D, srcHeight);
-SAME_FIELD(ph__cu_copy_params, dst_x_bytes, CUDA_MEMCPY3D, dstXInBytes);
-SAME_FIELD(ph__cu_copy_params, dst_y, CUDA_MEMCPY3D, dstY);
-SAME_FIELD(ph__cu_copy_params, dst_z, CUDA_MEMCPY3D, dstZ);
-SAME_FIELD(ph__cu_copy_params, dst_lod, CUDA_MEMCPY3D, dstLOD);
-SAME_FIELD(ph__cu_copy_params, dst_type, CUDA_MEMCPY3D, dstMemoryType);
-SAME_FIELD(ph__cu_copy_params, dst_host, CUDA_MEMCPY3D, dstHost);
-SAME_FIELD(ph__cu_copy_params, dst_device, CUDA_MEMCPY3D, dstDevice);
-SAME_FIELD(ph__cu_copy_params, dst_array, CUDA_MEMCPY3D, dstArray);
-SAME_FIELD(ph__cu_copy_params, reserved1, CUDA_MEMCPY3D, reserved1);
-SAME_FIELD(ph__cu_copy_params, dst_pitch, CUDA_MEMCPY3D, dstPitch);
-SAME_FIELD(ph__cu_copy_params, dst_height, CUDA_MEMCPY3D, dstHeight);
-SAME_FIELD(ph__cu_copy_params, width_bytes, CUDA_MEMCPY3D, WidthInBytes);
-SAME_FIELD(ph__cu_copy_params, height, CUDA_MEMCPY3D, Height);
-SAME_FIELD(ph__cu_copy_params, depth, CUDA_MEMCPY3D, Depth);
+STRUCT(ph__cu_copy_params, CUDA_MEMCPY3D)
+{
+    FIELD(src_x_bytes, srcXInBytes);
+    FIELD(src_y, srcY);
+    FIELD(src_z, srcZ);
+    FIELD(src_lod, srcLOD);
+    FIELD(src_type, srcMemoryType);
+    FIELD(src_host, srcHost);
+    FIELD(src_device, srcDevice);
+    FIELD(src_array, srcArray);
+    FIELD(reserved0, reserved0);
+    FIELD(src_pitch, srcPitch);
+    FIELD(src_height, srcHeight);
+    FIELD(dst_x_bytes, dstXInBytes);
+    FIELD(dst_y, dstY);
+    FIELD(dst_z, dstZ);
+    FIELD(dst_lod, dstLOD);
+    FIELD(dst_type, dstMemoryType);
+    FIELD(dst_host, dstHost);
+    FIELD(dst_device, dstDevice);
+    FIELD(dst_array, dstArray);
+    FIELD(reserved1, reserved1);
+    FIELD(dst_pitch, dstPitch);
+    FIELD(dst_height, dstHeight);
+    FIELD(width_bytes, WidthInBytes);
+    FIELD(height, Height);
+    FIELD(depth, Depth);
+}
 
-SAME_SIZE(ph__cu_mem_op, CUstreamBatchMemOpParams);
-SAME_FIELD(ph__cu_mem_op, operation, CUstreamBatchMemOpParams, operation);
-SAME_FIELD(ph__cu_mem_op, at.address, CUstreamBatchMemOpParams, waitValue.address);
-SAME_FIELD(ph__cu_mem_op, at.address, CUstreamBatchMemOpParams, writeValue.address);
-SAME_FIELD(ph__cu_mem_op, at.value, CUstreamBatchMemOpParams, writeValue.value64);
-SAME_FIELD(ph__cu_mem_op, at.flags, CUstreamBatchMemOpParams, writeValue.flags);
+STRUCT(ph__cu_mem_op, CUstreamBatchMemOpParams)
+{
+    FIELD(operation, operation);
+    FIELD(at.address, waitValue.address);
+    FIELD(at.address, writeValue.address);
+    FIELD(at.value, writeValue.value64);
+    FIELD(at.flags, writeValue.flags);
+}
 SAME_NUMBER(PH__CU_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WAIT_VALUE_32);
 SAME_NUMBER(PH__CU_MEM_OP_WRITE_VALUE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32);
 SAME_NUMBER(PH__CU_MEM_OP_WAIT_VALUE_64, CU_STREAM_MEM_OP_WAIT_VALUE_64);
 SAME_NUMBER(PH__CU_MEM_OP_WRITE_VALUE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64);
 
-SAME_SIZE(ph__cu_mem_ops, CUDA_BATCH_MEM_OP_NODE_PARAMS);
-SAME_FIELD(ph__cu_mem_ops, context, CUDA_BATCH_MEM_OP_NODE_PARAMS, ctx);
-SAME_FIELD(ph__cu_mem_ops, count, CUDA_BATCH_MEM_OP_NODE_PARAMS, count);
-SAME_FIELD(ph__cu_mem_ops, ops, CUDA_BATCH_MEM_OP_NODE_PARAMS, paramArray);
-SAME_FIELD(ph__cu_mem_ops, flags, CUDA_BATCH_MEM_OP_NODE_PARAMS, flags);
+STRUCT(ph__cu_mem_ops, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+{
+    FIELD(context, ctx);
+    FIELD(count, count);
+    FIELD(ops, paramArray);
+    FIELD(flags, flags);
+}
 
-SAME_SIZE(ph__cu_fill_params, CUDA_MEMSET_NODE_PARAMS_v1);
-SAME_FIELD(ph__cu_fill_params, dst, CUDA_MEMSET_NODE_PARAMS_v1, dst);
-SAME_FIELD(ph__cu_fill_params, pitch, CUDA_MEMSET_NODE_PARAMS_v1, pitch);
-SAME_FIELD(ph__cu_fill_params, value, CUDA_MEMSET_NODE_PARAMS_v1, value);
-SAME_FIELD(ph__cu_fill_params, element_bytes, CUDA_MEMSET_NODE_PARAMS_v1, elementSize);
-SAME_FIELD(ph__cu_fill_params, width, CUDA_MEMSET_NODE_PARAMS_v1, width);
-SAME_FIELD(ph__cu_fill_params, height, CUDA_MEMSET_NODE_PARAMS_v1, height);
+STRUCT(ph__cu_fill_params, CUDA_MEMSET_NODE_PARAMS_v1)
+{
+    FIELD(dst, dst);
+    FIELD(pitch, pitch);
+    FIELD(value, value);
+    FIELD(element_bytes, elementSize);
+    FIELD(width, width);
+    FIELD(height, height);
+}
 
-SAME_SIZE(ph__cu_host_params, CUDA_HOST_NODE_PARAMS_v1);
-SAME_FIELD(ph__cu_host_params, fn, CUDA_HOST_NODE_PARAMS_v1, fn);
-SAME_FIELD(ph__cu_host_params, user, CUDA_HOST_NODE_PARAMS_v1, userData);
+STRUCT(ph__cu_host_params, CUDA_HOST_NODE_PARAMS_v1)
+{
+    FIELD(fn, fn);
+    FIELD(user, userData);
+}
 
-SAME_SIZE(ph__cu_alloc_params, CUDA_MEM_ALLOC_NODE_PARAMS_v1);
-SAME_FIELD(ph__cu_alloc_params, pool, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps);
-SAME_FIELD(ph__cu_alloc_params, pool.location, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps.location);
-SAME_FIELD(ph__cu_alloc_params, pool.max_bytes, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps.maxSize);
-SAME_FIELD(ph__cu_alloc_params, pool.usage, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps.usage);
-SAME_FIELD(ph__cu_alloc_params, access, CUDA_MEM_ALLOC_NODE_PARAMS_v1, accessDescs);
-SAME_FIELD(ph__cu_alloc_params, access_count, CUDA_MEM_ALLOC_NODE_PARAMS_v1, accessDescCount);
-SAME_FIELD(ph__cu_alloc_params, bytes, CUDA_MEM_ALLOC_NODE_PARAMS_v1, bytesize);
-SAME_FIELD(ph__cu_alloc_params, address, CUDA_MEM_ALLOC_NODE_PARAMS_v1, dptr);
+STRUCT(ph__cu_alloc_params, CUDA_MEM_ALLOC_NODE_PARAMS_v1)
+{
+    FIELD(pool, poolProps);
+    FIELD(pool.location, poolProps.location);
+    FIELD(pool.max_bytes, poolProps.maxSize);
+    FIELD(pool.usage, poolProps.usage);
+    FIELD(access, accessDescs);
+    FIELD(access_count, accessDescCount);
+    FIELD(bytes, bytesize);
+    FIELD(address, dptr);
+}
 
-SAME_SIZE(ph__cu_edge, CUgraphEdgeData);
-SAME_FIELD(ph__cu_edge, from_port, CUgraphEdgeData, from_port);
-SAME_FIELD(ph__cu_edge, to_port, CUgraphEdgeData, to_port);
-SAME_FIELD(ph__cu_edge, type, CUgraphEdgeData, type);
-SAME_FIELD(ph__cu_edge, reserved, CUgraphEdgeData, reserved);
+STRUCT(ph__cu_edge, CUgraphEdgeData)
+{
+    FIELD(from_port, from_port);
+    FIELD(to_port, to_port);
+    FIELD(type, type);
+    FIELD(reserved, reserved);
+}
 
-SAME_SIZE(ph__cu_instantiate_params, CUDA_GRAPH_INSTANTIATE_PARAMS);
-SAME_FIELD(ph__cu_instantiate_params, flags, CUDA_GRAPH_INSTANTIATE_PARAMS, flags);
-SAME_FIELD(ph__cu_instantiate_params, upload_stream, CUDA_GRAPH_INSTANTIATE_PARAMS, hUploadStream);
-SAME_FIELD(ph__cu_instantiate_params, failed, CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out);
-SAME_FIELD(ph__cu_instantiate_params, result, CUDA_GRAPH_INSTANTIATE_PARAMS, result_out);
+STRUCT(ph__cu_instantiate_params, CUDA_GRAPH_INSTANTIATE_PARAMS)
+{
+    FIELD(flags, flags);
+    FIELD(upload_stream, hUploadStream);
+    FIELD(failed, hErrNode_out);
+    FIELD(result, result_out);
+}
 
-SAME_SIZE(ph__cu_update_result, CUgraphExecUpdateResultInfo);
-SAME_FIELD(ph__cu_update_result, result, CUgraphExecUpdateResultInfo, result);
-SAME_FIELD(ph__cu_update_result, node, CUgraphExecUpdateResultInfo, errorNode);
-SAME_FIELD(ph__cu_update_result, from_node, CUgraphExecUpdateResultInfo, errorFromNode);
+STRUCT(ph__cu_update_result, CUgraphExecUpdateResultInfo)
+{
+    FIELD(result, result);
+    FIELD(node, errorNode);
+    FIELD(from_node, errorFromNode);
+}
 
-SAME_SIZE(ph__cu_launch_attribute, CUlaunchAttribute);
-SAME_FIELD(ph__cu_launch_attribute, id, CUlaunchAttribute, id);
-SAME_FIELD(ph__cu_launch_attribute, value, CUlaunchAttribute, value);
-SAME_FIELD(ph__cu_launch_attribute, value.programmatic_serialization_allowed, CUlaunchAttribute,
-           value.programmaticStreamSerializationAllowed);
+STRUCT(ph__cu_launch_attribute, CUlaunchAttribute)
+{
+    FIELD(id, id);
+    FIELD(value, value);
+    FIELD(value.programmatic_serialization_allowed, value.programmaticStreamSerializationAllowed);
+}
 
-SAME_SIZE(ph__cu_launch_config, CUlaunchConfig);
-SAME_FIELD(ph__cu_launch_config, grid[0], CUlaunchConfig, gridDimX);
-SAME_FIELD(ph__cu_launch_config, grid[2], CUlaunchConfig, gridDimZ);
-SAME_FIELD(ph__cu_launch_config, block[0], CUlaunchConfig, blockDimX);
-SAME_FIELD(ph__cu_launch_config, block[2], CUlaunchConfig, blockDimZ);
-SAME_FIELD(ph__cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
-SAME_FIELD(ph__cu_launch_config, stream, CUlaunchConfig, hStream);
-SAME_FIELD(ph__cu_launch_config, attributes, CUlaunchConfig, attrs);
-SAME_FIELD(ph__cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
+STRUCT(ph__cu_launch_config, CUlaunchConfig)
+{
+    FIELD(grid[0], gridDimX);
+    FIELD(grid[2], gridDimZ);
+    FIELD(block[0], blockDimX);
+    FIELD(block[2], blockDimZ);
+    FIELD(shared_bytes, sharedMemBytes);
+    FIELD(stream, hStream);
+    FIELD(attributes, attrs);
+    FIELD(attribute_count, numAttrs);
+}
 
 /* ---- CUPTI, where its headers lie beside the toolkit's ---- */
 
 #if __has_include(<cupti.h>)
 #include <cupti.h>
-SAME_SIZE(ph__cupti_call, CUpti_CallbackData);
-SAME_FIELD(ph__cupti_call, site, CUpti_CallbackData, callbackSite);
-SAME_FIELD(ph__cupti_call, function, CUpti_CallbackData, functionName);
-SAME_FIELD(ph__cupti_call, params, CUpti_CallbackData, functionParams);
-SAME_FIELD(ph__cupti_call, result, CUpti_CallbackData, functionReturnValue);
-SAME_FIELD(ph__cupti_call, symbol, CUpti_CallbackData, symbolName);
-SAME_FIELD(ph__cupti_call, context, CUpti_CallbackData, context);
-SAME_FIELD(ph__cupti_call, context_id, CUpti_CallbackData, contextUid);
-SAME_FIELD(ph__cupti_call, correlation, CUpti_CallbackData, correlationData);
-SAME_FIELD(ph__cupti_call, correlation_id, CUpti_CallbackData, correlationId);
+STRUCT(ph__cupti_call, CUpti_CallbackData)
+{
+    FIELD(site, callbackSite);
+    FIELD(function, functionName);
+    FIELD(params, functionParams);
+    FIELD(result, functionReturnValue);
+    FIELD(symbol, symbolName);
+    FIELD(context, context);
+    FIELD(context_id, contextUid);
+    FIELD(correlation, correlationData);
+    FIELD(correlation_id, correlationId);
+}
 SAME_TYPE(ph__cupti_subscriber, CUpti_SubscriberHandle);
 SAME_SIZE(int, CUptiResult);
 SAME_NUMBER(PH__CUPTI_EXIT, CUPTI_API_EXIT);
@@ -323,30 +342,39 @@ SAME_NUMBER(PH__CUPTI_FLUSH_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 SAME_NUMBER(PH__CUPTI_R_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED);
 SAME_TYPE(ph__cupti_room_fn, CUpti_BuffersCallbackRequestFunc);
 SAME_TYPE(ph__cupti_full_fn, CUpti_BuffersCallbackCompleteFunc);
-SAME_FIELD(ph__cupti_record, kind, CUpti_Activity, kind);
+FIELDS(ph__cupti_record, CUpti_Activity)
+{
+    FIELD(kind, kind);
+}
 #define SAME_KERNEL(theirs)                                                                        \
-    SAME_FIELD(ph__cupti_kernel, kind, theirs, kind);                                              \
-    SAME_FIELD(ph__cupti_kernel, start, theirs, start);                                            \
-    SAME_FIELD(ph__cupti_kernel, end, theirs, end);                                                \
-    SAME_FIELD(ph__cupti_kernel, correlation, theirs, correlationId);                              \
-    SAME_FIELD(ph__cupti_kernel, name, theirs, name);                                              \
-    SAME_FIELD(ph__cupti_kernel, graph_node, theirs, graphNodeId)
+    FIELDS(ph__cupti_kernel, theirs)                                                               \
+    {                                                                                              \
+        FIELD(kind, kind);                                                                         \
+        FIELD(start, start);                                                                       \
+        FIELD(end, end);                                                                           \
+        FIELD(correlation, correlationId);                                                         \
+        FIELD(name, name);                                                                         \
+        FIELD(graph_node, graphNodeId);                                                            \
+    }
 #define SAME_TRANSFER(theirs)                                                                      \
-    SAME_FIELD(ph__cupti_transfer, kind, theirs, kind);                                            \
-    SAME_FIELD(ph__cupti_transfer, bytes, theirs, bytes);                                          \
-    SAME_FIELD(ph__cupti_transfer, start, theirs, start);                                          \
-    SAME_FIELD(ph__cupti_transfer, end, theirs, end);                                              \
-    SAME_FIELD(ph__cupti_transfer, graph_node, theirs, graphNodeId)
-SAME_KERNEL(CUpti_ActivityKernel5);
-SAME_KERNEL(CUpti_ActivityKernel8);
-SAME_KERNEL(CUpti_ActivityKernel9);
-SAME_TRANSFER(CUpti_ActivityMemcpy4);
-SAME_TRANSFER(CUpti_ActivityMemcpy5);
-SAME_TRANSFER(CUpti_ActivityMemset3);
-SAME_TRANSFER(CUpti_ActivityMemset4);
+    FIELDS(ph__cupti_transfer, theirs)                                                             \
+    {                                                                                              \
+        FIELD(kind, kind);                                                                         \
+        FIELD(bytes, bytes);                                                                       \
+        FIELD(start, start);                                                                       \
+        FIELD(end, end);                                                                           \
+        FIELD(graph_node, graphNodeId);                                                            \
+    }
+SAME_KERNEL(CUpti_ActivityKernel5)
+SAME_KERNEL(CUpti_ActivityKernel8)
+SAME_KERNEL(CUpti_ActivityKernel9)
+SAME_TRANSFER(CUpti_ActivityMemcpy4)
+SAME_TRANSFER(CUpti_ActivityMemcpy5)
+SAME_TRANSFER(CUpti_ActivityMemset3)
+SAME_TRANSFER(CUpti_ActivityMemset4)
 #if CUPTI_API_VERSION >= 130000
-SAME_KERNEL(CUpti_ActivityKernel10);
-SAME_TRANSFER(CUpti_ActivityMemcpy6);
+SAME_KERNEL(CUpti_ActivityKernel10)
+SAME_TRANSFER(CUpti_ActivityMemcpy6)
 #endif
 #endif
 

@@ -4,12 +4,7 @@
 #include <nccl.h>
 
 #include "examples/data_parallel/nccl.h"
-
-#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
-#define SAME_SIZE(ours, theirs)                                                                    \
-    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
-                   #ours " is"                                                                     \
-                         " " #theirs)
+#include "headers/same.h"
 
 SAME_SIZE(int, ncclResult_t);
 SAME_SIZE(int, ncclDataType_t);

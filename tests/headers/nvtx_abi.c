@@ -2,14 +2,9 @@
 /* tests/headers/nvtx_abi.c: holds src/device/annotate/nvtx_abi.h against NVIDIA's own header. It is
  * compiled, not run. */
 #include "device/annotate/nvtx_abi.h"
+#include "headers/same.h"
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
-
-#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
-#define SAME_PLACE(ours, our_field, theirs, their_field)                                           \
-    _Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&                   \
-                       sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),       \
-                   #theirs "." #their_field)
 
 SAME_NUMBER(PH__NVTX_VERSION, NVTX_VERSION);
 SAME_NUMBER(PH__NVTX_COLOR_UNKNOWN, NVTX_COLOR_UNKNOWN);
@@ -19,15 +14,18 @@ _Static_assert(_Generic((ph__nvtx_domain)0, nvtxDomainHandle_t : 1, default : 0)
                "nvtxDomainHandle_t");
 
 _Static_assert(sizeof(ph__nvtx_event) == sizeof(nvtxEventAttributes_t), "nvtxEventAttributes_t");
-SAME_PLACE(ph__nvtx_event, version, nvtxEventAttributes_t, version);
-SAME_PLACE(ph__nvtx_event, size, nvtxEventAttributes_t, size);
-SAME_PLACE(ph__nvtx_event, category, nvtxEventAttributes_t, category);
-SAME_PLACE(ph__nvtx_event, color_type, nvtxEventAttributes_t, colorType);
-SAME_PLACE(ph__nvtx_event, color, nvtxEventAttributes_t, color);
-SAME_PLACE(ph__nvtx_event, payload_type, nvtxEventAttributes_t, payloadType);
-SAME_PLACE(ph__nvtx_event, payload, nvtxEventAttributes_t, payload);
-SAME_PLACE(ph__nvtx_event, message_type, nvtxEventAttributes_t, messageType);
-SAME_PLACE(ph__nvtx_event, message, nvtxEventAttributes_t, message);
+FIELDS(ph__nvtx_event, nvtxEventAttributes_t)
+{
+    FIELD(version, version);
+    FIELD(size, size);
+    FIELD(category, category);
+    FIELD(color_type, colorType);
+    FIELD(color, color);
+    FIELD(payload_type, payloadType);
+    FIELD(payload, payload);
+    FIELD(message_type, messageType);
+    FIELD(message, message);
+}
 
 SAME_NUMBER(PH__NVTX_MODULE_CORE, NVTX_CB_MODULE_CORE);
 SAME_NUMBER(PH__NVTX_MODULE_CUDA, NVTX_CB_MODULE_CUDA);
@@ -59,12 +57,18 @@ SAME_NUMBER(PH__NVTX_NO_LEVEL, NVTX_NO_PUSH_POP_TRACKING);
 
 SAME_NUMBER(PH__NVTX_TABLE_CALLBACKS, NVTX_ETID_CALLBACKS);
 SAME_NUMBER(PH__NVTX_TABLE_VERSION, NVTX_ETID_VERSIONINFO);
-SAME_PLACE(ph__nvtx_callbacks, size, NvtxExportTableCallbacks, struct_size);
-SAME_PLACE(ph__nvtx_callbacks, functions, NvtxExportTableCallbacks, GetModuleFunctionTable);
-SAME_PLACE(ph__nvtx_version_info, size, NvtxExportTableVersionInfo, struct_size);
-SAME_PLACE(ph__nvtx_version_info, version, NvtxExportTableVersionInfo, version);
-SAME_PLACE(ph__nvtx_version_info, set_tool_version, NvtxExportTableVersionInfo,
-           SetInjectionNvtxVersion);
+FIELDS(ph__nvtx_callbacks, NvtxExportTableCallbacks)
+{
+    FIELD(size, struct_size);
+    FIELD(functions, GetModuleFunctionTable);
+}
+
+FIELDS(ph__nvtx_version_info, NvtxExportTableVersionInfo)
+{
+    FIELD(size, struct_size);
+    FIELD(version, version);
+    FIELD(set_tool_version, SetInjectionNvtxVersion);
+}
 _Static_assert(_Generic((ph__nvtx_table_fn)0, NvtxGetExportTableFunc_t : 1, default : 0),
                "NvtxGetExportTableFunc_t");
 _Static_assert(_Generic((ph__nvtx_start_fn)0, NvtxInitializeInjectionNvtxFunc_t : 1, default : 0),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs.c: how far a replay came, as the crumbs at its scopes tell. */
-#include "support/crumbs.h"
+#include "support/breadcrumbs.h"
 #include "support/test.h"
 
 #include <string.h>

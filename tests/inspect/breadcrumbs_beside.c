@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs_beside.c: crumbs beside other features, other replays and other
  * threads. */
-#include "support/crumbs.h"
+#include "support/breadcrumbs.h"
 #include "support/test.h"
 
 #include <string.h>

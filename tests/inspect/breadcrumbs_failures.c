@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation
  * or a driver call. */
+#include "support/breadcrumbs.h"
 #include "support/crumbs.h"
 #include "support/fault.h"
 #include "support/sweep.h"
@@ -23,7 +24,7 @@ static bool enabled(size_t node)
     return on;
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     ph_progress at;
     const ph_capture_options bare = {.breadcrumbs = true};
@@ -104,7 +105,7 @@ static const t_swept swept = {
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_misuse),
+        WITH_WORLD(misuse_is_refused),
         WITH_WORLD(test_reading_asks_no_driver),
         T_SWEEP(test_without_host_memory, &swept),
         T_SWEEP(test_when_the_driver_fails, &swept),

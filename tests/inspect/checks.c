@@ -3,8 +3,7 @@
  * until they are switched on. */
 #include "support/sweep.h"
 
-#include "base/alloc.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,29 +17,8 @@ static ph_stream *side;
 static ph_graph *graph;
 static float *x, *y;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill_f(&world, world.stream, x, N, 1));
-    assert_ok(t_fill_f(&world, world.stream, y, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    assert_ok(ph_graph_create(&graph, NULL));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    ph_stream_destroy(side);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
+WORLD(world, .streams = {&side}, .graphs = {&graph},
+      .arrays = {{&x, N, T_FLOATS, 1}, {&y, N, T_FLOATS, 1}});
 
 static void put(void *at, const void *value, size_t bytes)
 {
@@ -457,7 +435,7 @@ TEST(test_verify)
 }
 
 /* ---- what is refused ---- */
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     ph_finite_result found;
     size_t count;
@@ -585,24 +563,23 @@ static void reset(ph_status status, void *user)
 static const t_swept swept = {
     .name = "checks", .open = open_world, .close = close_world, .run = everything, .reset = reset};
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_a_planted_nan),
-        WITH_WORLD(test_types_counts_and_alignments),
-        WITH_WORLD(test_no_numbers),
-        WITH_WORLD(test_everything_is_bad),
-        WITH_WORLD(test_off_does_nothing),
-        WITH_WORLD(test_outside_a_capture),
-        WITH_WORLD(test_a_fork),
-        WITH_WORLD(test_updates),
-        WITH_WORLD(test_slots),
-        WITH_WORLD(test_proved_slots),
-        WITH_WORLD(test_a_copy_in_another_graph_writes_nothing),
-        WITH_WORLD(test_verify),
-        WITH_WORLD(test_misuse),
-        WITH_WORLD(test_threads),
+        IN_WORLD(test_a_planted_nan),
+        IN_WORLD(test_types_counts_and_alignments),
+        IN_WORLD(test_no_numbers),
+        IN_WORLD(test_everything_is_bad),
+        IN_WORLD(test_off_does_nothing),
+        IN_WORLD(test_outside_a_capture),
+        IN_WORLD(test_a_fork),
+        IN_WORLD(test_updates),
+        IN_WORLD(test_slots),
+        IN_WORLD(test_proved_slots),
+        IN_WORLD(test_a_copy_in_another_graph_writes_nothing),
+        IN_WORLD(test_verify),
+        IN_WORLD(misuse_is_refused),
+        IN_WORLD(test_threads),
         T_SWEEP(test_without_host_memory, &swept),
         T_SWEEP(test_when_the_driver_fails, &swept),
     };

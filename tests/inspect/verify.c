@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verify.c: ph_graph_verify on graphs that do what their functions do, and on
  * planted faults of one node each. */
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,16 +25,14 @@ static struct {
     int runs;
 } now;
 
-FIXTURE(open_test)
+static const t_fixture fixture = {
+    .world = &world,
+    .graphs = {&graph},
+    .arrays = {{&x, N, T_FLOATS, 1}, {&y, N, T_FLOATS, 2}, {&z, N, T_FLOATS, 3}}};
+
+FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(PH_NEW(&z, N, world.stream));
-    assert_ok(t_fill_f(&world, world.stream, x, N, 1));
-    assert_ok(t_fill_f(&world, world.stream, y, N, 2));
-    assert_ok(t_fill_f(&world, world.stream, z, N, 3));
-    assert_ok(ph_graph_create(&graph, NULL));
+    t_fixture_open(&fixture);
     memset(&now, 0, sizeof now);
     now.at = 17;
     now.factor = 0.5F;
@@ -43,13 +40,9 @@ FIXTURE(open_test)
     return 0;
 }
 
-FIXTURE(close_test)
+FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    ph_free(y, NULL);
-    ph_free(z, NULL);
-    t_close(&world);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -455,26 +448,25 @@ TEST(test_outputs_of_before_stay)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_equal, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_an_empty_graph, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_baked_scalar, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_baked_address, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_baked_address_of_equal_contents, open_test,
-                                        close_test),
-        cmocka_unit_test_setup_teardown(test_uninitialized_read, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_other_nodes, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_single_node, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_other_nodes_come_first, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_work_that_no_capture_sees, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_work_that_no_node_does, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_node_that_is_off, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_node_that_was_set, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_the_values_that_differ, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_tolerance, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_outputs_alone_count, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_body_that_fails, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_scopes_that_are_left_open, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_outputs_of_before_stay, open_test, close_test),
+        IN_WORLD(test_equal),
+        IN_WORLD(test_an_empty_graph),
+        IN_WORLD(test_baked_scalar),
+        IN_WORLD(test_baked_address),
+        IN_WORLD(test_a_baked_address_of_equal_contents),
+        IN_WORLD(test_uninitialized_read),
+        IN_WORLD(test_other_nodes),
+        IN_WORLD(test_a_single_node),
+        IN_WORLD(test_other_nodes_come_first),
+        IN_WORLD(test_work_that_no_capture_sees),
+        IN_WORLD(test_work_that_no_node_does),
+        IN_WORLD(test_a_node_that_is_off),
+        IN_WORLD(test_a_node_that_was_set),
+        IN_WORLD(test_the_values_that_differ),
+        IN_WORLD(test_tolerance),
+        IN_WORLD(test_outputs_alone_count),
+        IN_WORLD(test_a_body_that_fails),
+        IN_WORLD(test_scopes_that_are_left_open),
+        IN_WORLD(test_outputs_of_before_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

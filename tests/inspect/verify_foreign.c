@@ -2,12 +2,12 @@
 /* tests/inspect/verify_foreign.c: ph_graph_verify on memory that other code allocated, on what it
  * cannot compare, and on parameters that another capture would have else. */
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 
 #include "base/alloc.h"
 #include "device/handles/device.h"
 #include "device/handles/kernel.h"
-#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -33,24 +33,24 @@ static void other_free(void *at)
     assert_int_equal(world.device->driver->plain_free(world.device->handle, at), 0);
 }
 
-FIXTURE(open_test)
+static const t_fixture fixture = {.world = &world, .graphs = {&graph}};
+
+FIXTURE(open_world)
 {
-    t_open(&world, NULL);
+    t_fixture_open(&fixture);
     x = other_new(BYTES);
     y = other_new(BYTES);
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
     assert_ok(t_fill_f(&world, world.stream, y, N, 2));
-    assert_ok(ph_graph_create(&graph, NULL));
     rate = 0.5F;
     return 0;
 }
 
-FIXTURE(close_test)
+FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
     other_free(x);
     other_free(y);
-    t_close(&world);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -413,17 +413,22 @@ TEST(test_many_parameters_are_counted)
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_memory_of_other_code_is_compared), CASE(test_kernels_without_types_and_copies),
-        CASE(test_an_output_of_other_codes),         CASE(test_refused_outputs_say_why),
-        CASE(test_what_is_left_out_is_counted),      CASE(test_what_is_only_read_is_not_missed),
-        CASE(test_memory_that_cannot_be_read),       CASE(test_host_memory),
-        CASE(test_a_kernel_without_addresses),       CASE(test_a_host_function_alone),
-        CASE(test_a_baked_rate_that_does_not_show),  CASE(test_the_other_parameters_are_named_too),
-        CASE(test_many_parameters_are_counted),
+        IN_WORLD(test_memory_of_other_code_is_compared),
+        IN_WORLD(test_kernels_without_types_and_copies),
+        IN_WORLD(test_an_output_of_other_codes),
+        IN_WORLD(test_refused_outputs_say_why),
+        IN_WORLD(test_what_is_left_out_is_counted),
+        IN_WORLD(test_what_is_only_read_is_not_missed),
+        IN_WORLD(test_memory_that_cannot_be_read),
+        IN_WORLD(test_host_memory),
+        IN_WORLD(test_a_kernel_without_addresses),
+        IN_WORLD(test_a_host_function_alone),
+        IN_WORLD(test_a_baked_rate_that_does_not_show),
+        IN_WORLD(test_the_other_parameters_are_named_too),
+        IN_WORLD(test_many_parameters_are_counted),
     };
     return cmocka_run_group_tests_name("inspect.verify_foreign", tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verify_misuse.c: what ph_graph_verify refuses, in which nothing is run; and
  * replays in flight, which it waits for. */
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 
 #include <string.h>
 
@@ -15,24 +14,19 @@ static ph_verify_result result;
 static int32_t *x, *y;
 static int runs;
 
-FIXTURE(open_test)
+static const t_fixture fixture = {
+    .world = &world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 5}, {&y, N, T_INTS, 7}}};
+
+FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 5));
-    assert_ok(t_fill(&world, world.stream, y, N, 7));
-    assert_ok(ph_graph_create(&graph, NULL));
+    t_fixture_open(&fixture);
     runs = 0;
     return 0;
 }
 
-FIXTURE(close_test)
+FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    ph_free(y, NULL);
-    t_close(&world);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -63,7 +57,7 @@ static void capture(void)
         assert_int_equal(result.verdict, PH_VERIFY_NONE);                                          \
     } while (0)
 
-TEST(test_arguments)
+TEST(wrong_arguments_are_refused)
 {
     ph_stream *first = ph_device_default_stream(world.device);
     capture();
@@ -253,15 +247,15 @@ TEST(test_replays_in_flight)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_arguments, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_states, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_another_device, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_freed_input, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_nested_graphs, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_bodies_that_touch_the_graph, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_scope_that_is_left_open, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_without_an_executable, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_replays_in_flight, open_test, close_test),
+        IN_WORLD(wrong_arguments_are_refused),
+        IN_WORLD(test_states),
+        IN_WORLD(test_another_device),
+        IN_WORLD(test_a_freed_input),
+        IN_WORLD(test_nested_graphs),
+        IN_WORLD(test_bodies_that_touch_the_graph),
+        IN_WORLD(test_a_scope_that_is_left_open),
+        IN_WORLD(test_without_an_executable),
+        IN_WORLD(test_replays_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

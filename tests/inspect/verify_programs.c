@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verify_programs.c: ph_graph_verify on functions with several streams, memory of
  * their own, pinned memory, host functions, cells. */
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,26 +15,21 @@ static ph_verify_result result;
 static ph_stream *side;
 static int32_t *x, *y;
 
-FIXTURE(open_test)
+static const t_fixture fixture = {.world = &world,
+                                  .streams = {&side},
+                                  .graphs = {&graph},
+                                  .arrays = {{&x, N, T_INTS, 5}, {&y, N, T_INTS, 7}}};
+
+FIXTURE(open_world)
 {
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&side, world.device, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 5));
-    assert_ok(t_fill(&world, world.stream, y, N, 7));
-    assert_ok(ph_graph_create(&graph, NULL));
+    t_fixture_open(&fixture);
     return 0;
 }
 
-FIXTURE(close_test)
+FIXTURE(close_world)
 {
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    ph_free(y, NULL);
     assert_ok(ph_device_synchronize(world.device));
-    ph_stream_destroy(side);
-    t_close(&world);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -556,7 +550,7 @@ static void test_a_missing_dependency(void **state)
 {
     (void)state;
     int fixed = 0;
-    close_test(state);
+    close_world(state);
     t_open(&world, "host:threads=2,chaos=7");
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -578,22 +572,21 @@ static void test_a_missing_dependency(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_streams_and_temporaries, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_replaced_output, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_an_output_that_was_freed, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_dropped_output, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_lazy_buffer, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_pinned_memory_and_host_functions, open_test,
-                                        close_test),
-        cmocka_unit_test_setup_teardown(test_host_functions_are_put_back, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_cells, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_long_chain, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_shared_pool, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_beside_other_threads, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_an_update, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_slot, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_nodes_that_watch, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_missing_dependency, open_test, close_test),
+        IN_WORLD(test_streams_and_temporaries),
+        IN_WORLD(test_a_replaced_output),
+        IN_WORLD(test_an_output_that_was_freed),
+        IN_WORLD(test_a_dropped_output),
+        IN_WORLD(test_a_lazy_buffer),
+        IN_WORLD(test_pinned_memory_and_host_functions),
+        IN_WORLD(test_host_functions_are_put_back),
+        IN_WORLD(test_cells),
+        IN_WORLD(test_a_long_chain),
+        IN_WORLD(test_a_shared_pool),
+        IN_WORLD(test_beside_other_threads),
+        IN_WORLD(test_an_update),
+        IN_WORLD(test_a_slot),
+        IN_WORLD(test_nodes_that_watch),
+        IN_WORLD(test_a_missing_dependency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

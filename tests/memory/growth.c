@@ -2,8 +2,7 @@
 /* tests/memory/growth.c: what the allocator looks at one by one grows as what it is asked for,
  * not with the square of it: counted, not timed. */
 #include "memory/state/memory_state.h"
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <stdlib.h>
 
 enum {
@@ -14,20 +13,20 @@ enum {
 static t_world w;
 static ph_stream *other;
 
-FIXTURE(setup)
+static const t_fixture fixture = {.world = &w, .streams = {&other}};
+
+FIXTURE(open_world)
 {
     void *first;
-    t_open(&w, NULL);
+    t_fixture_open(&fixture);
     assert_ok(ph_malloc(&first, 1, 1, w.stream));
     ph_free(first, w.stream);
-    assert_ok(ph_stream_create(&other, w.device, NULL));
     return 0;
 }
 
-FIXTURE(teardown)
+FIXTURE(close_world)
 {
-    ph_stream_destroy(other);
-    t_close(&w);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -227,11 +226,11 @@ TEST(test_pinned_blocks_that_graphs_hold)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_blocks_that_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pools_that_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_blocks_deferred_in_a_capture, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_graphs_alive, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pinned_blocks_that_graphs_hold, setup, teardown),
+        IN_WORLD(test_blocks_that_wait),
+        IN_WORLD(test_pools_that_go),
+        IN_WORLD(test_blocks_deferred_in_a_capture),
+        IN_WORLD(test_graphs_alive),
+        IN_WORLD(test_pinned_blocks_that_graphs_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

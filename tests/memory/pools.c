@@ -284,17 +284,17 @@ TEST(test_scopes)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_mempool_id, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pool_id_in_snapshot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_empty_cache, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_empty_cache_inactive, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_with_allocator, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tensor_delete_after_allocator_delete, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_block_free_not_deferred, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_no_split, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_snapshot_include_traces_correctness, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_reserved_bytes_by_private_pools, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
+        IN_WORLD(test_mempool_id),
+        IN_WORLD(test_pool_id_in_snapshot),
+        IN_WORLD(test_mempool_empty_cache),
+        IN_WORLD(test_mempool_empty_cache_inactive),
+        IN_WORLD(test_mempool_with_allocator),
+        IN_WORLD(test_tensor_delete_after_allocator_delete),
+        IN_WORLD(test_mempool_block_free_not_deferred),
+        IN_WORLD(test_mempool_no_split),
+        IN_WORLD(test_snapshot_include_traces_correctness),
+        IN_WORLD(test_reserved_bytes_by_private_pools),
+        IN_WORLD(test_scopes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

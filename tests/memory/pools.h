@@ -3,25 +3,14 @@
  * in a pool, and what statistics and snapshots say of one. */
 #ifndef PH_TESTS_MEMORY_POOLS_H
 #define PH_TESTS_MEMORY_POOLS_H
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
 
 static t_world w;
 
-FIXTURE(setup)
-{
-    t_open(&w, NULL);
-    return 0;
-}
-
-FIXTURE(teardown)
-{
-    t_close(&w);
-    return 0;
-}
+WORLD(w);
 
 static inline void *allocate(size_t bytes, ph_stream *stream)
 {

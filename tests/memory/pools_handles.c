@@ -138,9 +138,9 @@ TEST(test_pool_held_again)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_handles_of_pools_that_have_gone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_pools_that_have_gone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pool_held_again, setup, teardown),
+        IN_WORLD(test_handles_of_pools_that_have_gone),
+        IN_WORLD(test_many_pools_that_have_gone),
+        IN_WORLD(test_pool_held_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

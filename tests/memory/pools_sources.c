@@ -182,10 +182,9 @@ TEST(test_sources_that_recurse)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_nccl_mem_alloc_addresses_in_random_order, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_sources_that_fail, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sources_that_recurse, setup, teardown),
+        IN_WORLD(test_nccl_mem_alloc_addresses_in_random_order),
+        IN_WORLD(test_sources_that_fail),
+        IN_WORLD(test_sources_that_recurse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,10 +163,10 @@ TEST(test_thread_that_ends_in_a_scope)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_mempool_multithread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_emptycache_multithread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mempool_ctx_multithread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_thread_that_ends_in_a_scope, setup, teardown),
+        IN_WORLD(test_mempool_multithread),
+        IN_WORLD(test_mempool_emptycache_multithread),
+        IN_WORLD(test_mempool_ctx_multithread),
+        IN_WORLD(test_thread_that_ends_in_a_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,7 +303,7 @@ TEST(test_captured)
     close_scene(&c);
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     static scene c;
     ph_module *block;
@@ -338,7 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forward),  cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_names),    cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_captured), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_captured), cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

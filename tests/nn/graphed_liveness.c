@@ -216,7 +216,7 @@ TEST(test_kept_and_not_read)
     }
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     const ph_graphed_options options = {.check_foreign_every = 1};
     t_scene s;
@@ -236,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forward_refused), cmocka_unit_test(test_backward_refused),
         cmocka_unit_test(test_own_memory),      cmocka_unit_test(test_kept_and_not_read),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,7 +232,7 @@ static void two_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, vo
     out[0] = ph_add(tape, in[0], in[1]);
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     ph_module *module, *two, *pair[2];
@@ -350,10 +350,10 @@ TEST(test_sweep)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),    cmocka_unit_test(test_start),
-        cmocka_unit_test(test_embedding), cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_dropout),   cmocka_unit_test(test_sequential),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_in_capture),
+        cmocka_unit_test(test_linear),       cmocka_unit_test(test_start),
+        cmocka_unit_test(test_embedding),    cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_dropout),      cmocka_unit_test(test_sequential),
+        cmocka_unit_test(misuse_is_refused), cmocka_unit_test(test_in_capture),
         cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

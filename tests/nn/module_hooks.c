@@ -317,7 +317,7 @@ TEST(test_failing)
     t_scene_close(&s);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scale scale;
@@ -414,7 +414,7 @@ int main(void)
         cmocka_unit_test(test_order),         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_backward),      cmocka_unit_test(test_backward_without),
         cmocka_unit_test(test_remove_inside), cmocka_unit_test(test_release_inside),
-        cmocka_unit_test(test_failing),       cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_failing),       cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_sweep),         cmocka_unit_test(test_clear_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

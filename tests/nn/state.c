@@ -186,7 +186,7 @@ static ph_status save_and_load(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_scene s;
     pair p;
@@ -284,9 +284,9 @@ TEST(test_contents)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_mismatch),   cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_misuse),     cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_mismatch),     cmocka_unit_test(test_hostile),
+        cmocka_unit_test(misuse_is_refused), cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_contents),
     };
     return cmocka_run_group_tests(tests, set_path, drop_path);

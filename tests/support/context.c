@@ -3,6 +3,7 @@
  * again. */
 #include "support/support.h"
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,16 +23,15 @@ static bool find(void *library, const char *name, void *function)
     return address != NULL;
 }
 
-void t_hold_context(void)
+/* On a driver that has no such functions nothing is held. */
+static void hold_context(void)
 {
-    static bool asked;
     int (*init)(unsigned flags), (*get)(int *device, int ordinal),
         (*retain)(void **context, int device);
     void *context;
-    const char *colon = strchr(t_device_name(), ':');
-    if (asked || strncmp(t_device_name(), "cuda", 4) != 0)
+    const char *name = getenv("PH_TEST_DEVICE"), *colon = name ? strchr(name, ':') : NULL;
+    if (!name || strncmp(name, "cuda", 4) != 0)
         return;
-    asked = true;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library || !find(library, "cuInit", &init) || !find(library, "cuDeviceGet", &get) ||
         !find(library, "cuDevicePrimaryCtxRetain", &retain) ||
@@ -40,4 +40,10 @@ void t_hold_context(void)
     if (init(0) == 0 && get(&held_device, colon ? atoi(colon + 1) : 0) == 0 &&
         retain(&context, held_device) == 0)
         (void)atexit(release_context);
+}
+
+void t_hold_context(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, hold_context);
 }

@@ -47,4 +47,27 @@ static inline ph__drv_stream *new_stream(const world *w, int flags)
     assert_int_equal(drv->stream_create(&stream, w->device, flags, 0), 0);
     return stream;
 }
+
+/* ---- threads ---- */
+typedef struct submitter {
+    const world *w;
+    int slot; /* 0, 1, 2, ...: the word that it adds to */
+} submitter;
+
+/* Runs fn(submitter *) on so many threads at once, and waits for all of them. */
+static inline void run_submitters(const world *w, int count, void *(*fn)(void *))
+{
+    enum {
+        MOST = 8
+    };
+    pthread_t threads[MOST];
+    submitter each[MOST];
+    assert_true(count <= MOST);
+    for (int i = 0; i < count; i++) {
+        each[i] = (submitter){w, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, fn, &each[i]), 0);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
 #endif

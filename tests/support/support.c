@@ -38,8 +38,11 @@ bool t_nightly(void)
 static const char host_name[] = "host:threads=2";
 
 /* What the CUDA functions of the tests' kernels do where the software libcuda runs them. */
-static void register_kernels(void)
+static void prepare_cuda(void)
 {
+    const char *hold = getenv("PH_TEST_HOLD_CONTEXT");
+    if (hold && strcmp(hold, "1") == 0)
+        t_hold_context();
     for (int id = 0; id < T_KERNELS; id++)
         fake_cuda_register(&t_kernel_sources[id]);
     t_register_nn_kernels();
@@ -52,7 +55,7 @@ const char *t_device_name(void)
     if (!name || !*name)
         return host_name;
     if (strncmp(name, "cuda", 4) == 0)
-        (void)pthread_once(&once, register_kernels);
+        (void)pthread_once(&once, prepare_cuda);
     return name;
 }
 

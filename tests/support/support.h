@@ -44,7 +44,8 @@ ph_status t_raw(void **out, ph_graph *graph);
 ph_status t_raw_exec(void **out, ph_graph *graph);
 
 /* Before many opens in a row: a GPU's context, which takes a tenth of a second to make, then
- * stays until the process ends. */
+ * stays until the process ends. PH_TEST_HOLD_CONTEXT=1: from the first use of the device under
+ * test on. */
 void t_hold_context(void);
 
 /* A device under test that has about so much memory: on the host by its setting, elsewhere by

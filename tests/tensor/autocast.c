@@ -414,7 +414,7 @@ TEST(test_the_mode)
     t_scene_close(&s);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     static const ph_dtype wrong[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_I64, (ph_dtype)99};
     ph_tape *tape;
@@ -440,7 +440,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operator),   cmocka_unit_test(test_other_dtypes),
         cmocka_unit_test(test_refused_operands), cmocka_unit_test(test_what_is_left),
-        cmocka_unit_test(test_the_mode),         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_the_mode),         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,7 +234,7 @@ TEST(test_changed)
     t_scene_close(&s);
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -326,7 +326,7 @@ int main(void)
         cmocka_unit_test(test_broadcast),   cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_no_adoption), cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_modes),       cmocka_unit_test(test_retain),
-        cmocka_unit_test(test_changed),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_changed),     cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

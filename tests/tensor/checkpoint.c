@@ -327,7 +327,7 @@ static void nothing(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
         ph_backward(tape, ph_sum(tape, user));
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -424,7 +424,7 @@ int main(void)
         cmocka_unit_test(test_same_gradients), cmocka_unit_test(test_without_gradients),
         cmocka_unit_test(test_retain),         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_random),         cmocka_unit_test(test_random_captured),
-        cmocka_unit_test(test_nested),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_nested),         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_changed),        cmocka_unit_test(test_switches_generators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,7 @@ TEST(parts_of_a_split)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     ph_tensor *part[2] = {(ph_tensor *)&s, NULL};
@@ -203,9 +203,9 @@ TEST(refusals)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(concat_is_right), cmocka_unit_test(stack_is_right),
-        cmocka_unit_test(split_is_right),  cmocka_unit_test(parts_of_a_split),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(concat_is_right),   cmocka_unit_test(stack_is_right),
+        cmocka_unit_test(split_is_right),    cmocka_unit_test(parts_of_a_split),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ TEST(ignored_rows_take_no_part)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -240,7 +240,7 @@ int main(void)
         cmocka_unit_test(mse_is_right),
         cmocka_unit_test(targets_that_are_no_class_give_nan),
         cmocka_unit_test(ignored_rows_take_no_part),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

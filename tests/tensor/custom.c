@@ -194,7 +194,7 @@ static void save_in_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_
     grad_in[0] = grad_out[0];
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -272,7 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_release),
-        cmocka_unit_test(test_identity),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_identity),    cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_no_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,7 +258,7 @@ TEST(test_refused)
     t_scene_close(&s);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -378,7 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out),     cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_in),      cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_refused), cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_streams), cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/elementwise.c: arithmetic of two tensors, and of a tensor and a number: against
  * references and differences, integers, and what is refused. */
+#include "support/fixture.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "support/test.h"
 #include <math.h>
 
 static const ph_dtype integers[OP_DTYPES] = {PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8};
@@ -312,7 +312,7 @@ TEST(clamp_hands_on_gradients_at_its_limits)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -337,29 +337,18 @@ TEST(refusals)
     t_scene_close(&s);
 }
 
-static int open_device(void **state)
-{
-    return ph_device_open((ph_device **)state, t_device_name(), NULL) == PH_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    ph_device_release(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(arithmetic_of_floats, open_device, close_device),
-        cmocka_unit_test_setup_teardown(arithmetic_of_integers, open_device, close_device),
-        cmocka_unit_test_setup_teardown(numbers_with_floats, open_device, close_device),
-        cmocka_unit_test_setup_teardown(numbers_with_integers, open_device, close_device),
+        ON_DEVICE(arithmetic_of_floats),
+        ON_DEVICE(arithmetic_of_integers),
+        ON_DEVICE(numbers_with_floats),
+        ON_DEVICE(numbers_with_integers),
         cmocka_unit_test(integers_wrap_and_division_never_traps),
         cmocka_unit_test(nan_goes_through_maximum_and_clamp),
         cmocka_unit_test(ties_share_the_gradient),
         cmocka_unit_test(clamp_hands_on_gradients_at_its_limits),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

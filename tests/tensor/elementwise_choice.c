@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/elementwise_choice.c: comparison, logic and choice, in every dtype that they
  * take. */
+#include "support/fixture.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "support/test.h"
 #include <math.h>
 
 static const ph_dtype every[OP_DTYPES] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
@@ -198,7 +198,7 @@ TEST(nan_is_equal_to_nothing)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -211,24 +211,13 @@ TEST(refusals)
     t_scene_close(&s);
 }
 
-static int open_device(void **state)
-{
-    return ph_device_open((ph_device **)state, t_device_name(), NULL) == PH_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    ph_device_release(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(comparisons, open_device, close_device),
-        cmocka_unit_test_setup_teardown(choices, open_device, close_device),
+        ON_DEVICE(comparisons),
+        ON_DEVICE(choices),
         cmocka_unit_test(nan_is_equal_to_nothing),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/elementwise_copy.c: clone, contiguous, casts between all dtypes, and changes in
  * place: of views, with broadcasts, of overlapping memory. */
+#include "support/fixture.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "support/test.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 #include <math.h>
@@ -322,7 +322,7 @@ TEST(overlapping_memory)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -382,30 +382,19 @@ TEST(copies_from_another_device)
     t_scene_close(&s);
 }
 
-static int open_device(void **state)
-{
-    return ph_device_open((ph_device **)state, t_device_name(), NULL) == PH_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    ph_device_release(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(copies, open_device, close_device),
-        cmocka_unit_test_setup_teardown(casts_between_all_dtypes, open_device, close_device),
-        cmocka_unit_test_setup_teardown(changes_are_replayed, open_device, close_device),
+        ON_DEVICE(copies),
+        ON_DEVICE(casts_between_all_dtypes),
+        ON_DEVICE(changes_are_replayed),
         cmocka_unit_test(casts_saturate_and_round_once),
         cmocka_unit_test(the_same_is_not_copied),
         cmocka_unit_test(views_change_their_base),
         cmocka_unit_test(copies_cast_and_broadcast),
         cmocka_unit_test(every_dtype_is_filled_and_scaled),
         cmocka_unit_test(overlapping_memory),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(copies_from_another_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/elementwise_functions.c: functions of one element against references and
  * differences, and at the edges of their ranges. */
+#include "support/fixture.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "support/test.h"
 #include <math.h>
 
 typedef struct function {
@@ -171,21 +171,10 @@ TEST(floats_are_wanted)
     t_scene_close(&s);
 }
 
-static int open_device(void **state)
-{
-    return ph_device_open((ph_device **)state, t_device_name(), NULL) == PH_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    ph_device_release(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(functions, open_device, close_device),
+        ON_DEVICE(functions),
         cmocka_unit_test(edges),
         cmocka_unit_test(floats_are_wanted),
     };

@@ -1,44 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/fork.c: a child of fork() computes on a device of its own, whatever other threads
  * computed; its parent's tapes and tensors answer STATE, and go. */
+#include "support/fork.h"
 #include "support/tensors.h"
 
 #include "base/sync.h"
 #include "support/test.h"
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_TSAN true
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define HAS_TSAN true
-#endif
-#if !defined(HAS_TSAN)
-#define HAS_TSAN false
-#endif
 
 enum {
-    FORKS = 30,
-    HANGS_AFTER = 60 /* seconds: a child that hangs is killed, which fails the test */
+    FORKS = 30
 };
 
 static atomic_bool over;
-
-/* In a child nothing may go back to cmocka. */
-#define WANT(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition,                     \
-                    ph_error_last()->message);                                                     \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-#define WANT_STATE(call)                                                                           \
-    WANT((call) == PH_ERROR_STATE && strstr(ph_error_last()->message, "fork") != NULL)
 
 static double compute(t_scene *scene)
 {

@@ -169,7 +169,7 @@ static ph_tensor *fail_it(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -337,7 +337,7 @@ int main(void)
         cmocka_unit_test(test_leaf),
         cmocka_unit_test(test_intermediate),
         cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -397,7 +397,7 @@ TEST(every_row_gets_its_sum)
     free(got);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -441,7 +441,7 @@ int main(void)
         cmocka_unit_test(gather_is_right),        cmocka_unit_test(scatter_is_right),
         cmocka_unit_test(scatter_add_is_right),   cmocka_unit_test(other_dtypes),
         cmocka_unit_test(reading_out_of_range),   cmocka_unit_test(the_last_writer_wins),
-        cmocka_unit_test(every_row_gets_its_sum), cmocka_unit_test(refusals),
+        cmocka_unit_test(every_row_gets_its_sum), cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

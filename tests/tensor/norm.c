@@ -229,7 +229,7 @@ TEST(a_large_mean_does_no_harm)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -252,11 +252,9 @@ TEST(refusals)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm_is_right),
-        cmocka_unit_test(rms_norm_is_right),
-        cmocka_unit_test(a_large_mean_does_no_harm),
-        cmocka_unit_test(nearly_equal_rows),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(layer_norm_is_right),       cmocka_unit_test(rms_norm_is_right),
+        cmocka_unit_test(a_large_mean_does_no_harm), cmocka_unit_test(nearly_equal_rows),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,7 +249,7 @@ TEST(test_hostile_start)
     close_scene(&c);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     scene c;
     open_scene(&c);
@@ -361,7 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),          cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_written_bytes), cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_hostile_start), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_hostile_start), cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_capture),       cmocka_unit_test(test_large),
         cmocka_unit_test(test_failures),
     };

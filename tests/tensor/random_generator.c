@@ -208,7 +208,7 @@ static void test_clones_and_shared_states(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-TEST(test_refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     ph_generator *g, *foreign;
@@ -395,7 +395,7 @@ int main(void)
         cmocka_unit_test(test_default_generator),
         cmocka_unit_test(test_default_generator_alone),
         cmocka_unit_test(test_clones_and_shared_states),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_operators_refuse),
         cmocka_unit_test(test_in_place_with_strides),
         cmocka_unit_test(test_marks),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/reduce.c: sum, mean, max, argmax and norm over any axes against references and
  * differences; empty tensors, ties, and what is refused. */
+#include "support/fixture.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "support/test.h"
 #include <math.h>
 
 typedef struct reduction {
@@ -278,7 +278,7 @@ TEST(ties_and_nan)
     t_scene_close(&s);
 }
 
-TEST(refusals)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -304,26 +304,12 @@ TEST(refusals)
     t_scene_close(&s);
 }
 
-static int open_device(void **state)
-{
-    return ph_device_open((ph_device **)state, t_device_name(), NULL) == PH_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    ph_device_release(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reductions_of_floats, open_device, close_device),
-        cmocka_unit_test_setup_teardown(largest_of_floats, open_device, close_device),
-        cmocka_unit_test_setup_teardown(reductions_of_integers, open_device, close_device),
-        cmocka_unit_test(nothing_to_reduce),
-        cmocka_unit_test(ties_and_nan),
-        cmocka_unit_test(refusals),
+        ON_DEVICE(reductions_of_floats),   ON_DEVICE(largest_of_floats),
+        ON_DEVICE(reductions_of_integers), cmocka_unit_test(nothing_to_reduce),
+        cmocka_unit_test(ties_and_nan),    cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,7 +307,7 @@ TEST(test_hostile_start)
     close_scene(&c);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     scene c;
     ph_safetensors *file;
@@ -431,7 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),          cmocka_unit_test(test_read_into),
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_hostile_start), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_hostile_start), cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_capture),       cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

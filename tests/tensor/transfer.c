@@ -101,7 +101,7 @@ static void expect_failed(t_scene *s, ph_status got, ph_status want, const char 
     assert_error(ph_tape_clear(s->tape), want, words);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -514,7 +514,7 @@ int main(void)
         cmocka_unit_test(test_write_and_read),
         cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_item),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_capture),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_devices_in_capture),

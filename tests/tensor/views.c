@@ -104,7 +104,7 @@ static void expect_refused(t_scene *s, ph_tensor *y, const char *words)
     assert_error(ph_tape_clear(s->tape), PH_ERROR_ARGUMENT, words);
 }
 
-TEST(test_misuse)
+TEST(misuse_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -403,7 +403,7 @@ int main(void)
     t_hold_context();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slice),  cmocka_unit_test(test_order),
-        cmocka_unit_test(test_shapes), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_shapes), cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_chains), cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/threads/cells.c: cells from several threads: replays that share a source, streams of one
  * capture, captures beside replays. */
-#include "base/alloc.h"
 #include "base/sync.h"
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,21 +42,18 @@ static void took_ticket(void *user, bool launched)
 static const ph_cells_source ticket_source = {
     .count = 1, .values = next_ticket, .launched = took_ticket, .user = &shared};
 
+static const t_fixture fixture = {.world = &world, .arrays = {{&y, 64, T_INTS, 0}}};
+
 FIXTURE(open_world)
 {
     shared = (ticket){0};
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&y, 64, world.stream));
-    assert_ok(ph_memset(y, 0, 64 * sizeof *y, world.stream));
-    assert_ok(ph_stream_synchronize(world.stream));
+    t_fixture_open(&fixture);
     return 0;
 }
 
 FIXTURE(close_world)
 {
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_fixture_close(&fixture);
     return 0;
 }
 
@@ -238,12 +233,11 @@ TEST(test_streams_of_one_capture)
         ph_stream_destroy(jobs[i].stream);
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_one_source_of_several_graphs),
-        WITH_WORLD(test_streams_of_one_capture),
+        IN_WORLD(test_one_source_of_several_graphs),
+        IN_WORLD(test_streams_of_one_capture),
     };
     return cmocka_run_group_tests_name("threads.cells", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #define PH_TESTS_THREADS_WINDOWS_H
 #include "base/sync.h"
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <sched.h>
@@ -19,25 +20,7 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-FIXTURE(open_world)
-{
-    t_open(&world, NULL);
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(ph_stream_synchronize(world.stream));
-    t_log_start();
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    t_log_stop();
-    ph_graph_destroy(graph);
-    ph_free(x, NULL);
-    t_close(&world);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 1}}, .log = true);
 
 static inline ph_status add_one(ph_stream *stream, void *user)
 {

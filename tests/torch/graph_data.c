@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/torch/graph_data.c: what PyTorch asks of CUDAGraph.get_graph_data, asked of the record.
  * Each test carries the name of the behaviour that it holds. */
-#include "support/support.h"
-#include "support/test.h"
+#include "support/fixture.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,27 +14,8 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x, *y, *z;
 
-FIXTURE(open_world)
-{
-    ph_graph_options keep = {.keep_graph = true};
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(PH_NEW(&z, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 0));
-    assert_ok(ph_graph_create(&graph, &keep));
-    return 0;
-}
-
-FIXTURE(close_world)
-{
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    ph_free(z, world.stream);
-    t_close(&world);
-    return 0;
-}
+WORLD(world, .graphs = {&graph}, .arrays = {{&x, N, T_INTS, 0}, {&y, N}, {&z, N}},
+      .keep_graph = true);
 
 static ph_status two_kernels(ph_stream *stream, void *user)
 {
@@ -247,18 +227,14 @@ TEST(TestGetGraphData_test_keep_graph_false_raises)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_basic_structure, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_edges, open_world, close_world),
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_export_graph_data_hook, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_cached_across_instantiate_hooks,
-                                        open_world, close_world),
+        IN_WORLD(TestGetGraphData_test_basic_structure),
+        IN_WORLD(TestGetGraphData_test_edges),
+        IN_WORLD(TestGetGraphData_test_export_graph_data_hook),
+        IN_WORLD(TestGetGraphData_test_cached_across_instantiate_hooks),
         cmocka_unit_test_setup_teardown(
             TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level, open_world,
             close_world),
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_keep_graph_false_raises, open_world,
-                                        close_world),
+        IN_WORLD(TestGetGraphData_test_keep_graph_false_raises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

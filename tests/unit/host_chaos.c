@@ -161,11 +161,6 @@ TEST(chaos_keeps_the_legacy_order_and_finishes_destroyed_streams)
     }
 }
 
-typedef struct submitter {
-    const world *w;
-    int slot;
-} submitter;
-
 static void *chaos_thread(void *argument)
 {
     const submitter *self = argument;
@@ -184,14 +179,7 @@ TEST(chaos_serves_several_threads)
 {
     world w;
     world_open(&w, 3);
-    pthread_t threads[3];
-    submitter each[3];
-    for (int i = 0; i < 3; i++) {
-        each[i] = (submitter){&w, i};
-        assert_int_equal(pthread_create(&threads[i], NULL, chaos_thread, &each[i]), 0);
-    }
-    for (int i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    run_submitters(&w, 3, chaos_thread);
     assert_int_equal(drv->device_synchronize(w.device), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(w.words[i], 30);

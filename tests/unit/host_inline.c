@@ -252,19 +252,18 @@ TEST(test_under_chaos)
     close_world(NULL);
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_on_an_idle_stream),
-        WITH_WORLD(test_large_grids_and_other_kernels),
-        WITH_WORLD(test_arguments_that_are_not_aligned),
-        WITH_WORLD(test_shared_memory),
-        WITH_WORLD(test_behind_work_of_the_stream),
-        WITH_WORLD(test_behind_other_streams),
-        WITH_WORLD(test_never_on_the_default_stream),
-        WITH_WORLD(test_beside_another_thread),
-        WITH_WORLD(test_in_a_capture),
+        IN_WORLD(test_on_an_idle_stream),
+        IN_WORLD(test_large_grids_and_other_kernels),
+        IN_WORLD(test_arguments_that_are_not_aligned),
+        IN_WORLD(test_shared_memory),
+        IN_WORLD(test_behind_work_of_the_stream),
+        IN_WORLD(test_behind_other_streams),
+        IN_WORLD(test_never_on_the_default_stream),
+        IN_WORLD(test_beside_another_thread),
+        IN_WORLD(test_in_a_capture),
         cmocka_unit_test(test_under_chaos),
     };
     return cmocka_run_group_tests_name("host_inline", tests, NULL, NULL);

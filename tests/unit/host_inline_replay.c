@@ -221,19 +221,18 @@ TEST(test_single_launches)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_inline_kernels),
-        WITH_WORLD(test_kernels_that_may_wait),
-        WITH_WORLD(test_one_of_two_may_wait),
-        WITH_WORLD(test_host_functions),
-        WITH_WORLD(test_inside_a_child_graph),
-        WITH_WORLD(test_switched_off),
-        WITH_WORLD(test_updated),
-        WITH_WORLD(test_updated_in_flight),
-        WITH_WORLD(test_single_launches),
+        IN_WORLD(test_inline_kernels),
+        IN_WORLD(test_kernels_that_may_wait),
+        IN_WORLD(test_one_of_two_may_wait),
+        IN_WORLD(test_host_functions),
+        IN_WORLD(test_inside_a_child_graph),
+        IN_WORLD(test_switched_off),
+        IN_WORLD(test_updated),
+        IN_WORLD(test_updated_in_flight),
+        IN_WORLD(test_single_launches),
     };
     return cmocka_run_group_tests_name("host_inline_replay", tests, NULL, NULL);
 }

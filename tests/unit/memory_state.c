@@ -4,23 +4,14 @@
 #include "device/capture/capture.h"
 #include "memory/memory.h"
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <string.h>
 
 static t_world w;
 
-FIXTURE(setup)
-{
-    t_open(&w, NULL);
-    return 0;
-}
-
-FIXTURE(teardown)
-{
-    t_close(&w);
-    return 0;
-}
+WORLD(w);
 
 TEST(test_tracking)
 {
@@ -203,12 +194,12 @@ TEST(test_split_counters)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_tracking, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_untracked, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_record_ranges, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_replay_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_capture_after_replay, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_split_counters, setup, teardown),
+        IN_WORLD(test_tracking),
+        IN_WORLD(test_untracked),
+        IN_WORLD(test_record_ranges),
+        IN_WORLD(test_replay_order),
+        IN_WORLD(test_capture_after_replay),
+        IN_WORLD(test_split_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

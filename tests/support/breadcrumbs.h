@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/crumbs.h: a graph with breadcrumbs, whose replay a gate can hold, and how far it
- * came. */
-#ifndef PH_TESTS_CRUMBS_H
-#define PH_TESTS_CRUMBS_H
+/* tests/support/breadcrumbs.h: a graph with breadcrumbs, whose replay a gate can hold, and how far
+ * it came. */
+#ifndef PH_TESTS_BREADCRUMBS_H
+#define PH_TESTS_BREADCRUMBS_H
 #include "support/support.h"
 
 enum {

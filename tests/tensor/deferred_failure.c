@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/unasked.c: an operator that fails in a capture, in a body that does not ask its
- * tape: the capture fails with it. */
+/* tests/tensor/deferred_failure.c: an operator that fails in a capture, in a body that does not ask
+ * its tape: the capture fails with it. */
 #include "support/grads.h"
 #include "support/test.h"
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/memory_script.c: a capture's blocks given again to another run, in whatever order
+/* tests/unit/replay_allocator.c: a capture's blocks given again to another run, in whatever order
  * that asks, and how many are looked at for it. */
 #include "support/support.h"
 

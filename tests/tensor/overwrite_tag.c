@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/written.c: tensors whose memory was overwritten: every reader refuses them by
+/* tests/tensor/overwrite_tag.c: tensors whose memory was overwritten: every reader refuses them by
  * name, and what shares their memory is marked too. */
-#include "support/written.h"
 #include "support/files.h"
+#include "support/overwritten.h"
 #include "support/test.h"
 #include <phonograph/nn.h>
 

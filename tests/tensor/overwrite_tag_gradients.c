@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/written_gradients.c: backward where memory was overwritten: saved values,
+/* tests/tensor/overwrite_tag_gradients.c: backward where memory was overwritten: saved values,
  * gradients that leaves borrow, and what a node is told of the leaves that its gradients go to. */
+#include "support/overwritten.h"
 #include "support/test.h"
-#include "support/written.h"
 
 static void multiply(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
 {

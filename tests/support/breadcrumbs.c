@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/crumbs.c: a graph with breadcrumbs, whose replay a gate can hold. */
-#include "support/crumbs.h"
+/* tests/support/breadcrumbs.c: a graph with breadcrumbs, whose replay a gate can hold. */
+#include "support/breadcrumbs.h"
 #include "base/alloc.h"
 #include <sched.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a
- * module's struct after the module was made: graphed callables, optimizers and files would go on
- * with those that there were, and refuse. */
+/* tests/nn/graphed_parameter_slots.c: parameters and buffers that are added, removed or replaced
+ * in a module's struct after the module was made: graphed callables, optimizers and files would go
+ * on with those that there were, and refuse. */
 #include "support/graphed_nets.h"
 #include "support/test.h"
 #include "tensor/core/tensor.h"
@@ -318,7 +318,7 @@ static void expect_nothing_else(const scene *c, ph_module *module, const char *w
     char path[64];
     ph_optimizer *optimizer;
     const ph_sgd_options sgd = {.lr = 0.1};
-    (void)snprintf(path, sizeof path, "/tmp/ph_homes_%ld", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/ph_slots_%ld", (long)getpid());
     assert_error(ph_sgd_create(&optimizer, module, &sgd), PH_ERROR_STATE, what);
     assert_null(optimizer);
     assert_error(ph_adamw_create(&optimizer, module, NULL), PH_ERROR_STATE, what);

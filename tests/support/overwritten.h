@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/written.h: an owner of memory that is written again, and tensors in such memory. */
-#ifndef PH_TESTS_WRITTEN_H
-#define PH_TESTS_WRITTEN_H
+/* tests/support/overwritten.h: an owner of memory that is written again, and tensors in
+ * such memory. */
+#ifndef PH_TESTS_OVERWRITTEN_H
+#define PH_TESTS_OVERWRITTEN_H
 #include "support/grads.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/tensor.h"

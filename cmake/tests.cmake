@@ -17,7 +17,7 @@ set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 set(PH_NN_GROUPS tensor nn)
 set(PH_NN_TESTS fuzz.tensor_files)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
-set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.unwound)
+set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.unwound)
 # Those of the CUDA driver: not on the host device.
 set(PH_CUDA_GROUPS cuda)
 # Of those groups, what touches no device; and what one of the two cannot run.

@@ -182,6 +182,45 @@ TEST(test_a_batch_is_not_overwritten_before_its_work_is_done)
     ph_data_loader_destroy(loader);
 }
 
+/* The streams of a chaotic device run in any order that events allow: each batch is read from other
+ * memory, which the work of two streams has in its hands at once. */
+static void load_in_chaos(uint64_t seed)
+{
+    enum {
+        TAKEN = 12
+    };
+    t_scene chaos;
+    float *kept, got[TAKEN][BATCH * T_WIDTH];
+    ph_data_loader_options options = t_loading(&source, COUNT, BATCH);
+    const ph_device_options how = {.host_chaos_seed = seed, .debug_poison = true};
+    assert_ok(ph_device_open(&chaos.device, "host", &how));
+    assert_ok(ph_stream_create(&chaos.stream, chaos.device, NULL));
+    assert_ok(ph_tape_create(&chaos.tape, chaos.stream, NULL));
+    options.prefetch = 1 + seed % 3;
+    ph_data_loader *loader = t_loader(&chaos, &options);
+    assert_ok(PH_NEW(&kept, sizeof got / sizeof(float), chaos.stream));
+    for (size_t i = 0; i < TAKEN; i++) {
+        ph_batch batch = t_next(&chaos, loader);
+        assert_ok(ph_memcpy(kept + i * BATCH * T_WIDTH, ph_tensor_data(batch.tensor[0]),
+                            sizeof got[0], chaos.stream));
+    }
+    assert_ok(ph_memcpy(got, kept, sizeof got, chaos.stream));
+    assert_ok(ph_stream_synchronize(chaos.stream));
+    for (size_t i = 0; i < TAKEN * BATCH; i++)
+        for (size_t k = 0; k < T_WIDTH; k++)
+            assert_true(got[i / BATCH][i % BATCH * T_WIDTH + k] == (float)i + 0.25F * (float)k);
+    ph_free(kept, chaos.stream);
+    ph_data_loader_destroy(loader);
+    t_scene_close(&chaos);
+}
+
+TEST(test_every_legal_order_gives_the_same_contents)
+{
+    t_host_only("chaos is the host device's");
+    for (uint64_t seed = 1; seed <= (t_nightly() ? 2000 : 60); seed++)
+        load_in_chaos(seed);
+}
+
 /* Of every batch, handle or view: none changes, also when the loader is gone. */
 TEST(test_tensors_that_are_kept_stay_as_they_are)
 {
@@ -291,6 +330,7 @@ int main(void)
         IN_WORLD(test_a_shuffled_epoch_is_randperm),
         IN_WORLD(test_ranks_share_an_epoch),
         IN_WORLD(test_a_batch_is_not_overwritten_before_its_work_is_done),
+        IN_WORLD(test_every_legal_order_gives_the_same_contents),
         IN_WORLD(test_tensors_that_are_kept_stay_as_they_are),
         IN_WORLD(test_memory_stays_flat),
         IN_WORLD(test_fields_have_any_dtype_and_shape),

@@ -145,12 +145,15 @@ typedef struct waiting {
     ph_error error;
 } waiting;
 
+/* Again where it met the other thread's call. */
 static void *wait_for_batch(void *user)
 {
     waiting *w = user;
     ph_batch batch;
-    w->status = ph_data_loader_next(&batch, w->loader, scene.stream);
-    w->error = *ph_error_last();
+    do {
+        w->status = ph_data_loader_next(&batch, w->loader, scene.stream);
+        w->error = *ph_error_last();
+    } while (w->status == PH_ERROR_STATE && strstr(w->error.message, "one at a time"));
     return NULL;
 }
 

@@ -39,7 +39,7 @@ static ph_status make(run *r, ph_device *device, const corpus *text)
     return log_open(&r->log, o->log);
 }
 
-/* What is asked for behind the training. */
+/* The results that are asked for. */
 static ph_status write_results(run *r, const corpus *text)
 {
     const options *o = r->options;

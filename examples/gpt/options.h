@@ -19,6 +19,6 @@ typedef struct options {
 
 /* Over the defaults that are in o. An exit status, or -1 to go on. */
 int parse_options(options *o, int argc, char **argv);
-/* What was not said, for the size of the machine. */
+/* Sizes that were not said, for the machine. */
 void set_sizes(options *o, bool gpu);
 #endif

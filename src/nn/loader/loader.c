@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/loader/loader.c: data loaders: what they are made from, and their end. */
-#include "nn/loader/loader.h"
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"
+#include "nn/loader/slots.h"
+#include "nn/loader/threads.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
 #include <phonograph/log.h>

@@ -70,37 +70,4 @@ struct ph_data_loader {
     ph_tensor *tensors[PH__LOADER_FIELDS];
     int64_t *index;
 };
-
-/* ---- waiting ---- both with the lock held, which wait gives up meanwhile. */
-void ph__loader_wait(ph_data_loader *loader, atomic_uint *for_what);
-void ph__loader_wake(atomic_uint *what);
-
-/* ---- slots.c ---- */
-ph_status ph__slots_create(ph_data_loader *loader, const char *call);
-void ph__slots_destroy(ph_data_loader *loader);
-/* Gives each slot its batch, from that one on, and opens it; the lock held. */
-void ph__slots_assign(ph_data_loader *loader, uint64_t first);
-/* Its next batch, and opens it where there is one; the lock held. */
-void ph__slot_advance(ph_data_loader *loader, ph__loader_slot *slot);
-/* Until the pinned memory may be written: the copies from it are done. */
-ph_status ph__slot_await_copies(ph__loader_slot *slot);
-/* Submits the copies of what was fetched. */
-ph_status ph__slot_submit(ph_data_loader *loader, ph__loader_slot *slot);
-
-/* ---- threads.c ---- */
-ph_status ph__loader_threads_start(ph_data_loader *loader, const char *call);
-/* Also where only some, or none, were started. */
-void ph__loader_threads_stop(ph_data_loader *loader);
-/* Whether the calling thread is in the loader's fetch function. */
-bool ph__loader_is_fetching(const ph_data_loader *loader);
-
-/* ---- next.c ---- */
-/* STATE in the child of a fork, which has none of the loader's threads. */
-ph_status ph__loader_check(const ph_data_loader *loader, const char *call);
-/* Begins a call that takes batches: the only one at a time, and not in the child of a fork, nor in
- * fetch; end it with leave. */
-ph_status ph__loader_enter(ph_data_loader *loader, const char *call);
-void ph__loader_leave(ph_data_loader *loader);
-/* Gives the slot of the batch that was given back to the threads. Nothing where there is none. */
-ph_status ph__loader_give_back(ph_data_loader *loader, const char *call);
 #endif

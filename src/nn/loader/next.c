@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/loader/next.c: taking batches: waiting for one, ordering a stream behind its copies, and
  * giving its memory back. */
+#include "nn/loader/next.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "nn/loader/loader.h"
+#include "nn/loader/slots.h"
+#include "nn/loader/threads.h"
 #include "tensor/core/tensor.h"
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/loader/position.c: where a loader is, going on from elsewhere, and what it has done. */
 #include "base/status.h"
-#include "nn/loader/loader.h"
+#include "nn/loader/next.h"
+#include "nn/loader/slots.h"
+#include "nn/loader/threads.h"
 
 static ph_status check_look(const void *out, const ph_data_loader *loader, const char *call)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/loader/slots.c: places for batches: their memory, which batch each has, and the copies to the
  * device. */
+#include "nn/loader/slots.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
-#include "nn/loader/loader.h"
+#include "nn/loader/threads.h"
 
 /* ---- memory ---- on the loader's stream, which the copies are on. */
 static ph_status create_field(ph_data_loader *loader, ph__loader_slot *slot, size_t i)

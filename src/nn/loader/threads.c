@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/loader/threads.c: the threads that fetch: each takes the earliest batch that nobody has. */
+#include "nn/loader/threads.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/unwind.h"
-#include "nn/loader/loader.h"
+#include "nn/loader/slots.h"
 #include <limits.h>
 
 typedef struct ph__loader_thread {

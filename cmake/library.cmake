@@ -2,7 +2,7 @@
 # Two libraries, each of one set of objects, shared and static:
 #   phonograph::phonograph, phonograph::static         capture and replay; libc, pthreads and libdl alone
 #   phonograph::nn, phonograph::nn_static              tensors and modules, over the first one's public headers
-set(PH_NN_HEADERS tensor tape operators random module optimizer graphed tensor_file dlpack nn)
+set(PH_NN_HEADERS tensor tape operators random module optimizer data_loader graphed tensor_file dlpack nn)
 
 # ph_add_library(TARGET OUTPUT_NAME SOURCES...): TARGET (shared), TARGET_static, TARGET_objects.
 function(ph_add_library target output)
@@ -57,7 +57,7 @@ set_source_files_properties(src/tensor/products/products_plain.c PROPERTIES COMP
 target_link_libraries(phonograph_nn PUBLIC phonograph PRIVATE m)
 target_link_libraries(phonograph_nn_static PUBLIC phonograph_static m)
 # The shared one has a copy of its own of the containers, which no header exports; the static one finds them in the other library.
-set(nn_base alloc config environment fail file fork json line map sync text text_file vec)
+set(nn_base alloc clock config environment fail file fork json line map sync text text_file vec)
 list(TRANSFORM nn_base PREPEND src/base/)
 list(TRANSFORM nn_base APPEND .c)
 target_sources(phonograph_nn PRIVATE ${nn_base})

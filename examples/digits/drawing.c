@@ -3,7 +3,7 @@
  *
  * A node's layer is the longest path that leads to it. A lane is a chain of nodes, each of which
  * waits for the one above it, which is what a stream looks like once it is captured. */
-#include "report.h"
+#include "html.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,74 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/page.c: the report's page: style, headings, figures, the table. */
+/* digits/page.c: the report's page: headings, figures, the table. */
 #include "report.h"
-
-static const char style[] =
-    ":root{color-scheme:light "
-    "dark;--page:#f5f6f8;--card:#fff;--ink:#1a1f29;--soft:#5a6372;--line:#dde1e8;"
-    "--eager:#d9730d;--replayed:#1a66c9;--good:#1d7a3e;--bad:#c22f2f;--lane0:#e8f0fb;--lane1:#"
-    "fdf0e2}\n"
-    "@media(prefers-color-scheme:dark){:root{--page:#12151b;--card:#1b2029;--ink:#e8ebf0;--soft:#"
-    "a2abb9;--"
-    "line:#333b48;"
-    "--eager:#f0974a;--replayed:#6ea8f5;--good:#5fc585;--bad:#f27f7f;--lane0:#1d2c42;--lane1:#"
-    "3a2c1c}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;padding:2rem 1rem "
-    "3rem;max-width:70rem;background:var(--page);color:var(--ink);"
-    "font:1rem/1.5 system-ui,sans-serif}\n"
-    "h1{font-size:1.7rem;line-height:1.2;margin:0 0 .3rem}h2{font-size:1.1rem;margin:0 0 .6rem}\n"
-    "header p{margin:0;color:var(--soft)}\n"
-    ".facts{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:1rem;margin:1.4rem 0 "
-    "1rem;padding:0;"
-    "list-style:none}\n"
-    ".facts li,section{background:var(--card);border:1px solid "
-    "var(--line);border-radius:.7rem;padding:1rem "
-    "1.1rem}\n"
-    ".facts b{display:block;font-size:1.5rem;line-height:1.25}.facts "
-    "span{color:var(--soft);font-size:.9rem}\n"
-    "main{display:grid;grid-template-columns:1fr 1fr;gap:1rem;align-items:start}\n"
-    "main>div{display:grid;gap:1rem;min-width:0}section{min-width:0}\n"
-    "@media(max-width:52rem){main{grid-template-columns:minmax(0,1fr)}.facts{grid-template-columns:"
-    "1fr "
-    "1fr}}\n"
-    "@media(max-width:30rem){.digits{grid-template-columns:repeat(4,minmax(0,1fr))!important}}\n"
-    "svg{display:block;width:100%;height:auto}svg text{fill:var(--ink);font:13px "
-    "system-ui,sans-serif;text-anchor:middle}\n"
-    "svg .tick{fill:var(--soft);font-size:12px}svg .end{text-anchor:end}svg "
-    ".label{text-anchor:start;font-size:15px}\n"
-    "svg .label.end{text-anchor:end}\n"
-    ".grid{stroke:var(--line);fill:none}.curve{fill:none;stroke-linejoin:round}\n"
-    ".curve.eager{stroke:var(--eager);stroke-width:4.5;opacity:.55}.curve.replayed{stroke:var(--"
-    "replayed);"
-    "stroke-width:1.2}\n"
-    ".bar.eager{fill:var(--eager)}.bar.replayed{fill:var(--replayed)}\n"
-    ".swatch{display:inline-block;width:1.4rem;height:.3rem;border-radius:.2rem;margin:0 .4rem "
-    ".2rem "
-    "0;vertical-align:middle}\n"
-    ".swatch.eager{background:var(--eager);height:.5rem}.swatch.replayed{background:var(--replayed)"
-    ";margin-"
-    "left:1rem}\n"
-    ".edge{fill:none;stroke:var(--soft);stroke-width:1.4}.tip{fill:var(--soft)}\n"
-    ".node rect{stroke:var(--line);stroke-width:1}.lane0 rect{fill:var(--lane0)}.lane1 "
-    "rect{fill:var(--lane1)}\n"
-    ".node text.small{fill:var(--soft);font-size:11px}.graph svg{max-width:30rem;margin:0 auto}\n"
-    ".key,.note{margin:.5rem 0 0;color:var(--soft);font-size:.9rem}\n"
-    ".digits{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:.7rem}\n"
-    "figure{margin:0;text-align:center;font-size:.85rem}\n"
-    "figure svg{border:2px solid var(--good);border-radius:.35rem;fill:var(--ink);padding:2px}\n"
-    "figure.wrong "
-    "svg{border-color:var(--bad)}figure.wrong{color:var(--bad)}figure.right{color:var(--good)}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:"
-    "tabular-nums;"
-    "font-size:.93rem}\n"
-    "th,td{padding:.35rem .5rem;border-bottom:1px solid "
-    "var(--line);text-align:left;vertical-align:top}\n"
-    "thead th{color:var(--soft);font-weight:600}tbody th{font-weight:400}.numbers td,.numbers "
-    "thead "
-    "th+th{text-align:right}\n"
-    "@media(max-width:30rem){.numbers{font-size:.82rem}.numbers th,.numbers td{padding:.35rem "
-    ".2rem}}\n"
-    "details{margin-top:.8rem}summary{cursor:pointer;color:var(--soft)}\n";
 
 static double per_step(const run *r, const trainer *t)
 {
@@ -78,25 +10,15 @@ static double per_step(const run *r, const trainer *t)
 static void put_header(FILE *out, const report *r)
 {
     const trainer *t = r->trainer;
-    ph_device_info info = {0};
-    if (ph_device_get_info(&info, t->device) != PH_OK)
-        info = (ph_device_info){.name = "unknown"};
     (void)fputs("<header><h1>Handwritten digits, recorded once and replayed</h1>\n", out);
     (void)fprintf(out,
                   "<p>A %d-%d-%d network, on %s, trained twice from seed %llu: %zu epochs of %zu "
                   "batches of %d "
-                  "images. Device <code>",
+                  "images. ",
                   PIXELS, HIDDEN, CLASSES, t->form == FORM_MODULES ? "modules" : "plain kernels",
                   (unsigned long long)r->seed, t->epochs, t->steps_per_epoch, BATCH);
-    put_text(out, info.name);
-    (void)fputs("</code>", out);
-    if (info.description[0]) {
-        (void)fputs(": ", out);
-        put_text(out, info.description);
-    }
-    if (info.threads > 0) /* of the host device */
-        (void)fprintf(out, ", %u thread%s", info.threads, info.threads == 1 ? "" : "s");
-    (void)fprintf(out, ". phonograph %s.</p></header>\n", ph_version());
+    put_device(out, t->device);
+    (void)fputs("</p></header>\n", out);
 }
 
 static void put_facts(FILE *out, const report *r)
@@ -160,12 +82,7 @@ static void put_table(FILE *out, const report *r)
 
 void put_page(FILE *out, const report *r, const char *graph_drawing)
 {
-    (void)fprintf(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<title>Handwritten digits with phonograph</title>\n<style>\n%s</style>\n</head>\n<body>\n",
-        style);
+    begin_page(out, "Handwritten digits with phonograph");
     put_header(out, r);
     put_facts(out, r);
     (void)fputs("<main>\n<div>\n<section><h2>Loss</h2>\n", out);
@@ -183,5 +100,6 @@ void put_page(FILE *out, const report *r, const char *graph_drawing)
                 "a chain, as a stream was.</p>\n</section>\n<section><h2>Numbers</h2>\n",
                 out);
     put_table(out, r);
-    (void)fputs("</section>\n</div>\n</main>\n</body>\n</html>\n", out);
+    (void)fputs("</section>\n</div>\n</main>\n", out);
+    end_page(out);
 }

@@ -1,70 +1,132 @@
 /* SPDX-License-Identifier: MIT */
-/* gpt/train.c: the step, as it runs eagerly and as it is captured. */
+/* gpt/train.c: the steps, as they run eagerly and as they are captured, and what feeds them. */
 #include "train.h"
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_VALIDATION = 16 /* batches */
+};
+
+/* ---- data ---- Called on threads of the loader's: a row is a stretch, its targets the one that
+ * begins a character later. */
+static ph_status fetch(const ph_fetch_request *request, void *user)
+{
+    const stretches *s = user;
+    int32_t *in = request->data[0], *targets = request->data[1];
+    size_t row_bytes = (size_t)s->time * sizeof *in;
+    for (size_t row = 0; row < request->count; row++) {
+        const int32_t *from = s->text->token + s->first + request->index[row] * s->stride;
+        memcpy(in + row * (size_t)s->time, from, row_bytes);
+        memcpy(targets + row * (size_t)s->time, from + 1, row_bytes);
+    }
+    return PH_OK;
+}
+
+static ph_status load(ph_data_loader **out, trainer *t, stretches *from, bool shuffle,
+                      uint64_t seed)
+{
+    const ph_shape row = PH_SHAPE(from->time);
+    const ph_batch_field fields[] = {{.dtype = PH_DTYPE_I32, .shape = row, .into = t->in},
+                                     {.dtype = PH_DTYPE_I32, .shape = row, .into = t->targets}};
+    const ph_data_loader_options options = {.count = from->count,
+                                            .batch_size = t->batch,
+                                            .fields = fields,
+                                            .field_count = 2,
+                                            .fetch = fetch,
+                                            .user = from,
+                                            .threads = 2,
+                                            .shuffle = shuffle,
+                                            .seed = seed,
+                                            .drop_last = true};
+    return ph_data_loader_create(out, t->device, &options);
+}
+
+/* Training stretches begin anywhere in their part of the text; those of validation stand side by
+ * side. */
+static ph_status create_loaders(trainer *t, const corpus *text, uint64_t seed)
+{
+    int64_t time = t->shape.time, train = text->count - text->count / 10;
+    int64_t most = MOST_VALIDATION * t->batch, apart = (text->count - train - 1) / time;
+    t->train = (stretches){text, 0, 1, train - time, time};
+    t->held_out = (stretches){text, train, time, apart < most ? apart : most, time};
+    if (t->held_out.count >= t->batch)
+        PH_TRY(load(&t->validation, t, &t->held_out, false, 0));
+    else
+        t->train.count = text->count - time;
+    if (t->train.count < t->batch)
+        return ph_fail(PH_ERROR_ARGUMENT, "the text has %lld characters, too few for a batch",
+                       (long long)text->count);
+    return load(&t->loader, t, &t->train, true, seed);
+}
+
+static ph_status create_model(trainer *t, uint64_t seed)
+{
+    ph_adam_options options = {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1};
+    ph_generator *generator;
+    PH_TRY(ph_generator_default(&generator, t->device));
+    ph_status status = ph_generator_seed(generator, seed);
+    if (status == PH_OK)
+        status = model_create(&t->model, t->device, &t->shape);
+    ph_generator_release(generator);
+    PH_TRY(status);
+    return ph_adamw_create(&t->optimizer, t->model, &options);
+}
 
 ph_status trainer_create(trainer *t, ph_device *device, const corpus *text,
                          const model_shape *shape, int64_t batch, uint64_t seed,
                          ph_autocast autocast)
 {
     const ph_tape_options how = {.mark_modules = true, .autocast = autocast};
-    ph_adam_options options = {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1};
-    ph_generator *generator;
+    const ph_shape rows = PH_SHAPE(batch, shape->time);
     *t = (trainer){.device = device, .shape = *shape, .batch = batch};
-    PH_TRY(ph_generator_default(&generator, device));
-    ph_status status = ph_generator_seed(generator, seed);
-    if (status == PH_OK)
-        status = model_create(&t->model, device, shape);
-    ph_generator_release(generator);
-    PH_TRY(status);
-    PH_TRY(ph_adamw_create(&t->optimizer, t->model, &options));
+    PH_TRY(create_model(t, seed));
     PH_TRY(ph_stream_create(&t->stream, device, NULL));
     PH_TRY(ph_tape_create(&t->tape, t->stream, &how));
     PH_TRY(ph_graph_create(&t->graph, NULL));
-    t->tokens =
-        ph_tensor_retain(ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(text->count), text->token));
-    t->steps_in = ph_tensor_retain(ph_arange(t->tape, PH_DTYPE_I64, 0, 1, shape->time));
-    return ph_tape_clear(t->tape);
+    PH_TRY(ph_graph_create(&t->validation_graph, NULL));
+    PH_TRY(ph_tensor_create(&t->in, device, PH_DTYPE_I32, rows));
+    PH_TRY(ph_tensor_create(&t->targets, device, PH_DTYPE_I32, rows));
+    PH_TRY(ph_tensor_create(&t->validation_sum, device, PH_DTYPE_F32, PH_SCALAR));
+    return create_loaders(t, text, seed);
 }
 
 void trainer_destroy(trainer *t)
 {
+    ph_data_loader_destroy(t->loader);
+    ph_data_loader_destroy(t->validation);
     ph_graph_destroy(t->graph);
+    ph_graph_destroy(t->validation_graph);
     ph_tape_destroy(t->tape);
     ph_optimizer_destroy(t->optimizer);
     ph_module_release(t->model);
-    ph_tensor_release(t->tokens);
-    ph_tensor_release(t->steps_in);
+    ph_tensor_release(t->in);
+    ph_tensor_release(t->targets);
+    ph_tensor_release(t->validation_sum);
     ph_tensor_release(t->loss);
     ph_stream_destroy(t->stream);
     *t = (trainer){0};
 }
 
-/* Characters [start, start + time) of each row, `later` characters further on. */
-static ph_tensor *characters(trainer *t, ph_tensor *places, double later)
+ph_status next_batch(trainer *t, uint64_t *epoch)
 {
-    ph_tensor *all = ph_reshape(t->tape, ph_add_scalar(t->tape, places, later),
-                                PH_SHAPE(t->batch * t->shape.time));
-    return ph_reshape(t->tape, ph_index_select(t->tape, t->tokens, 0, all),
-                      PH_SHAPE(t->batch, t->shape.time));
+    ph_batch batch = {0};
+    while (batch.count == 0) /* an epoch may be over */
+        PH_TRY(ph_data_loader_next(&batch, t->loader, t->stream));
+    *epoch = batch.epoch;
+    return PH_OK;
 }
 
-/* The scopes name the nodes of a captured step, as the tape's marks name those of the modules. */
+/* ---- training ---- The scopes name the nodes of a captured step, as the tape's marks name those
+ * of the modules. */
 ph_status train_step(ph_stream *stream, void *user)
 {
     trainer *t = user;
     ph_tape *tape = t->tape;
-    PH_TRY(ph_annotation_push(stream, "batch", NULL));
     ph_optimizer_zero_grad(tape, t->optimizer);
-    int64_t starts = ph_tensor_count(t->tokens) - t->shape.time;
-    ph_tensor *start = ph_randint(tape, PH_DTYPE_I64, PH_SHAPE(t->batch, 1), 0, starts);
-    ph_tensor *places = ph_add(tape, start, t->steps_in);
-    ph_tensor *in = characters(t, places, 0), *targets = characters(t, places, 1);
-    PH_TRY(ph_annotation_pop(stream));
-    ph_tensor *logits = ph_call(tape, t->model, in);
+    ph_tensor *logits = ph_call(tape, t->model, t->in);
     PH_TRY(ph_annotation_push(stream, "loss", NULL));
-    ph_tensor *loss = model_loss(tape, &t->shape, logits, targets);
+    ph_tensor *loss = model_loss(tape, &t->shape, logits, t->targets);
     PH_TRY(ph_annotation_pop(stream));
     ph_backward(tape, loss);
     PH_TRY(ph_annotation_push(stream, "optimizer", NULL));
@@ -75,69 +137,56 @@ ph_status train_step(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-/* ---- samples ---- */
-static double unit(uint64_t *state)
+/* ---- validation ---- */
+static ph_status validation_step(ph_stream *stream, void *user)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) * 0x1p-53;
+    trainer *t = user;
+    (void)stream;
+    ph_tensor *logits = ph_call(t->tape, t->model, t->in);
+    ph_tensor_add(t->tape, t->validation_sum, model_loss(t->tape, &t->shape, logits, t->targets),
+                  1);
+    return ph_tape_clear(t->tape);
 }
 
-static int32_t choose(const float *logit, int32_t count, double temperature, uint64_t *state)
+/* Once eagerly, for what is done at a first use alone, then as a graph. */
+static ph_status capture_validation(trainer *t)
 {
-    double most = -INFINITY, sum = 0;
-    for (int32_t i = 0; i < count; i++)
-        most = fmax(most, (double)logit[i]);
-    for (int32_t i = 0; i < count; i++)
-        sum += exp(((double)logit[i] - most) / temperature);
-    double left = unit(state) * sum;
-    for (int32_t i = 0; i < count; i++) {
-        left -= exp(((double)logit[i] - most) / temperature);
-        if (left <= 0)
-            return i;
+    if (ph_graph_get_state(t->validation_graph) == PH_GRAPH_READY)
+        return PH_OK;
+    PH_TRY(validation_step(t->stream, t));
+    return ph_graph_capture(t->validation_graph, t->stream, NULL, validation_step, t);
+}
+
+static ph_status sum_up(trainer *t, uint64_t *batches)
+{
+    ph_batch batch;
+    ph_tensor_fill(t->tape, t->validation_sum, 0);
+    PH_TRY(ph_tape_clear(t->tape));
+    for (*batches = 0;; ++*batches) {
+        PH_TRY(ph_data_loader_next(&batch, t->validation, t->stream));
+        if (batch.count == 0)
+            return PH_OK;
+        PH_TRY(ph_graph_replay(t->validation_graph, t->stream));
     }
-    return count - 1;
 }
 
-/* The logits behind the last `length` characters. */
-static ph_status predict(trainer *t, float *logit, const int32_t *token, int64_t length)
+ph_status validate(trainer *t, double *loss)
 {
-    ph_tensor *x = ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(1, length), token);
-    ph_tensor *all = ph_call(t->tape, t->model, x);
-    ph_tensor *last = ph_slice(t->tape, ph_select(t->tape, all, 1, -1), -1, 0, t->shape.vocabulary);
-    last = ph_cast(t->tape, last, PH_DTYPE_F32);
-    ph_status status = ph_tape_status(t->tape);
-    if (status == PH_OK)
-        status = ph_tensor_read(t->tape, last, logit, (size_t)t->shape.vocabulary * sizeof *logit);
-    ph_status cleared = ph_tape_clear(t->tape);
-    return status != PH_OK ? status : cleared;
-}
-
-ph_status write_sample(trainer *t, const corpus *text, int64_t count, double temperature,
-                       uint64_t seed, void (*put)(int byte))
-{
-    int64_t window = t->shape.time, length = 0;
-    int32_t *token = malloc((size_t)(window + 1) * sizeof *token);
-    float *logit = malloc((size_t)t->shape.vocabulary * sizeof *logit);
-    ph_status status =
-        token && logit ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for a sample");
+    uint64_t batches = 0;
+    double sum = 0;
+    *loss = (double)NAN;
+    if (!t->validation)
+        return PH_OK;
     bool before = ph_tape_set_grad_enabled(t->tape, false);
     ph_module_train(t->model, false);
+    ph_status status = capture_validation(t);
     if (status == PH_OK)
-        token[length++] = text->token[0];
-    for (int64_t i = 0; i < count && status == PH_OK; i++) {
-        status = predict(t, logit, token, length);
-        if (status != PH_OK)
-            break;
-        int32_t next = choose(logit, text->vocabulary, temperature, &seed);
-        put(text->byte_of[next]);
-        for (int64_t k = 0; length == window && k + 1 < window; k++)
-            token[k] = token[k + 1];
-        length = length == window ? window : length + 1;
-        token[length - 1] = next;
-    }
+        status = sum_up(t, &batches);
+    if (status == PH_OK)
+        status = ph_tensor_item(&sum, t->tape, t->validation_sum);
     ph_module_train(t->model, true);
-    ph_tape_set_grad_enabled(t->tape, before);
-    free(token);
-    free(logit);
+    (void)ph_tape_set_grad_enabled(t->tape, before);
+    if (status == PH_OK)
+        *loss = sum / (double)batches;
     return status;
 }

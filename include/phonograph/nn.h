@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/nn.h: all of libphonograph_nn: tensors, tape, operators, random numbers, modules,
- * optimizers, files, DLPack. */
+ * optimizers, data loaders, files, DLPack. */
 #ifndef PHONOGRAPH_NN_H
 #define PHONOGRAPH_NN_H
+#include <phonograph/data_loader.h>
 #include <phonograph/dlpack.h>
 #include <phonograph/graphed.h>
 #include <phonograph/module.h>

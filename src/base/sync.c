@@ -91,9 +91,18 @@ static void fill_blocked(sigset_t *set)
         sigdelset(set, own_fault[i]);
 }
 
+static atomic_int_fast64_t starts_left = INT64_MAX;
+
+void ph__thread_fail_after(int64_t n)
+{
+    atomic_store(&starts_left, n);
+}
+
 bool ph__thread_start(pthread_t *out, const char *name, void *(*body)(void *), void *argument)
 {
     sigset_t blocked, before;
+    if (atomic_fetch_sub_explicit(&starts_left, 1, memory_order_relaxed) <= 0)
+        return false;
     fill_blocked(&blocked);
     if (pthread_sigmask(SIG_SETMASK, &blocked, &before) != 0)
         return false;

@@ -96,6 +96,9 @@ void ph__futex_wake(atomic_uint *word, int count);
 /* pthread_create with all signals but its own faults (SIGSEGV and the like) blocked in the new
  * thread, and a name of at most 15 characters; false on failure. */
 bool ph__thread_start(pthread_t *out, const char *name, void *(*body)(void *), void *argument);
+/* For tests: the n-th start from now on (0 is the next) fails, and each after it too until
+ * INT64_MAX. */
+void ph__thread_fail_after(int64_t n);
 
 /* A process-unique small id of the calling thread, never reused, and never 0. */
 uint64_t ph__thread_id(void);

@@ -6,6 +6,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
 #include "tensor/random/op_draw.h"
+#include "tensor/random/permutation.h"
 #include "tensor/random/philox.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
@@ -27,44 +28,16 @@ static const ph_param short_params[] = {PH_PARAM(short_args, out, PH_PARAM_ADDRE
 static const ph_param long_params[] = {PH_PARAM(long_args, out, PH_PARAM_ADDRESS),
                                        PH_PARAM(long_args, seed_cell, PH_PARAM_ADDRESS),
                                        PH_PARAM(long_args, offset_cell, PH_PARAM_ADDRESS)};
-enum {
-    SHORT = 1024 /* and below; one block */
-};
 
-/* ---- short ---- merges sorted runs of numbers, by key; equal keys stay in order. */
-static void merge_runs(u16 *out, const u16 *in, size_t begin, size_t middle, size_t end,
-                       const u64 *keys)
-{
-    size_t a = begin, b = middle;
-    for (size_t i = begin; i < end; i++)
-        out[i] = b == end || (a < middle && keys[in[a]] <= keys[in[b]]) ? in[a++] : in[b++];
-}
-
-static const u16 *sort_by_key(u16 numbers[2][SHORT], const u64 *keys, size_t count)
-{
-    int from = 0;
-    for (size_t i = 0; i < count; i++)
-        numbers[0][i] = (u16)i;
-    for (size_t run = 1; run < count; run *= 2, from = !from)
-        for (size_t begin = 0; begin < count; begin += 2 * run) {
-            size_t middle = begin + run < count ? begin + run : count;
-            size_t end = middle + run < count ? middle + run : count;
-            merge_runs(numbers[!from], numbers[from], begin, middle, end, keys);
-        }
-    return numbers[from];
-}
-
+/* ---- short ---- one block */
 static void short_host(const ph_block_range *range, const void *args)
 {
     const short_args *p = args;
-    u64 keys[SHORT];
-    u16 numbers[2][SHORT];
+    u64 keys[PH__SHORT_PERMUTATION];
     if (range->begin != 0)
         return;
     ph__words_u64(keys, PH__DRAW_SEED(p), PH__DRAW_BLOCK(p), 0, (size_t)(p->count + 3) / 4);
-    const u16 *sorted = sort_by_key(numbers, keys, (size_t)p->count);
-    for (size_t i = 0; i < p->count; i++)
-        p->out[i] = sorted[i];
+    ph__permutation_sort(p->out, keys, (size_t)p->count);
 }
 
 /* ---- long ---- all of a block at a time; those that are not below count go through again,
@@ -126,7 +99,7 @@ PH__KERNEL_FAMILY(randperm) = {&short_def, &long_def, NULL};
 static bool launch_randperm(ph__op *op, ph_tensor *y, const ph__draw *draw)
 {
     uint64_t count = (uint64_t)y->count;
-    if (count <= SHORT) {
+    if (count <= PH__SHORT_PERMUTATION) {
         const short_args args = {
             .out = (int64_t *)(void *)y->data, PH__DRAW_VALUES(*draw), .count = count};
         return ph__op_launch(op, &short_def, 1, PH__DRAW_THREADS, 0, &args);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* gpt/log.h: what a training has done so far: for its CSV file and its report. */
+#ifndef GPT_LOG_H
+#define GPT_LOG_H
+#include <phonograph/phonograph.h>
+#include <stdio.h>
+
+typedef struct log_row {
+    int64_t step; /* steps made */
+    uint64_t epoch;
+    double loss, validation; /* validation: NAN where it was not measured */
+    double rate;
+    double
+        step_ms; /* of the steps since the row before, eager ones and the capture left out; NAN */
+} log_row;
+
+typedef struct training_log {
+    log_row *rows;
+    size_t count, capacity;
+    FILE *csv; /* NULL: none */
+    const char *path;
+} training_log;
+
+/* path NULL: rows are kept alone. The file has a row as soon as it is added; its numbers hang on
+ * the training alone, so that two runs that are the same have the same file. */
+ph_status log_open(training_log *log, const char *path);
+ph_status log_add(training_log *log, const log_row *row);
+/* IO: the file could not be written whole. */
+ph_status log_close(training_log *log);
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* gpt/options.h: what the command line asks for. */
+#ifndef GPT_OPTIONS_H
+#define GPT_OPTIONS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    EXIT_USAGE = 2
+};
+
+typedef struct options {
+    const char *device, *path, *save, *record, *log, *report;
+    int64_t steps, batch, time, width, heads, layers, sample;
+    double rate, dropout, temperature;
+    uint64_t seed;
+    bool eager, bf16, quiet;
+} options;
+
+/* Over the defaults that are in o. An exit status, or -1 to go on. */
+int parse_options(options *o, int argc, char **argv);
+/* Sizes that were not said, for the machine. */
+void set_sizes(options *o, bool gpu);
+#endif

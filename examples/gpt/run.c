@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* gpt/run.c: the steps of a training in their order, and what is looked at between them. */
+#include "run.h"
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    WARM_UP = 3, /* eager steps before the capture */
+    BAR = 24,
+    ROWS = 100,       /* of the log */
+    VALIDATIONS = 20, /* of them have one */
+    SAMPLE = 240      /* characters of those on the way */
+};
+
+double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Rises over the first twentieth, then falls to a tenth as half a cosine. */
+static double rate_at(const options *o, int64_t step)
+{
+    double rise = (double)o->steps / 20, at = (double)step;
+    if (at < rise)
+        return o->rate * (at + 1) / (rise + 1);
+    double gone = (at - rise) / ((double)o->steps - rise);
+    return o->rate * (0.1 + 0.9 * 0.5 * (1 + cos(3.14159265358979 * gone)));
+}
+
+/* Eager steps first, since what is done once (compiling kernels, choosing products, making the
+ * optimizer's state) has no place in a graph. */
+static ph_status make_step(run *r, int64_t step, uint64_t *epoch)
+{
+    trainer *t = &r->trainer;
+    const options *o = r->options;
+    const ph_capture_options how = {.enable_annotations = o->record != NULL};
+    PH_TRY(ph_optimizer_set_lr(t->optimizer, rate_at(o, step)));
+    PH_TRY(next_batch(t, epoch));
+    if (step < WARM_UP || o->eager)
+        return train_step(t->stream, t);
+    if (step == WARM_UP)
+        PH_TRY(ph_graph_capture(t->graph, t->stream, &how, train_step, t));
+    return ph_graph_replay(t->graph, t->stream);
+}
+
+/* ---- progress ---- */
+static void show(const run *r, const log_row *row, double tokens)
+{
+    const options *o = r->options;
+    char bar[BAR + 1];
+    int full = (int)(BAR * row->step / o->steps);
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[BAR] = '\0';
+    double gone = now_seconds() - r->begun;
+    long long left = (long long)(gone * (double)(o->steps - row->step) / (double)row->step + 0.5);
+    (void)fprintf(stderr, "\r[%s] %lld/%lld  loss %.3f", bar, (long long)row->step,
+                  (long long)o->steps, row->loss);
+    if (!isnan(row->validation))
+        (void)fprintf(stderr, ", held out %.3f", row->validation);
+    (void)fprintf(stderr, "  %.0f tokens/s  %lld:%02lld left ", tokens, left / 60, left % 60);
+    (void)fflush(stderr);
+}
+
+/* ---- samples ---- */
+static ph_status keep_sample(run *r, int number, int64_t steps)
+{
+    size_t bytes = 0;
+    FILE *out = open_memstream(&r->samples[number], &bytes);
+    if (!out)
+        return ph_fail(PH_ERROR_HOST_MEMORY, "no memory for a sample");
+    ph_status status = write_sample(&r->sampler, SAMPLE, r->options->seed, out, false);
+    if (fclose(out) != 0 && status == PH_OK)
+        status = ph_fail(PH_ERROR_HOST_MEMORY, "no memory for a sample");
+    r->sample_steps[number] = steps;
+    return status;
+}
+
+/* Behind each fifth of the way. */
+static ph_status sample_on_the_way(run *r, int64_t made)
+{
+    int64_t steps = r->options->steps;
+    for (int i = 0; r->options->report && i < SAMPLES; i++)
+        if (made == steps * (i + 1) / SAMPLES)
+            PH_TRY(keep_sample(r, i, made));
+    return PH_OK;
+}
+
+/* ---- looking ---- at what `made` steps have come to; the last look was `since` steps ago. */
+static ph_status look(run *r, int64_t made, int64_t since, double began, uint64_t epoch)
+{
+    trainer *t = &r->trainer;
+    int64_t steps = r->options->steps;
+    int64_t every = steps / VALIDATIONS > 0 ? steps / VALIDATIONS : 1;
+    log_row row = {.step = made,
+                   .epoch = epoch,
+                   .validation = (double)NAN,
+                   .rate = ph_optimizer_lr(t->optimizer),
+                   .step_ms = (double)NAN};
+    PH_TRY(ph_tensor_item(&row.loss, t->tape, t->loss));
+    double took = now_seconds() - began;
+    if (made - since > WARM_UP)
+        row.step_ms = took * 1e3 / (double)since;
+    if (made % every < since || made == steps)
+        PH_TRY(validate(t, &row.validation));
+    r->last = row.loss;
+    if (r->log.count == 0)
+        r->first = row.loss;
+    if (!r->options->quiet)
+        show(r, &row, (double)(since * t->batch * t->shape.time) / took);
+    return log_add(&r->log, &row);
+}
+
+ph_status run_training(run *r)
+{
+    const options *o = r->options;
+    int64_t every = o->steps / ROWS > 0 ? o->steps / ROWS : 1, since = 0;
+    uint64_t epoch = 0;
+    double began = r->begun = now_seconds();
+    for (int64_t step = 0; step < o->steps; step++) {
+        PH_TRY(make_step(r, step, &epoch));
+        since++;
+        if (step == 0 || (step + 1) % every == 0 || step + 1 == o->steps) {
+            PH_TRY(look(r, step + 1, since, began, epoch));
+            PH_TRY(sample_on_the_way(r, step + 1));
+            since = 0;
+            began = now_seconds();
+        }
+    }
+    if (!o->quiet)
+        (void)fputc('\n', stderr);
+    return PH_OK;
+}

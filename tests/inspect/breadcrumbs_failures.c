@@ -2,7 +2,6 @@
 /* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation
  * or a driver call. */
 #include "support/breadcrumbs.h"
-#include "support/crumbs.h"
 #include "support/fault.h"
 #include "support/sweep.h"
 

@@ -2,7 +2,6 @@
 /* tests/inspect/breadcrumbs_switch.c: crumbs switched on and off, what they cost when they are
  * off, and the nodes that they are. */
 #include "support/breadcrumbs.h"
-#include "support/crumbs.h"
 #include "support/fault.h"
 
 #include "driver/driver.h"

@@ -35,6 +35,8 @@ void ph_optimizer_destroy(ph_optimizer *optimizer)
     ph__vec_free(&optimizer->params);
     ph_tensor_release(optimizer->steps);
     ph_tensor_release(optimizer->counters);
+    ph_tensor_release(optimizer->grad_scale);
+    ph_tensor_release(optimizer->nonfinite);
     ph__free(optimizer->operands);
     ph_device_release(optimizer->device);
     ph__free(optimizer);

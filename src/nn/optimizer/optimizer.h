@@ -96,9 +96,12 @@ struct ph_optimizer {
     /* f64 [params, PH__OPTIMIZER_COUNTER]; NULL where nothing counts, or the host does. A kind
      * that does not count has them from the first step on that the device may skip */
     ph_tensor *counters;
-    ph_tensor **operands; /* room for all tensors of a step */
-    ph__spinlock lock;    /* of cells */
-    ph__lr_cell *cells;   /* of captures that are open */
+    ph_tensor *grad_scale; /* f32 scalar, the user's; NULL: none was ever set */
+    bool scales;           /* grad_scale counts */
+    ph_tensor *nonfinite;  /* norms of gradients that were not: nn/gradients/clip_failure.h */
+    ph_tensor **operands;  /* room for all tensors of a step */
+    ph__spinlock lock;     /* of cells */
+    ph__lr_cell *cells;    /* of captures that are open */
 };
 
 /* ---- optimizer.c ---- */

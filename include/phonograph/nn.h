@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/nn.h: all of libphonograph_nn: tensors, tape, operators, random numbers, modules,
- * optimizers, files, DLPack. */
+ * optimizers, gradient scaler, clipping, files, DLPack. */
 #ifndef PHONOGRAPH_NN_H
 #define PHONOGRAPH_NN_H
 #include <phonograph/dlpack.h>
+#include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>
 #include <phonograph/module.h>
 #include <phonograph/operators.h>

@@ -3,6 +3,7 @@
  * optimizers, gradient scaler, clipping, files, DLPack. */
 #ifndef PHONOGRAPH_NN_H
 #define PHONOGRAPH_NN_H
+#include <phonograph/clip_grad.h>
 #include <phonograph/dlpack.h>
 #include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>

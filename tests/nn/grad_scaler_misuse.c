@@ -370,10 +370,14 @@ TEST(test_wrong_numbers)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),   cmocka_unit_test(test_order_of_calls),
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_grad_scaling_f16_gradients),
-        cmocka_unit_test(test_captures),  cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_grad_scaling_state_dict),     cmocka_unit_test(test_wrong_numbers),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_order_of_calls),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_grad_scaling_f16_gradients),
+        cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_grad_scaling_state_dict),
+        cmocka_unit_test(test_wrong_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

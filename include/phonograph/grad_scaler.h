@@ -63,11 +63,12 @@ PH_API ph_tensor *ph_grad_scaler_scale(ph_tape *tape, ph_grad_scaler *scaler, ph
  *   - gradients overlap in memory, or are read-only */
 PH_API void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer);
 /* Unscales, unless that is done, and makes a step that the device skips where a gradient was not
- * finite: parameters, state and step counters stay untouched to the bit. A skipped step is none
- * of ph_optimizer_steps. Legal in a capture, where ph_optimizer_step is; an optimizer that is
- * not_capturable reads the flag, and waits. STATE, beside ph_grad_scaler_unscale's:
- *   - stepped since the last update
- *   - no parameter has a gradient */
+ * finite: parameters, state and step counters stay untouched to the bit. Legal in a capture, where
+ * ph_optimizer_step is.
+ *   - A skipped step is none of ph_optimizer_steps.
+ *   - An optimizer that is not_capturable reads the flag: the call waits.
+ *   - STATE, beside ph_grad_scaler_unscale's: stepped since the last update; no parameter has a
+ *     gradient. */
 PH_API void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer);
 /* After the last step of all optimizers: backs the scale off where one found an infinity, counts
  * the step otherwise, and lets the scale grow. Legal in a capture, which keeps the factors and
@@ -84,9 +85,10 @@ PH_CALL ph_grad_scaler_get_scale(double *out, ph_tape *tape, ph_grad_scaler *sca
 PH_CALL ph_grad_scaler_get_growth_tracker(uint64_t *out, ph_tape *tape, ph_grad_scaler *scaler);
 
 /* Safetensors by the names of PyTorch's state: "scale", "growth_factor", "backoff_factor",
- * "growth_interval", "_growth_tracker". A disabled one has none of them (STATE), and load does
- * nothing to it. load: all of it or, on a failure, nothing; into the memory that graphs address.
- * Factors and interval that a graph has captured stay in it. Both wait for the device. */
+ * "growth_interval", "_growth_tracker". Both wait for the device.
+ *   - A disabled one has no state: save is refused (STATE), load does nothing.
+ *   - load takes all of it or, on a failure, nothing; into the memory that graphs address.
+ *   - Factors and interval that a graph has captured stay in it. */
 PH_CALL ph_grad_scaler_save(ph_grad_scaler *scaler, const char *path);
 PH_CALL ph_grad_scaler_load(ph_grad_scaler *scaler, const char *path);
 

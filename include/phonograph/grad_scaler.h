@@ -29,7 +29,7 @@ PH_BEGIN_DECLS
 typedef struct ph_grad_scaler ph_grad_scaler;
 
 typedef struct ph_grad_scaler_options {
-    double init_scale;        /* 0: 65536 */
+    double init_scale;        /* 0: 65536; a positive normal number of f32 */
     double growth_factor;     /* 0: 2; above 1 */
     double backoff_factor;    /* 0: 0.5; above 0 and below 1 */
     uint64_t growth_interval; /* steps without an infinity before the scale grows; 0: 2000 */
@@ -71,11 +71,13 @@ PH_API void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_opt
  *     gradient. */
 PH_API void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer);
 /* After the last step of all optimizers: backs the scale off where one found an infinity, counts
- * the step otherwise, and lets the scale grow. Legal in a capture, which keeps the factors and
- * the interval as they are now. STATE: no gradients were checked since the last update. */
+ * the step otherwise, and lets the scale grow; it stays where the next one would be no normal
+ * number of f32. Legal in a capture, which keeps the factors and the interval as they are now.
+ * STATE: no gradients were checked since the last update. */
 PH_API void ph_grad_scaler_update(ph_tape *tape, ph_grad_scaler *scaler);
-/* The same with a new scale, whatever was found; needs no checks before it. scale: finite and
- * positive in f32 (ARGUMENT). update_from: an f32 scalar of the device, read in stream order. */
+/* The same with a new scale, whatever was found; needs no checks before it. scale: a
+ * positive normal number of f32 (ARGUMENT). update_from: an f32 scalar of the device, read in
+ * stream order; under one that divides to no finite number all steps are skipped. */
 PH_API void ph_grad_scaler_update_to(ph_tape *tape, ph_grad_scaler *scaler, double scale);
 PH_API void ph_grad_scaler_update_from(ph_tape *tape, ph_grad_scaler *scaler, ph_tensor *scale);
 

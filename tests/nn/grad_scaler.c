@@ -120,7 +120,9 @@ TEST(test_grad_scaling_update_scale)
     sc_open(&p, &scene, PH_DTYPE_F32, PH_DTYPE_F32);
     for (int round = 0; round < 8; round++) {
         const ph_grad_scaler_options options = {
-            .init_scale = round == 3 ? 0x1p126 : 1 + (double)(ph__rng_next(&rng) % 1000),
+            .init_scale = round == 3   ? 0x1p126
+                          : round == 5 ? 0x1p-124
+                                       : 1 + (double)(ph__rng_next(&rng) % 1000),
             .growth_factor = 1.5 + round,
             .backoff_factor = 0.9 / (1 + round),
             .growth_interval = 1 + (uint64_t)round % 4};
@@ -136,8 +138,9 @@ TEST(test_grad_scaling_update_scale)
             ph_grad_scaler_step(scene.tape, scaler, sgd);
             ph_grad_scaler_update(scene.tape, scaler);
             tracker = found ? 0 : tracker + 1;
+            double less = (double)scale * options.backoff_factor;
             if (found)
-                scale = (float)((double)scale * options.backoff_factor);
+                scale = less < (double)FLT_MIN ? scale : (float)less;
             else if (tracker == options.growth_interval) {
                 double grown = (double)scale * options.growth_factor;
                 scale = grown > (double)FLT_MAX ? scale : (float)grown;
@@ -386,6 +389,12 @@ TEST(test_defaults_and_new_scales)
     ph_grad_scaler_step(scene.tape, scaler, sgd);
     ph_grad_scaler_update(scene.tape, scaler);
     assert_true(sc_scale(scene.tape, scaler) == 7);
+    /* nothing can be divided by 0 */
+    ph_grad_scaler_update_from(scene.tape, scaler, ph_full(scene.tape, PH_DTYPE_F32, PH_SCALAR, 0));
+    sc_gradients(&p, 1);
+    ph_grad_scaler_step(scene.tape, scaler, sgd);
+    ph_grad_scaler_update(scene.tape, scaler);
+    sc_expect(&p, false, 1, 0);
     ph_optimizer_destroy(sgd);
     ph_grad_scaler_destroy(scaler);
     sc_close(&p);

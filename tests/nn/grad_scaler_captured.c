@@ -369,7 +369,7 @@ TEST(test_flat_memory)
             assert_ok(ph_stream_synchronize(t.scene.stream));
             assert_ok(ph_memory_get_stats(&before, t.scene.device));
         }
-        feed(&t, (unsigned)i, is_infinite((unsigned)i));
+        feed(&t, (unsigned)i, i % 3 == 0 && is_infinite((unsigned)i));
         assert_ok(i % 2 ? step_of(NULL, &t) : ph_graph_replay(graph, t.scene.stream));
     }
     assert_ok(ph_stream_synchronize(t.scene.stream));
@@ -379,7 +379,8 @@ TEST(test_flat_memory)
     weights w;
     read_weights(&t, &w);
     for (size_t i = 0; i < OUT * IN; i++)
-        assert_true(isfinite(w.weight[i]));
+        assert_true(isfinite(w.weight[i]) && fabsf(w.weight[i]) < 2);
+    assert_true(w.steps > (uint64_t)steps * 3 / 4);
     ph_graph_destroy(graph);
     close_training(&t);
 }

@@ -3,6 +3,7 @@
  * of cuda/gradients.cu, and what a launch takes. */
 #include "nn/gradients/kernels.h"
 #include "tensor/backend/texts.h"
+#include <float.h>
 #include <math.h>
 
 /* ---- blocks ---- the part of a tensor that one block has. */
@@ -56,7 +57,7 @@ static double larger(double most, double size)
                                        (a->scale2 ? (double)*a->scale2 : 1.0)));                   \
         T none = 0; /* x - x is 0, or NaN */                                                       \
         for (int64_t i = 0; i < n; i++)                                                            \
-            none += g[i] - g[i];                                                                   \
+            none += g[i] * by - g[i] * by;                                                         \
         if (a->flags & PH__GRADIENTS_WRITE)                                                        \
             for (int64_t i = 0; i < n; i++)                                                        \
                 g[i] = g[i] * by;                                                                  \
@@ -138,7 +139,9 @@ static void ph_scaler_update(const ph_block_range *range, const void *args)
     if (a->sets) {
         *a->scale = a->from ? *a->from : (float)a->value;
     } else if (found) {
-        *a->scale = (float)(*a->scale * a->backoff_factor);
+        const float less = (float)(*a->scale * a->backoff_factor);
+        if (less >= FLT_MIN) /* its reciprocal is finite */
+            *a->scale = less;
         *a->tracker = 0;
     } else if (*a->tracker + 1 >= a->growth_interval) {
         float grown = (float)(*a->scale * a->growth_factor);

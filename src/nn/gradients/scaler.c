@@ -53,9 +53,10 @@ static ph_status make_tensors(ph_grad_scaler *scaler, double scale, const char *
 static ph_status check_numbers(const ph_grad_scaler *scaler, double scale, uint64_t interval,
                                const char *call)
 {
-    if (!(scale > 0 && scale <= FLT_MAX && (float)scale > 0))
+    if (!(scale >= (double)FLT_MIN && scale <= (double)FLT_MAX))
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: init_scale is %g, and must be finite and above 0 in f32", call, scale);
+                       "%s: init_scale is %g, and must be from 2^-126 to the largest f32", call,
+                       scale);
     if (!(scaler->growth_factor > 1 && isfinite(scaler->growth_factor)))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: growth_factor is %g, and must be finite and above 1",
                        call, scaler->growth_factor);

@@ -6,6 +6,7 @@
 #include "nn/module/layers.h"
 #include "nn/module/state.h"
 #include "tensor/files/safetensors.h"
+#include <float.h>
 #include <math.h>
 #include <phonograph/tensor_file.h>
 
@@ -48,7 +49,7 @@ ph_status ph__grad_scaler_check_state(const ph__grad_scaler_state *s, const char
                                       const char *call)
 {
     const char *wrong = NULL;
-    if (!(s->scale >= 0 && isfinite(s->scale)))
+    if (!(s->scale >= FLT_MIN && isfinite(s->scale)))
         wrong = "scale";
     else if (!(s->growth_factor > 1 && isfinite(s->growth_factor)))
         wrong = "growth_factor";

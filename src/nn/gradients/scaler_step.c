@@ -306,9 +306,9 @@ void ph_grad_scaler_update_to(ph_tape *tape, ph_grad_scaler *scaler, double scal
     static const char call[] = "ph_grad_scaler_update_to";
     if (!ph__grad_scaler_check(tape, scaler, scaler, "scaler", call) || scaler->disabled)
         return;
-    if (!(scale > 0 && scale <= FLT_MAX && (float)scale > 0)) {
+    if (!(scale >= (double)FLT_MIN && scale <= (double)FLT_MAX)) {
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "%s: scale is %g, and must be finite and above 0 in f32", call, scale);
+                     "%s: scale is %g, and must be from 2^-126 to the largest f32", call, scale);
         return;
     }
     update(tape, scaler, true, scale, NULL, call);

@@ -74,8 +74,9 @@ PH_KERNEL KERNEL(const __grid_constant__ list_args a)
     const T by =
         (T)(f32)(1.0 / ((a.scale ? (f64)*a.scale : 1.0) * (a.scale2 ? (f64)*a.scale2 : 1.0)));
     auto look = [&](T x) {
-        found |= !(x - x == 0);
-        return x * by;
+        const T y = x * by;
+        found |= !(y - y == 0);
+        return y;
     };
     if (a.flags & 1)
         each<true>(a, look);
@@ -206,7 +207,9 @@ PH_KERNEL KERNEL(const __grid_constant__ scaler_args a)
     if (a.sets) {
         *a.scale = a.from ? *a.from : (f32)a.value;
     } else if (found) {
-        *a.scale = (f32)(*a.scale * a.backoff_factor);
+        const f32 less = (f32)(*a.scale * a.backoff_factor);
+        if (less >= 1.17549435e-38f) /* 2^-126: its reciprocal is finite */
+            *a.scale = less;
         *a.tracker = 0;
     } else if (*a.tracker + 1 >= a.growth_interval) {
         f32 grown = (f32)(*a.scale * a.growth_factor);

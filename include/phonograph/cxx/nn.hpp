@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/cxx/nn.hpp: tensors, tapes, modules, optimizers, gradient scalers, generators.
- * Operators are those of operators.h: they take handles as they are, and give tensors that the tape owns. */
+ * Operators are those of operators.h: they take handles as they are, and give tensors that the
+ * tape owns. */
 #ifndef PHONOGRAPH_CXX_NN_HPP
 #define PHONOGRAPH_CXX_NN_HPP
 #include <phonograph/cxx/graph.hpp>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/half_precision.c: products in f16 with weights in f32, by autocast, and a loss scale
- * that finds its own size. The casts are part of the graphs; the scale goes in as the gradient
- * that backward begins with, so that it may change without a new capture. */
+/* graphed/half_precision.c: products in f16 with weights in f32, by autocast, and a gradient
+ * scaler that finds its own scale. The casts are part of the graphs; the scale is memory of the
+ * device, and so is the decision to skip a step: nobody waits for it. */
 #include "common/common.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,8 +17,7 @@ struct training {
     common *c;
     ph_module *net, *plain, *graphed;
     ph_optimizer *optimizer;
-    double scale;
-    int64_t skipped;
+    ph_grad_scaler *scaler;
 };
 
 /* Two inputs, images and labels; one output, the loss. Nothing here knows of f16. */
@@ -37,7 +36,9 @@ static ph_status create(struct training *t, common *c, bool graphed)
     const int64_t widths[] = {PIXELS, HIDDEN, CLASSES};
     const ph_sgd_options options = {.lr = 0.1, .momentum = 0.9};
     const ph_graphed_options graphs = {.autocast = {.dtype = PH_DTYPE_F16, .no_cache = true}};
-    *t = (struct training){.c = c, .scale = 1 << 24};
+    const ph_grad_scaler_options scaling = {.init_scale = 1 << 24}; /* far too large for f16 */
+    *t = (struct training){.c = c};
+    PH_TRY(ph_grad_scaler_create(&t->scaler, c->device, &scaling));
     PH_TRY(common_network(&t->net, c, widths, 3, 0, 1));
     ph_child children[] = {{"net", t->net}};
     ph_module_desc desc = {.name = "half",
@@ -63,51 +64,6 @@ static ph_status create(struct training *t, common *c, bool graphed)
     return st;
 }
 
-/* Adds up the sizes of all gradients: anything that is not finite stays so in the sum. */
-struct look {
-    ph_tape *tape;
-    ph_tensor *sum;
-};
-static bool add_size(const char *name, ph_tensor *parameter, void *user)
-{
-    struct look *look = user;
-    (void)name;
-    ph_tensor *size = ph_sum(look->tape, ph_abs(look->tape, ph_tensor_grad(parameter)));
-    look->sum = look->sum ? ph_add(look->tape, look->sum, size) : size;
-    return true;
-}
-struct division {
-    ph_tape *tape;
-    double by;
-};
-static bool divide(const char *name, ph_tensor *parameter, void *user)
-{
-    const struct division *d = user;
-    (void)name;
-    ph_tensor_scale(d->tape, ph_tensor_grad(parameter), 1 / d->by);
-    return true;
-}
-
-/* Whether to step at all is decided here, by the host, from what the graphs computed. */
-static ph_status step_if_finite(struct training *t)
-{
-    ph_tape *tape = t->c->tape;
-    struct look look = {.tape = tape};
-    double size = 0;
-    bool before = ph_tape_set_grad_enabled(tape, false);
-    ph_module_parameters(t->plain, add_size, &look);
-    ph_status st = ph_tensor_item(&size, tape, look.sum);
-    if (st == PH_OK && isfinite(size)) {
-        ph_module_parameters(t->plain, divide, &(struct division){tape, t->scale});
-        ph_optimizer_step(tape, t->optimizer);
-    } else if (st == PH_OK) {
-        t->scale /= 2;
-        t->skipped++;
-    }
-    ph_tape_set_grad_enabled(tape, before);
-    return st;
-}
-
 /* The plain module and its graphs are called alike, autocast included: graphs that were made
  * with it refuse to be called without. Backward needs none. */
 static ph_status train_step(struct training *t, int64_t batch, double *loss)
@@ -120,11 +76,10 @@ static ph_status train_step(struct training *t, int64_t batch, double *loss)
     ph_autocast before = ph_tape_set_autocast(c->tape, (ph_autocast){.dtype = PH_DTYPE_F16});
     ph_call_n(c->tape, t->graphed, &out, 1, in, 2);
     ph_tape_set_autocast(c->tape, before);
-    ph_tensor *scale = ph_full(c->tape, PH_DTYPE_F32, PH_SCALAR, t->scale);
-    ph_backward_from(c->tape, &out, &scale, 1, NULL);
-    ph_status st = step_if_finite(t);
-    if (st == PH_OK)
-        st = ph_tensor_item(loss, c->tape, out);
+    ph_backward(c->tape, ph_grad_scaler_scale(c->tape, t->scaler, out));
+    ph_grad_scaler_step(c->tape, t->scaler, t->optimizer);
+    ph_grad_scaler_update(c->tape, t->scaler);
+    ph_status st = ph_tensor_item(loss, c->tape, out);
     ph_status cleared = ph_tape_clear(c->tape);
     return cleared != PH_OK ? cleared : st;
 }
@@ -134,10 +89,14 @@ static ph_status train(struct training *t, common *c, bool graphed, double *loss
     PH_TRY(create(t, c, graphed));
     for (int64_t i = 0; i < STEPS; i++)
         PH_TRY(train_step(t, i % (c->train / BATCH), &losses[i]));
-    printf("%s loss %.3f, then %.3f; %lld steps were skipped until the scale was 2^%d\n",
-           graphed ? "graphed:" : "plain:  ", losses[0], losses[STEPS - 1], (long long)t->skipped,
-           ilogb(t->scale));
-    if (t->skipped == 0 || losses[STEPS - 1] > 0.5)
+    uint64_t steps;
+    double scale;
+    PH_TRY(ph_optimizer_steps(&steps, c->tape, t->optimizer));
+    PH_TRY(ph_grad_scaler_get_scale(&scale, c->tape, t->scaler));
+    printf("%s loss %.3f, then %.3f; %d steps were skipped until the scale was 2^%d\n",
+           graphed ? "graphed:" : "plain:  ", losses[0], losses[STEPS - 1], STEPS - (int)steps,
+           ilogb(scale));
+    if (steps == STEPS || losses[STEPS - 1] > 0.5)
         return ph_fail(PH_ERROR_CALLER, "the scale was never too large, or too little was learnt");
     return PH_OK;
 }
@@ -145,6 +104,7 @@ static ph_status train(struct training *t, common *c, bool graphed, double *loss
 static void destroy(struct training *t)
 {
     ph_optimizer_destroy(t->optimizer);
+    ph_grad_scaler_destroy(t->scaler);
     ph_module *modules[] = {t->graphed, t->plain, t->net};
     for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
         ph_module_release(modules[i]);

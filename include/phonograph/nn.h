@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/nn.h: all of libphonograph_nn: tensors, tape, operators, random numbers, modules,
- * optimizers, data loaders, files, DLPack. */
+ * optimizers, gradient scaler, clipping, data loaders, files, DLPack. */
 #ifndef PHONOGRAPH_NN_H
 #define PHONOGRAPH_NN_H
+#include <phonograph/clip_grad.h>
 #include <phonograph/data_loader.h>
 #include <phonograph/dlpack.h>
+#include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>
 #include <phonograph/module.h>
 #include <phonograph/operators.h>

@@ -64,6 +64,14 @@ PH_API void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer);
  * Thread-safe. */
 PH_CALL ph_optimizer_set_lr(ph_optimizer *optimizer, double lr);
 PH_API double ph_optimizer_lr(const ph_optimizer *optimizer);
+/* Divides the gradients of later steps by a scale of the user's, beside any scaler's.
+ * - The value, an f32 scalar of the device, is copied in order of the tape's stream to memory of
+ *   the optimizer's, which captured steps read.
+ * - The first call makes that memory, and is refused in a capture (STATE).
+ * - NULL: none, for steps that are submitted or captured from then on.
+ * - ph_optimizer_step leaves the gradients as they are, ph_grad_scaler_step divides them. */
+PH_API void ph_optimizer_set_grad_scale(ph_tape *tape, ph_optimizer *optimizer,
+                                        ph_tensor *grad_scale);
 /* Counts the steps in which a parameter had a gradient, replays included. Waits for the device;
  * refused in a capture (CAPTURE, 900). */
 PH_CALL ph_optimizer_steps(uint64_t *out, ph_tape *tape, ph_optimizer *optimizer);

@@ -39,6 +39,30 @@ static void test_a_captured_step()
     CHECK(sgd.lr() == 0.25);
 }
 
+static void test_a_scaled_step()
+{
+    world w;
+    phonograph::tape tape(w.stream);
+    phonograph::module layer(ph_linear_create, w.device, 4, 3);
+    const ph_sgd_options options = {0.5, 0, 0, 0, false, false, {}};
+    phonograph::optimizer sgd(ph_sgd_create, layer.get(), &options);
+    ph_grad_scaler_options scaling = {};
+    scaling.init_scale = 8;
+    scaling.growth_interval = 1;
+    phonograph::grad_scaler scaler(w.device, &scaling);
+    ph_tensor *loss = ph_sum(tape, layer(tape, ph_full(tape, PH_DTYPE_F32, PH_SHAPE(2, 4), 1)));
+    ph_backward(tape, scaler.scale(tape, loss));
+    scaler.unscale(tape, sgd);
+    scaler.step(tape, sgd);
+    scaler.update(tape);
+    CHECK(scaler.get_scale(tape) == 16);
+    scaler.update(tape);
+    CHECK(phonograph::attempt([&] { tape.clear(); }) == PH_ERROR_STATE);
+    scaling.init_scale = -1;
+    CHECK(phonograph::attempt([&] { phonograph::grad_scaler(w.device, &scaling); }) ==
+          PH_ERROR_ARGUMENT);
+}
+
 static void test_errors()
 {
     world w;
@@ -59,6 +83,7 @@ static void test_errors()
 int main()
 {
     test_a_captured_step();
+    test_a_scaled_step();
     test_errors();
     CHECK(ph__alloc_live() == 0);
     return 0;

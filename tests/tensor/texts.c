@@ -5,6 +5,7 @@
  * architectures in turn. */
 #include "tensor/backend/texts.h"
 #include "base/text.h"
+#include "nn/gradients/kernels.h"
 #include "nn/optimizer/optimizer.h"
 #include "support/ptx.h"
 #include "support/support.h"
@@ -60,6 +61,7 @@ static const struct family {
     {"rrelu", ph__rrelu_kernels},
     {"randperm", ph__randperm_kernels},
     {"optimizer", ph__optimizer_kernels},
+    {"gradients", ph__gradient_kernels},
 };
 
 enum {

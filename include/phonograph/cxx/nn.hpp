@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/cxx/nn.hpp: tensors, tapes, modules, optimizers, generators. Operators are those of
- * operators.h: they take handles as they are, and give tensors that the tape owns. */
+/* phonograph/cxx/nn.hpp: tensors, tapes, modules, optimizers, gradient scalers, generators.
+ * Operators are those of operators.h: they take handles as they are, and give tensors that the
+ * tape owns. */
 #ifndef PHONOGRAPH_CXX_NN_HPP
 #define PHONOGRAPH_CXX_NN_HPP
 #include <phonograph/cxx/graph.hpp>
@@ -165,6 +166,42 @@ class optimizer : public handle<ph_optimizer, ph_optimizer_destroy>
     double lr() const noexcept
     {
         return ph_optimizer_lr(get());
+    }
+};
+
+/* A gradient scaler; its calls fail the tape, as operators do. */
+class grad_scaler : public handle<ph_grad_scaler, ph_grad_scaler_destroy>
+{
+  public:
+    using handle::handle;
+    grad_scaler() noexcept = default;
+    explicit grad_scaler(ph_device *on, const ph_grad_scaler_options *options = nullptr)
+    {
+        check(ph_grad_scaler_create(out(), on, options));
+    }
+    /* The result is the tape's; NULL when that has failed. */
+    ph_tensor *scale(ph_tape *on, ph_tensor *x) const
+    {
+        return ph_grad_scaler_scale(on, get(), x);
+    }
+    void unscale(ph_tape *on, ph_optimizer *optimizer) const
+    {
+        ph_grad_scaler_unscale(on, get(), optimizer);
+    }
+    void step(ph_tape *on, ph_optimizer *optimizer) const
+    {
+        ph_grad_scaler_step(on, get(), optimizer);
+    }
+    void update(ph_tape *on) const
+    {
+        ph_grad_scaler_update(on, get());
+    }
+    /* Waits. */
+    double get_scale(ph_tape *on) const
+    {
+        double scale;
+        check(ph_grad_scaler_get_scale(&scale, on, get()));
+        return scale;
     }
 };
 } // namespace phonograph

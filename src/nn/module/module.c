@@ -113,6 +113,7 @@ static void drop_members(ph_module *module)
     ph__vec_free(&module->children);
     ph__parameter_slots_free(module);
     ph__module_names_free(atomic_load(&module->names));
+    ph_tensor_release(module->nonfinite);
     ph__module_hooks_drop(module);
     ph_module_release(module->original);
     ph__free(module->name);

@@ -44,6 +44,7 @@ struct ph_module {
     ph_module_hook *hooks; /* in order of adding */
     unsigned hooks_running;
     _Atomic(ph__module_names *) names; /* names.c; NULL: nobody has asked */
+    ph_tensor *nonfinite; /* norms of gradients that were not: nn/gradients/clip_failure.h */
 };
 
 /* A module with the name, parameters, buffers and children of another one,

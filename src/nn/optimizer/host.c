@@ -46,8 +46,13 @@ typedef ph__update_args update_args;
 typedef struct part {
     uint32_t tensor;
     int64_t begin, end;
-    double lr, bias1, bias2;
+    double lr, bias1, bias2, steps;
 } part;
+
+static bool skips(const float *found_inf)
+{
+    return found_inf && *found_inf != 0;
+}
 
 static part part_of(const ph__update_args *a, uint64_t block)
 {
@@ -61,11 +66,12 @@ static part part_of(const ph__update_args *a, uint64_t block)
     }
     int64_t begin = (int64_t)(block - a->first[low]) * PH__OPTIMIZER_CHUNK,
             end = begin + PH__OPTIMIZER_CHUNK;
-    part p = {low, begin, end < a->count[low] ? end : a->count[low], a->lr, a->bias1, a->bias2};
+    part p = {low, begin, end < a->count[low] ? end : a->count[low], a->lr, a->bias1, a->bias2, 0};
     if (a->lr_at)
         p.lr = ph__double_of(*a->lr_at);
     if (a->counters) {
         const double *counter = a->counters + (size_t)a->counter[low] * PH__OPTIMIZER_COUNTER;
+        p.steps = counter[0];
         p.bias1 = counter[1];
         p.bias2 = counter[2];
     }
@@ -76,84 +82,88 @@ static part part_of(const ph__update_args *a, uint64_t block)
 
 /* flags is a constant in each loop, so that the compiler makes vectors of it. */
 #define SGD_LOOPS(NAME, T)                                                                         \
-    static void loop_sgd_##NAME(T *p, const T *g, T *s, int64_t count, numbers_sgd_##NAME n,       \
+    static void loop_sgd_##NAME(T *p, const T *g, T *s, int64_t count, T by, numbers_sgd_##NAME n, \
                                 uint32_t flags)                                                    \
     {                                                                                              \
         switch (flags & 7) {                                                                       \
         case PH__UPDATE_STATE:                                                                     \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_sgd_##NAME(p + i, g[i], s + i, NULL, NULL, n, PH__UPDATE_STATE);            \
+                update_sgd_##NAME(p + i, g[i] * by, s + i, NULL, NULL, n, PH__UPDATE_STATE);       \
             break;                                                                                 \
         case PH__UPDATE_STATE | PH__UPDATE_FRESH:                                                  \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_sgd_##NAME(p + i, g[i], s + i, NULL, NULL, n,                               \
+                update_sgd_##NAME(p + i, g[i] * by, s + i, NULL, NULL, n,                          \
                                   PH__UPDATE_STATE | PH__UPDATE_FRESH);                            \
             break;                                                                                 \
         case PH__UPDATE_STATE | PH__UPDATE_NESTEROV:                                               \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_sgd_##NAME(p + i, g[i], s + i, NULL, NULL, n,                               \
+                update_sgd_##NAME(p + i, g[i] * by, s + i, NULL, NULL, n,                          \
                                   PH__UPDATE_STATE | PH__UPDATE_NESTEROV);                         \
             break;                                                                                 \
         case PH__UPDATE_STATE | PH__UPDATE_FRESH | PH__UPDATE_NESTEROV:                            \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_sgd_##NAME(p + i, g[i], s + i, NULL, NULL, n,                               \
+                update_sgd_##NAME(p + i, g[i] * by, s + i, NULL, NULL, n,                          \
                                   PH__UPDATE_STATE | PH__UPDATE_FRESH | PH__UPDATE_NESTEROV);      \
             break;                                                                                 \
         default:                                                                                   \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_sgd_##NAME(p + i, g[i], NULL, NULL, NULL, n, 0);                            \
+                update_sgd_##NAME(p + i, g[i] * by, NULL, NULL, NULL, n, 0);                       \
         }                                                                                          \
     }                                                                                              \
     static void ph_sgd_##NAME(const ph_block_range *range, const void *args)                       \
     {                                                                                              \
         const ph__update_args *a = args;                                                           \
-        for (uint64_t block = range->begin; block < range->end; block++) {                         \
+        T by = a->grad_scale ? (T)unscale_of_sgd_##NAME(*a->grad_scale) : (T)1;                    \
+        for (uint64_t block = range->begin; !skips(a->found_inf) && block < range->end; block++) { \
             part at = part_of(a, block);                                                           \
             T *state = a->state0[at.tensor];                                                       \
             loop_sgd_##NAME((T *)a->param[at.tensor] + at.begin,                                   \
                             (const T *)a->grad[at.tensor] + at.begin,                              \
-                            state ? state + at.begin : NULL, at.end - at.begin,                    \
-                            numbers_of_sgd_##NAME(a, at.lr, at.bias1, at.bias2), a->flags);        \
+                            state ? state + at.begin : NULL, at.end - at.begin, by,                \
+                            numbers_of_sgd_##NAME(a, at.lr, at.bias1, at.bias2),                   \
+                            a->flags | fresh_by_counter_sgd_##NAME(at.steps));                     \
         }                                                                                          \
     }
 SGD_LOOPS(f32, float)
 SGD_LOOPS(f64, double)
 
 #define ADAM_LOOPS(NAME, T)                                                                        \
-    static void loop_adam_##NAME(T *p, const T *g, T *s, T *t, T *w, int64_t count,                \
+    static void loop_adam_##NAME(T *p, const T *g, T *s, T *t, T *w, int64_t count, T by,          \
                                  numbers_adam_##NAME n, uint32_t flags)                            \
     {                                                                                              \
         switch (flags & (PH__UPDATE_FRESH | PH__UPDATE_AMSGRAD)) {                                 \
         case PH__UPDATE_FRESH:                                                                     \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_adam_##NAME(p + i, g[i], s + i, t + i, NULL, n, PH__UPDATE_FRESH);          \
+                update_adam_##NAME(p + i, g[i] * by, s + i, t + i, NULL, n, PH__UPDATE_FRESH);     \
             break;                                                                                 \
         case PH__UPDATE_AMSGRAD:                                                                   \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_adam_##NAME(p + i, g[i], s + i, t + i, w + i, n, PH__UPDATE_AMSGRAD);       \
+                update_adam_##NAME(p + i, g[i] * by, s + i, t + i, w + i, n, PH__UPDATE_AMSGRAD);  \
             break;                                                                                 \
         case PH__UPDATE_FRESH | PH__UPDATE_AMSGRAD:                                                \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_adam_##NAME(p + i, g[i], s + i, t + i, w + i, n,                            \
+                update_adam_##NAME(p + i, g[i] * by, s + i, t + i, w + i, n,                       \
                                    PH__UPDATE_FRESH | PH__UPDATE_AMSGRAD);                         \
             break;                                                                                 \
         default:                                                                                   \
             for (int64_t i = 0; i < count; i++)                                                    \
-                update_adam_##NAME(p + i, g[i], s + i, t + i, NULL, n, 0);                         \
+                update_adam_##NAME(p + i, g[i] * by, s + i, t + i, NULL, n, 0);                    \
         }                                                                                          \
     }                                                                                              \
     static void ph_adam_##NAME(const ph_block_range *range, const void *args)                      \
     {                                                                                              \
         const ph__update_args *a = args;                                                           \
-        for (uint64_t block = range->begin; block < range->end; block++) {                         \
+        T by = a->grad_scale ? (T)unscale_of_adam_##NAME(*a->grad_scale) : (T)1;                   \
+        for (uint64_t block = range->begin; !skips(a->found_inf) && block < range->end; block++) { \
             part at = part_of(a, block);                                                           \
             T *largest =                                                                           \
                 a->flags & PH__UPDATE_AMSGRAD ? (T *)a->state2[at.tensor] + at.begin : NULL;       \
             loop_adam_##NAME((T *)a->param[at.tensor] + at.begin,                                  \
                              (const T *)a->grad[at.tensor] + at.begin,                             \
                              (T *)a->state0[at.tensor] + at.begin,                                 \
-                             (T *)a->state1[at.tensor] + at.begin, largest, at.end - at.begin,     \
-                             numbers_of_adam_##NAME(a, at.lr, at.bias1, at.bias2), a->flags);      \
+                             (T *)a->state1[at.tensor] + at.begin, largest, at.end - at.begin, by, \
+                             numbers_of_adam_##NAME(a, at.lr, at.bias1, at.bias2),                 \
+                             a->flags | fresh_by_counter_adam_##NAME(at.steps));                   \
         }                                                                                          \
     }
 ADAM_LOOPS(f32, float)
@@ -164,6 +174,8 @@ static void ph_optimizer_advance(const ph_block_range *range, const void *args)
     const ph__advance_args *a = args;
     int64_t end = (int64_t)range->end * range->block[0];
     end = end < a->count ? end : a->count;
+    if (skips(a->found_inf))
+        return;
     for (int64_t i = (int64_t)range->begin * range->block[0]; i < end; i++) {
         if (!(a->mask[i / 64] >> (i % 64) & 1))
             continue;
@@ -195,6 +207,8 @@ static const ph_param update_params[] = {EACH(ADDRESS, param) EACH(ADDRESS, grad
                                                  PH_PARAM(ph__update_args, lr_at, PH_PARAM_ADDRESS),
                                          PH_PARAM(ph__update_args, counters, PH_PARAM_ADDRESS),
                                          PH_PARAM(ph__update_args, steps, PH_PARAM_ADDRESS),
+                                         PH_PARAM(ph__update_args, grad_scale, PH_PARAM_ADDRESS),
+                                         PH_PARAM(ph__update_args, found_inf, PH_PARAM_ADDRESS),
                                          VALUE(count),
                                          VALUE(lr),
                                          VALUE(weight_decay),
@@ -211,6 +225,7 @@ static const ph_param update_params[] = {EACH(ADDRESS, param) EACH(ADDRESS, grad
                                          VALUE(flags),
                                          EACH(ADDRESS, state2)};
 static const ph_param advance_params[] = {PH_PARAM(ph__advance_args, counters, PH_PARAM_ADDRESS),
+                                          PH_PARAM(ph__advance_args, found_inf, PH_PARAM_ADDRESS),
                                           PH_PARAM(ph__advance_args, beta1, PH_PARAM_VALUE),
                                           PH_PARAM(ph__advance_args, beta2, PH_PARAM_VALUE),
                                           PH_PARAM(ph__advance_args, count, PH_PARAM_VALUE),

@@ -35,6 +35,8 @@ void ph_optimizer_destroy(ph_optimizer *optimizer)
     ph__vec_free(&optimizer->params);
     ph_tensor_release(optimizer->steps);
     ph_tensor_release(optimizer->counters);
+    ph_tensor_release(optimizer->grad_scale);
+    ph_tensor_release(optimizer->nonfinite);
     ph__free(optimizer->operands);
     ph_device_release(optimizer->device);
     ph__free(optimizer);
@@ -83,7 +85,7 @@ static ph_status gather_params(ph_optimizer *optimizer, const ph_module *module,
     if (!ph__module_walk(module, gather, &g))
         return g.status != PH_OK ? g.status
                                  : ph__fail_host_memory(call, "the parameters of an optimizer");
-    size_t most = optimizer->params.count * (2 + PH__OPTIMIZER_STATES) + 2;
+    size_t most = optimizer->params.count * (2 + PH__OPTIMIZER_STATES) + 4;
     optimizer->operands = ph__calloc(most, sizeof(ph_tensor *));
     return optimizer->operands ? PH_OK : ph__fail_host_memory(call, "the operands of a step");
 }
@@ -239,6 +241,30 @@ ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p
             return ph__fail_host_memory("ph_optimizer_step", "the state of a parameter");
     }
     return PH_OK;
+}
+
+ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape)
+{
+    static const char call[] = "ph_optimizer_step";
+    ph_tensor *counters;
+    int64_t count = (int64_t)optimizer->params.count;
+    if (optimizer->counters || optimizer->on_host)
+        return PH_OK;
+    PH_TRY(ph_tensor_create(&counters, optimizer->device, PH_DTYPE_F64,
+                            PH_SHAPE(count, PH__OPTIMIZER_COUNTER)));
+    double *values = ph__calloc((size_t)count * PH__OPTIMIZER_COUNTER, sizeof *values);
+    ph_status status =
+        values ? PH_OK : ph__fail_host_memory(call, "the step counters of an optimizer");
+    for (int64_t i = 0; values && i < count; i++)
+        values[i * PH__OPTIMIZER_COUNTER] = optimizer->params.at[i].started ? 1 : 0;
+    if (status == PH_OK)
+        status = ph_tensor_write(tape, counters, values, ph_tensor_bytes(counters));
+    if (status == PH_OK)
+        optimizer->counters = counters;
+    else
+        ph_tensor_release(counters);
+    ph__free(values);
+    return status;
 }
 
 void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer)

@@ -36,6 +36,8 @@ typedef struct ph__update_args {
     const uint64_t *lr_at;  /* a cell with the bits of a double, or NULL: lr */
     const double *counters; /* PH__OPTIMIZER_COUNTER for each parameter, or NULL: bias1 and bias2 */
     int64_t *steps;         /* counted up by the first block; NULL: not by this launch */
+    const float *grad_scale; /* gradients are divided by it, unwritten; NULL: 1 */
+    const float *found_inf;  /* not 0: nothing is changed; NULL: 0 */
     int64_t count[PH__OPTIMIZER_TENSORS];
     double lr, weight_decay;
     double momentum, undampened; /* SGD */
@@ -50,6 +52,7 @@ typedef struct ph__update_args {
 /* One thread a counter: those whose bit is set go on by one step. */
 typedef struct ph__advance_args {
     double *counters;
+    const float *found_inf; /* not 0: nothing is changed; NULL: 0 */
     double beta1, beta2;
     int64_t count;
     uint64_t mask[PH__OPTIMIZER_MASK];
@@ -90,11 +93,15 @@ struct ph_optimizer {
     size_t state_count;
     PH__VEC(ph__trained) params;
     ph_tensor *steps; /* i64, scalar */
-    /* f64 [params, PH__OPTIMIZER_COUNTER]; NULL where nothing counts, or the host does */
+    /* f64 [params, PH__OPTIMIZER_COUNTER]; NULL where nothing counts, or the host does. A kind
+     * that does not count has them from the first step on that the device may skip */
     ph_tensor *counters;
-    ph_tensor **operands; /* room for all tensors of a step */
-    ph__spinlock lock;    /* of cells */
-    ph__lr_cell *cells;   /* of captures that are open */
+    ph_tensor *grad_scale; /* f32 scalar, the user's; NULL: none was ever set */
+    bool scales;           /* grad_scale counts */
+    ph_tensor *nonfinite;  /* norms of gradients that were not: nn/gradients/clip_failure.h */
+    ph_tensor **operands;  /* room for all tensors of a step */
+    ph__spinlock lock;     /* of cells */
+    ph__lr_cell *cells;    /* of captures that are open */
 };
 
 /* ---- optimizer.c ---- */
@@ -117,6 +124,18 @@ static inline uint64_t ph__bits_of(double value)
 }
 /* The state tensors that p has not yet, contents undefined, of the tape's stream. */
 ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape);
+/* Counters of a kind that has none by itself, where there are none yet: 1 for what has begun, 0
+ * for others. From then on its steps are counted too. Of the tape's stream. */
+ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape);
+
+/* ---- step.c ---- ph_optimizer_step in the name of call, on a tape that has not failed.
+ * grad_scale, found_inf: scalars of the device in f32, or NULL. Gradients are divided by the
+ * first (multiplied by its reciprocal, rounded to f32), and stay as they are. Where the second is
+ * not 0 when the device gets there, parameters, state and counters stay as they are. Of an
+ * optimizer whose steps the host counts, found_inf is read: the call waits. Legal in a capture
+ * (memory that the graph must keep is the caller's matter). */
+void ph__optimizer_step(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_scale,
+                        ph_tensor *found_inf, const char *call);
 
 /* ---- optimizer_cell.c ---- the cell with the learning rate of the capture that stream is in;
  * made by the first call in it. Keeps the optimizer for as long as the graph has the capture. */

@@ -92,9 +92,10 @@ static void list_param(ph_named_tensor *out, ph_tape *tape, const ph_optimizer *
                        const ph__trained *p, uint64_t steps)
 {
     int64_t signed_steps = (int64_t)steps;
+    /* the first step of a kind that does not count may have been skipped on the device */
+    bool has = p->started && (o->kind->counts || !o->counters || steps > 0);
     for (size_t k = 0; k < o->state_count; k++)
-        out[k].tensor =
-            p->started ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
+        out[k].tensor = has ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
     if (o->kind->counts)
         out[o->state_count].tensor = ph_from_memory(tape, PH_DTYPE_I64, PH_SCALAR, &signed_steps);
 }
@@ -214,6 +215,7 @@ static ph_status look_at_param(const load *l, size_t i)
     }
     if (l->started[i])
         PH_TRY(ph__optimizer_make_state(o, p, l->tape));
+    l->steps[i] = l->started[i];
     return o->kind->counts ? read_count(&l->steps[i], l, name[o->state_count]) : PH_OK;
 }
 

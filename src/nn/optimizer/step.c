@@ -2,6 +2,7 @@
 /* nn/optimizer/step.c: one step: all parameters that have a gradient, as few launches as they
  * fit in. */
 #include "base/status.h"
+#include "nn/module/layers.h"
 #include "nn/optimizer/optimizer.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
@@ -18,7 +19,9 @@ typedef struct step {
     ph__op op;
     uint64_t capture; /* 0: eager */
     uint64_t *lr_at;  /* in a capture */
-    bool counted;     /* a launch has counted the step */
+    /* scalars of the device in f32, or NULL */
+    ph_tensor *grad_scale, *found_inf;
+    bool counted; /* a launch has counted the step */
 } step;
 
 /* ---- who takes part ---- with the gradient that the user sees; it is made contiguous later. */
@@ -63,16 +66,33 @@ static bool check_capture(const step *s)
     return true;
 }
 
+/* The device alone knows whether the first step of a parameter is skipped, so that its state has
+ * contents from here on: zeros, which are what every kind begins with but SGD, whose counters
+ * tell its kernel which step is the first. */
+static bool fill_state(const step *s, ph__trained *p)
+{
+    const ph_optimizer *o = s->optimizer;
+    for (size_t k = 0; k < o->state_count; k++)
+        ph_tensor_fill(s->tape, p->state[k], 0);
+    p->started = !ph__tape_failed(s->tape);
+    return p->started;
+}
+
 static bool make_states(const step *s)
 {
     ph_optimizer *o = s->optimizer;
     for (size_t i = 0; i < o->params.count; i++) {
-        ph_status status =
-            o->params.at[i].grad ? ph__optimizer_make_state(o, &o->params.at[i], s->tape) : PH_OK;
+        ph__trained *p = &o->params.at[i];
+        bool fills = p->grad && s->found_inf && o->state_count > 0 && !p->started;
+        ph_status status = p->grad ? ph__optimizer_make_state(o, p, s->tape) : PH_OK;
+        if (status == PH_OK && fills && !o->on_host)
+            status = ph__optimizer_make_counters(o, s->tape);
         if (status != PH_OK) {
             ph_tape_check(s->tape, status);
             return false;
         }
+        if (fills && !fill_state(s, p))
+            return false;
     }
     return true;
 }
@@ -93,6 +113,10 @@ static bool begin(step *s)
     o->operands[count++] = o->steps;
     if (o->counters)
         o->operands[count++] = o->counters;
+    if (s->grad_scale)
+        o->operands[count++] = s->grad_scale;
+    if (s->found_inf)
+        o->operands[count++] = s->found_inf;
     if (!ph__op_begin(&s->op, s->tape, o->kind->name, o->operands, count, count))
         return false;
     for (size_t i = 0; i < o->params.count; i++) {
@@ -107,6 +131,11 @@ static bool begin(step *s)
     return true;
 }
 
+static const float *scalar_at(const ph_tensor *x)
+{
+    return x ? (const float *)(const void *)x->data : NULL;
+}
+
 /* ---- counters ---- */
 static bool advance(step *s)
 {
@@ -119,6 +148,7 @@ static bool advance(step *s)
         size_t count = o->params.count - base < MOST ? o->params.count - base : MOST;
         ph__advance_args args = {.counters = (double *)(void *)o->counters->data +
                                              base * PH__OPTIMIZER_COUNTER,
+                                 .found_inf = scalar_at(s->found_inf),
                                  .beta1 = o->beta1,
                                  .beta2 = o->beta2,
                                  .count = (int64_t)count};
@@ -161,6 +191,8 @@ static void set_numbers(ph__update_args *a, const step *s, const group *g)
     a->beta2 = o->beta2;
     a->eps = o->eps;
     a->counters = o->counters ? (const double *)(const void *)o->counters->data : NULL;
+    a->grad_scale = scalar_at(s->grad_scale);
+    a->found_inf = scalar_at(s->found_inf);
     a->bias1 = 1 - pow(o->beta1, (double)g->steps + 1);
     a->bias2 = sqrt(1 - pow(o->beta2, (double)g->steps + 1));
     a->flags = o->flags | (g->fresh ? PH__UPDATE_FRESH : 0);
@@ -238,20 +270,45 @@ static bool launch_all(step *s)
 }
 
 /* ---- the step ---- */
-static bool prepare(step *s)
+/* Steps that the host counts are skipped by the host: waits. */
+static bool host_skips(const step *s, const char *call)
+{
+    float found = 0;
+    if (!s->optimizer->on_host || !s->found_inf)
+        return false;
+    ph_status status = ph_tensor_read(s->tape, s->found_inf, &found, sizeof found);
+    if (status != PH_OK)
+        ph_tape_check(s->tape, ph__layer_waited(status, call));
+    return status != PH_OK || found != 0;
+}
+
+static bool prepare(step *s, const char *call)
 {
     ph_stream *stream = ph_tape_stream(s->tape);
     ph_capture_info info = {0};
     ph_tape_check(s->tape, ph_stream_get_capture_info(&info, stream));
     s->capture = info.id;
     if (info.status == PH_CAPTURE_NONE)
-        return make_states(s) && begin(s);
+        return !host_skips(s, call) && make_states(s) && begin(s);
     return check_capture(s) && begin(s) &&
            ph__op_check(&s->op, ph__optimizer_cell(&s->lr_at, s->optimizer, stream, s->capture));
 }
 
+void ph__optimizer_step(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_scale,
+                        ph_tensor *found_inf, const char *call)
+{
+    step s = {
+        .tape = tape, .optimizer = optimizer, .grad_scale = grad_scale, .found_inf = found_inf};
+    bool enabled = ph_tape_set_grad_enabled(tape, false);
+    if (choose(optimizer) && prepare(&s, call) && advance(&s) && launch_all(&s))
+        ph__op_done_n(&s.op, NULL, 0);
+    forget(optimizer);
+    ph_tape_set_grad_enabled(tape, enabled);
+}
+
 void ph_optimizer_step(ph_tape *tape, ph_optimizer *optimizer)
 {
+    static const char call[] = "ph_optimizer_step";
     if (!tape)
         return;
     if (ph__tape_failed(tape)) {
@@ -259,14 +316,50 @@ void ph_optimizer_step(ph_tape *tape, ph_optimizer *optimizer)
         return;
     }
     if (!optimizer) {
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "ph_optimizer_step: optimizer is NULL, and must not be");
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "%s: optimizer is NULL, and must not be", call);
         return;
     }
-    step s = {.tape = tape, .optimizer = optimizer};
+    ph__optimizer_step(tape, optimizer, optimizer->scales ? optimizer->grad_scale : NULL, NULL,
+                       call);
+}
+
+void ph_optimizer_set_grad_scale(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_scale)
+{
+    static const char call[] = "ph_optimizer_set_grad_scale";
+    if (!tape)
+        return;
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
+        return;
+    }
+    if (!optimizer) {
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "%s: optimizer is NULL, and must not be", call);
+        return;
+    }
+    if (!grad_scale) {
+        optimizer->scales = false;
+        return;
+    }
+    if (grad_scale->dtype != PH_DTYPE_F32 || grad_scale->count != 1) {
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "%s: grad_scale is %s of %lld elements, and must be "
+                     "an f32 scalar",
+                     call, ph_dtype_name(grad_scale->dtype), (long long)grad_scale->count);
+        return;
+    }
+    if (!optimizer->grad_scale && ph_stream_is_capturing(ph_tape_stream(tape))) {
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "%s: the memory of a grad_scale cannot be made in a "
+                     "capture; call it once before",
+                     call);
+        return;
+    }
+    if (!optimizer->grad_scale)
+        ph_tape_check(tape, ph_tensor_create(&optimizer->grad_scale, optimizer->device,
+                                             PH_DTYPE_F32, PH_SCALAR));
     bool enabled = ph_tape_set_grad_enabled(tape, false);
-    if (choose(optimizer) && prepare(&s) && advance(&s) && launch_all(&s))
-        ph__op_done_n(&s.op, NULL, 0);
-    forget(optimizer);
+    if (!ph__tape_failed(tape))
+        ph_tensor_copy(tape, optimizer->grad_scale, ph_reshape(tape, grad_scale, PH_SCALAR));
     ph_tape_set_grad_enabled(tape, enabled);
+    optimizer->scales |= !ph__tape_failed(tape);
 }

@@ -20,7 +20,8 @@
     X(products)                                                                                    \
     X(draws)                                                                                       \
     X(random)                                                                                      \
-    X(optimizer)
+    X(optimizer)                                                                                   \
+    X(gradients)
 #define PH__TEXT_DECLARE(name)                                                                     \
     extern const char ph__text_##name[] __attribute__((visibility("hidden")));
 PH__TEXTS(PH__TEXT_DECLARE)

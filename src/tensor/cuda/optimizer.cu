@@ -25,6 +25,7 @@ struct update_args {
     T *state0[TENSORS], *state1[TENSORS];
     const f64 *lr_at, *counters;
     i64 *steps;
+    const f32 *grad_scale, *found_inf;
     i64 count[TENSORS];
     f64 lr, weight_decay, momentum, undampened, beta1, beta2, eps, bias1, bias2;
     u32 first[TENSORS], counter[TENSORS];
@@ -37,6 +38,26 @@ struct update_args {
 #endif
 
 /* torch.optim's formulas in T; the numbers are made in double. */
+#if defined SGD || defined ADAM
+/* The factor of scaled gradients: the reciprocal, rounded to f32. */
+FN(float) NAME(unscale_of)(float scale)
+{
+    return (float)(1.0 / (double)scale);
+}
+
+/* Where steps are counted before the update: 2 (the state has no contents yet) in the first one.
+ * For Adam zeros are as good. */
+FN(unsigned) NAME(fresh_by_counter)(double steps)
+{
+#ifdef SGD
+    return steps == 1 ? 2 : 0;
+#else
+    (void)steps;
+    return 0;
+#endif
+}
+#endif
+
 #ifdef SGD
 typedef struct NAME(numbers) {
     T lr, weight_decay, momentum, undampened, sign;
@@ -106,6 +127,7 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *largest, NAME(numbers) n, const 
 #ifdef ADVANCE
 struct advance_args {
     f64 *counters;
+    const f32 *found_inf;
     f64 beta1, beta2;
     i64 count;
     u64 mask[32];
@@ -114,6 +136,8 @@ PH_KERNEL KERNEL(const __grid_constant__ advance_args a)
 {
     PH_WAIT();
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (a.found_inf && *a.found_inf != 0)
+        return;
     if (i >= a.count || !(a.mask[i / 64] >> i % 64 & 1))
         return;
     f64 *c = a.counters + i * 3, t = c[0] + 1;
@@ -143,7 +167,8 @@ __device__ __forceinline__ u32 tensor_of(const update_args &a, u32 block)
 
 template <int FLAGS>
 __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, T *__restrict__ s,
-                                    T *__restrict__ t, T *__restrict__ w, int n, const numbers &of)
+                                    T *__restrict__ t, T *__restrict__ w, int n, T unscale,
+                                    const numbers &of)
 {
 #ifdef SGD
     const bool reads = (FLAGS & 3) == 1, writes0 = FLAGS & 1, writes1 = false, reads1 = false;
@@ -173,7 +198,7 @@ __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, 
             vw = ((vector *)w)[i];
 #pragma unroll
         for (int k = 0; k < V; k++)
-            update(&vp.at[k], vg.at[k], &vs.at[k], &vt.at[k], &vw.at[k], of, flags);
+            update(&vp.at[k], vg.at[k] * unscale, &vs.at[k], &vt.at[k], &vw.at[k], of, flags);
         ((vector *)p)[i] = vp;
         if (writes0)
             ((vector *)s)[i] = vs;
@@ -184,7 +209,7 @@ __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, 
     }
     for (int i = vectors * V + threadIdx.x; i < n; i += blockDim.x) {
         T unused = 0;
-        update(p + i, g[i], writes0 ? s + i : &unused, writes1 ? t + i : &unused,
+        update(p + i, g[i] * unscale, writes0 ? s + i : &unused, writes1 ? t + i : &unused,
                writes2 ? w + i : &unused, of, flags);
     }
 }
@@ -192,13 +217,16 @@ __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, 
 PH_KERNEL KERNEL(const __grid_constant__ update_args a)
 {
     PH_WAIT();
-    u32 i = tensor_of(a, blockIdx.x);
+    if (a.found_inf && *a.found_inf != 0)
+        return;
+    u32 i = tensor_of(a, blockIdx.x), flags = a.flags;
     i64 begin = (i64)(blockIdx.x - a.first[i]) * CHUNK, left = a.count[i] - begin;
     int n = left < CHUNK ? (int)left : CHUNK;
     f64 rate = a.lr_at ? *a.lr_at : a.lr, bias1 = a.bias1, bias2 = a.bias2;
     if (a.counters) {
         bias1 = a.counters[a.counter[i] * 3 + 1];
         bias2 = a.counters[a.counter[i] * 3 + 2];
+        flags |= fresh_by_counter(a.counters[a.counter[i] * 3]);
     }
     if (a.steps && blockIdx.x == 0 && threadIdx.x == 0)
         ++*a.steps;
@@ -208,31 +236,32 @@ PH_KERNEL KERNEL(const __grid_constant__ update_args a)
     w = a.state2[i] + begin;
 #endif
     const T *g = a.grad[i] + begin;
-    switch (a.flags & 7) {
+    const T unscale = a.grad_scale ? (T)unscale_of(*a.grad_scale) : (T)1;
+    switch (flags & 7) {
 #ifdef SGD
     case 0:
     case 2:
     case 4:
     case 6:
-        run<0>(p, g, s, t, w, n, of);
+        run<0>(p, g, s, t, w, n, unscale, of);
         break;
     case 1:
-        run<1>(p, g, s, t, w, n, of);
+        run<1>(p, g, s, t, w, n, unscale, of);
         break;
     case 3:
-        run<3>(p, g, s, t, w, n, of);
+        run<3>(p, g, s, t, w, n, unscale, of);
         break;
     case 5:
-        run<5>(p, g, s, t, w, n, of);
+        run<5>(p, g, s, t, w, n, unscale, of);
         break;
     default:
-        run<7>(p, g, s, t, w, n, of);
+        run<7>(p, g, s, t, w, n, unscale, of);
 #else
     case 2:
-        run<2>(p, g, s, t, w, n, of);
+        run<2>(p, g, s, t, w, n, unscale, of);
         break;
     default:
-        run<0>(p, g, s, t, w, n, of);
+        run<0>(p, g, s, t, w, n, unscale, of);
 #endif
     }
 }

@@ -30,10 +30,12 @@ typedef struct ph_fetch_request {
     size_t thread; /* which of the loader's threads calls, from 0: for files of its own, say */
 } ph_fetch_request;
 
-/* Fills all rows of all fields. Called on threads of the loader's, with no lock held, for several
- * batches at once, which are not the next one alone; their capture mode is relaxed. It may block,
- * and may not call the loader that calls it (STATE). A status other than PH_OK fails the batch,
- * with the message that it gave ph_fail. */
+/* Fills all rows of all fields.
+ *
+ * - Called on threads of the loader's, with no lock held, for several batches at once, also for
+ *   later ones than the next. The capture mode of these threads is relaxed.
+ * - A call may block. The function may not call the loader that calls it (STATE).
+ * - A status other than PH_OK fails the batch, with the message that it gave ph_fail. */
 typedef ph_status (*ph_fetch_fn)(const ph_fetch_request *request, void *user);
 
 typedef struct ph_data_loader_options {
@@ -42,7 +44,7 @@ typedef struct ph_data_loader_options {
     size_t field_count; /* 1 to 16 */
     ph_fetch_fn fetch;
     void *user;
-    size_t threads;  /* that fetch, 256 at most; 0: one a processor, 4 at most */
+    size_t threads;  /* number of fetching threads, 256 at most; 0: one a processor, 4 at most */
     size_t prefetch; /* batches ahead, 1024 at most; 0: twice the threads */
     /* Each epoch has an order of its own: that of epoch e is ph_randperm(count) of a generator
      * with this seed and offset 8 * e, whatever the threads do. Else: 0, 1, 2, ... */
@@ -57,21 +59,23 @@ typedef struct ph_data_loader_options {
     uint64_t reserved[4];
 } ph_data_loader_options;
 
-/* Starts the threads, which begin with batch 0 of epoch 0. What is behind fields is read during
- * the call; user stays until destroy has returned. The loader takes, in pinned and in device
- * memory, prefetch + 1 batches.
+/* Starts the threads, which begin with batch 0 of epoch 0.
  *
- * Errors: ARGUMENT (numbers, dtypes, shapes, a tensor in `into` that does not fit; `into` without
- * drop_last, where the last batch would be smaller; no whole batch at all), WRONG_DEVICE (of
- * `into`), SIZE, DEVICE_MEMORY, HOST_MEMORY (also a thread that the system refuses). Legal in a
- * capture. Thread-safe. */
+ * - `fields` is read during the call. `user` must live until destroy has returned.
+ * - The loader takes prefetch + 1 batches of pinned and of device memory.
+ * - Errors: ARGUMENT (numbers, dtypes, shapes, a tensor in `into` that does not fit; `into` without
+ *   drop_last, where the last batch would be smaller; no whole batch at all), WRONG_DEVICE (of
+ *   `into`), SIZE, DEVICE_MEMORY, HOST_MEMORY (also a thread that the system refuses).
+ * - Legal in a capture. Thread-safe. */
 PH_CALL ph_data_loader_create(ph_data_loader **out, ph_device *device,
                               const ph_data_loader_options *options);
 
-/* Ends the threads, and waits for calls of fetch that are under way; takes NULL. Batches that were
- * not given are dropped; tensors that the user retained stay. Waits for no work of the device;
- * legal in a capture. Any thread may call it: a ph_data_loader_next that waits on another one
- * gives STATE first. Inside of fetch it does nothing, and the log says so. */
+/* Ends the threads, and waits for calls of fetch that run; takes NULL.
+ *
+ * - Batches that were not given are dropped. Tensors that the user retained stay.
+ * - Waits for no work of the device; legal in a capture.
+ * - Any thread may call it: a ph_data_loader_next that waits on another one gives STATE first.
+ *   Inside of fetch it does nothing, and the log says so. */
 PH_API void ph_data_loader_destroy(ph_data_loader *loader);
 
 /* ---- batches ---- borrowed: all of it is valid until the loader's next call but those that only
@@ -133,7 +137,7 @@ PH_API uint64_t ph_data_loader_batch_count(const ph_data_loader *loader);
 
 /* Since creation. waited_ns next to a training's time says what faster loading would save. */
 typedef struct ph_data_loader_stats {
-    uint64_t batches;   /* that next gave */
+    uint64_t batches;   /* given by next */
     uint64_t waits;     /* of next, for a batch that was not ready */
     uint64_t waited_ns; /* in them */
     uint64_t fetches;   /* calls of fetch that returned */

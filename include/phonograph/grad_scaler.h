@@ -70,10 +70,12 @@ PH_API void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_opt
  *   - STATE, beside ph_grad_scaler_unscale's: stepped since the last update; no parameter has a
  *     gradient. */
 PH_API void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer);
-/* After the last step of all optimizers: backs the scale off where one found an infinity, counts
- * the step otherwise, and lets the scale grow; it stays where the next one would be no normal
- * number of f32. Legal in a capture, which keeps the factors and the interval as they are now.
- * STATE: no gradients were checked since the last update. */
+/* After the last step of all optimizers:
+ *   - Where one found an infinity the scale backs off. Otherwise the step is counted, and the scale
+ *     grows after growth_interval of them. The scale stays where the next one would be no normal
+ *     number of f32.
+ *   - Legal in a capture, which keeps the factors and the interval as they are now.
+ *   - STATE: no gradients were checked since the last update. */
 PH_API void ph_grad_scaler_update(ph_tape *tape, ph_grad_scaler *scaler);
 /* The same with a new scale, whatever was found; needs no checks before it. scale: a
  * positive normal number of f32 (ARGUMENT). update_from: an f32 scalar of the device, read in
@@ -81,7 +83,7 @@ PH_API void ph_grad_scaler_update(ph_tape *tape, ph_grad_scaler *scaler);
 PH_API void ph_grad_scaler_update_to(ph_tape *tape, ph_grad_scaler *scaler, double scale);
 PH_API void ph_grad_scaler_update_from(ph_tape *tape, ph_grad_scaler *scaler, ph_tensor *scale);
 
-/* What the device has when the tape's stream gets there; waits (refused in a capture, CAPTURE
+/* The value that the device has when the tape's stream gets there; waits (refused in a capture, CAPTURE
  * 900). Of a disabled one 1, and 0. */
 PH_CALL ph_grad_scaler_get_scale(double *out, ph_tape *tape, ph_grad_scaler *scaler);
 PH_CALL ph_grad_scaler_get_growth_tracker(uint64_t *out, ph_tape *tape, ph_grad_scaler *scaler);

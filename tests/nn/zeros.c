@@ -7,6 +7,9 @@
 #include "support/test.h"
 
 #include <dirent.h>
+#include <phonograph/clip_grad.h>
+#include <phonograph/data_loader.h>
+#include <phonograph/grad_scaler.h>
 #include <phonograph/inspect/locate.h>
 #include <phonograph/inspect/profile.h>
 #include <stdio.h>
@@ -394,6 +397,106 @@ static void launch_dimensions(void)
     t_scene_close(&s);
 }
 
+static void scaler_numbers(void)
+{
+    static const ph_grad_scaler_options options[] = {{.init_scale = PH_ZERO},
+                                                     {.growth_factor = PH_ZERO},
+                                                     {.backoff_factor = PH_ZERO},
+                                                     {.growth_interval = PH_ZERO}};
+    t_scene s;
+    ph_grad_scaler *scaler;
+    t_scene_open(&s);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        assert_error(ph_grad_scaler_create(&scaler, s.device, &options[i]), PH_ERROR_ARGUMENT,
+                     "ph_grad_scaler_create");
+    t_scene_close(&s);
+}
+
+static void clip_norm_type(void)
+{
+    t_scene s;
+    ph_module *layer;
+    t_scene_open(&s);
+    assert_ok(ph_linear_create(&layer, s.device, 2, 2));
+    (void)ph_clip_grad_norm(s.tape, layer, 1, &(ph_clip_grad_options){.norm_type = PH_ZERO});
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "norm_type is 0");
+    ph_module_release(layer);
+    t_scene_close(&s);
+}
+
+/* ---- a data loader ---- */
+static ph_status fetch_numbers(const ph_fetch_request *request, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < request->count; i++)
+        ((int64_t *)request->data[0])[i] = request->index[i];
+    return PH_OK;
+}
+
+static const ph_batch_field loader_field = {.dtype = PH_DTYPE_I64};
+
+static ph_data_loader_options loader_options(void)
+{
+    return (ph_data_loader_options){.count = 8,
+                                    .batch_size = 4,
+                                    .fields = &loader_field,
+                                    .field_count = 1,
+                                    .fetch = fetch_numbers,
+                                    .threads = 1,
+                                    .shuffle = true,
+                                    .world = 2};
+}
+
+static void refuse_loader(ph_device *device, const ph_data_loader_options *options,
+                          const char *words)
+{
+    ph_data_loader *loader;
+    assert_error(ph_data_loader_create(&loader, device, options), PH_ERROR_ARGUMENT, words);
+}
+
+static void loader_numbers(void)
+{
+    t_scene s;
+    t_scene_open(&s);
+#define REFUSE(member)                                                                             \
+    do {                                                                                           \
+        ph_data_loader_options options = loader_options();                                         \
+        options.member = PH_ZERO;                                                                  \
+        refuse_loader(s.device, &options, #member " is PH_ZERO");                                  \
+    } while (0)
+    REFUSE(count);
+    REFUSE(batch_size);
+    REFUSE(field_count);
+    REFUSE(threads);
+    REFUSE(prefetch);
+    REFUSE(world);
+    REFUSE(epochs);
+#undef REFUSE
+    t_scene_close(&s);
+}
+
+/* The first batch of both, in the order of seed 0 and of rank 0. */
+static void loader_zeros(void)
+{
+    t_scene s;
+    int64_t first[2][4];
+    t_scene_open(&s);
+    for (int i = 0; i < 2; i++) {
+        ph_data_loader_options options = loader_options();
+        ph_data_loader *loader;
+        ph_batch batch;
+        options.seed = i ? PH_ZERO : 0;
+        options.rank = i ? PH_ZERO : 0;
+        assert_ok(ph_data_loader_create(&loader, s.device, &options));
+        assert_ok(ph_data_loader_next(&batch, loader, s.stream));
+        assert_int_equal(batch.count, 4);
+        memcpy(first[i], batch.index, sizeof first[i]);
+        ph_data_loader_destroy(loader);
+    }
+    assert_memory_equal(first[0], first[1], sizeof first[0]);
+    t_scene_close(&s);
+}
+
 /* ---- where a number is no value at all ---- */
 static void expect_named(const ph_graphed_options *options, const char *words)
 {
@@ -494,6 +597,20 @@ static const struct row {
     {"ph_slot_options.alignment", REFUSED, slot_alignment},
     {"ph_launch_config.grid", REFUSED, launch_dimensions},
     {"ph_launch_config.block", REFUSED, launch_dimensions},
+    {"ph_grad_scaler_options.init_scale", REFUSED, scaler_numbers},
+    {"ph_grad_scaler_options.growth_factor", REFUSED, scaler_numbers},
+    {"ph_grad_scaler_options.backoff_factor", REFUSED, scaler_numbers},
+    {"ph_grad_scaler_options.growth_interval", REFUSED, scaler_numbers},
+    {"ph_clip_grad_options.norm_type", REFUSED, clip_norm_type},
+    {"ph_data_loader_options.count", REFUSED, loader_numbers},
+    {"ph_data_loader_options.batch_size", REFUSED, loader_numbers},
+    {"ph_data_loader_options.field_count", REFUSED, loader_numbers},
+    {"ph_data_loader_options.threads", REFUSED, loader_numbers},
+    {"ph_data_loader_options.prefetch", REFUSED, loader_numbers},
+    {"ph_data_loader_options.world", REFUSED, loader_numbers},
+    {"ph_data_loader_options.epochs", REFUSED, loader_numbers},
+    {"ph_data_loader_options.seed", DEFAULT, loader_zeros},
+    {"ph_data_loader_options.rank", DEFAULT, loader_zeros},
     {"ph_launch_config.shared_bytes", AS_IT_IS, NULL},
     {"ph_cross_entropy_options.ignore_index", AS_IT_IS, NULL}, /* has_ignore_index */
     {"ph_annotation_options.count", AS_IT_IS, NULL},

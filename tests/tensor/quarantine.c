@@ -9,7 +9,9 @@
 #include "tensor/quarantine_calls.h"
 #include "tensor/tape/hooks.h"
 #include "tensor/tape/tape.h"
+#include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>
+#include <phonograph/optimizer.h>
 #include <stdio.h>
 
 enum {
@@ -118,7 +120,12 @@ TEST(test_tape_calls)
     bench_open(b, ROOM);
     ph_tape *t = b->t;
     ph_tensor *x = b->x, *y = b->y, *out[2];
-    ph_module *module = neg_module(b);
+    ph_module *module = neg_module(b), *layer;
+    ph_optimizer *optimizer;
+    ph_grad_scaler *scaler;
+    assert_ok(ph_linear_create(&layer, b->s.device, 2, 2));
+    assert_ok(ph_sgd_create(&optimizer, layer, &(ph_sgd_options){.lr = 1}));
+    assert_ok(ph_grad_scaler_create(&scaler, b->s.device, NULL));
     const ph_grad_options unused = {.allow_unused = true};
     const ph_custom_operator custom = {"own", custom_forward, custom_backward, NULL, NULL, {0}},
                              saving = {"saves", custom_forward, custom_backward, NULL, x, {0}};
@@ -131,6 +138,9 @@ TEST(test_tape_calls)
     ph_ignore(ph_tape_clear(t));
     TAPE_CALLS(TRY)
 #undef TRY
+    ph_grad_scaler_destroy(scaler);
+    ph_optimizer_destroy(optimizer);
+    ph_module_release(layer);
     ph_module_release(module);
     bench_close(b);
 }
@@ -228,8 +238,9 @@ static size_t look_through(const char *text, const char *header)
 
 TEST(test_every_call)
 {
-    static const char *const headers[] = {"tensor", "tape",   "operators",   "module", "optimizer",
-                                          "random", "dlpack", "tensor_file", "graphed"};
+    static const char *const headers[] = {"tensor",    "tape",        "operators", "module",
+                                          "optimizer", "random",      "dlpack",    "tensor_file",
+                                          "graphed",   "grad_scaler", "clip_grad"};
     size_t found = 0;
     static char text[HEADER];
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {

@@ -7,6 +7,9 @@
 /* ---- calls ---- of a tape, of a status, and of neither: each with the gone tensor in every place.
  */
 #define TAPE_CALLS(X)                                                                              \
+    X(ph_optimizer_set_grad_scale, (ph_optimizer_set_grad_scale(t, optimizer, x), 0))              \
+    X(ph_grad_scaler_scale, ph_grad_scaler_scale(t, scaler, x))                                    \
+    X(ph_grad_scaler_update_from, (ph_grad_scaler_update_from(t, scaler, x), 0))                   \
     X(ph_detach, ph_detach(t, x))                                                                  \
     X(ph_slice, ph_slice(t, x, 0, 0, 1))                                                           \
     X(ph_slice_step, ph_slice_step(t, x, 0, 0, 2, 1))                                              \

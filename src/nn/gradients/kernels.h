@@ -10,7 +10,7 @@ enum {
     PH__GRADIENT_THREADS = 256
 };
 
-/* What a launch does with its gradients. */
+/* Flags: work of a launch on its gradients. */
 enum {
     PH__GRADIENTS_WRITE = 1, /* unscale: writes the quotients, else it only looks */
     PH__NORM_LARGEST = 1,    /* norm: the largest absolute value */
@@ -31,7 +31,7 @@ typedef struct ph__gradients_args {
     uint32_t tensors, flags;
 } ph__gradients_args;
 
-/* What a norm comes to: one block. */
+/* The end of a norm: one block. */
 typedef struct ph__norm_args {
     const double *partial;
     void *norm;     /* f32 or f64 */

@@ -6,7 +6,7 @@
 #include "nn/optimizer/optimizer.h"
 #include <phonograph/grad_scaler.h>
 
-/* What was done with an optimizer's gradients since the last update. */
+/* The state of an optimizer's gradients since the last update. */
 typedef enum ph__scaler_stage {
     PH__SCALER_READY = 0,
     PH__SCALER_UNSCALED = 1,
@@ -34,7 +34,7 @@ struct ph_grad_scaler {
     ph_tensor *scale, *tracker, *found_inf;
     ph__spinlock lock; /* of stages, and of captures */
     ph__scaled_optimizer optimizers[PH_GRAD_SCALER_OPTIMIZERS];
-    ph__scaler_capture *captures; /* that are open */
+    ph__scaler_capture *captures; /* open ones */
 };
 
 ph_grad_scaler *ph__grad_scaler_retain(ph_grad_scaler *scaler);

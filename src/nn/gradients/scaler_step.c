@@ -61,7 +61,7 @@ static ph__scaled_optimizer *optimizer_of(ph_tape *tape, ph_grad_scaler *scaler,
     return o;
 }
 
-/* What all calls with an optimizer begin with; NULL: the tape has failed, or (disabled) there is
+/* The begin of all calls with an optimizer; NULL: the tape has failed, or (disabled) there is
  * nothing to do. */
 static ph__scaled_optimizer *begin(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer,
                                    const char *call)

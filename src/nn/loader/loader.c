@@ -20,6 +20,13 @@ static ph_status check_numbers(const ph_data_loader_options *o, const char *call
 {
     if (!ph__reserved_ok(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
         return ph__fail_reserved(call, "ph_data_loader_options");
+    PH_TRY(ph__option_no_zero((uint64_t)o->count, "count", call));
+    PH_TRY(ph__option_no_zero((uint64_t)o->batch_size, "batch_size", call));
+    PH_TRY(ph__option_no_zero(o->field_count, "field_count", call));
+    PH_TRY(ph__option_no_zero(o->world, "world", call));
+    PH_TRY(ph__option_no_zero(o->epochs, "epochs", call));
+    PH_TRY(ph__option_no_zero(o->threads, "threads", call));
+    PH_TRY(ph__option_no_zero(o->prefetch, "prefetch", call));
     if (o->count < 1 || o->batch_size < 1)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: count %lld, batch_size %lld: both are at least 1",
                        call, (long long)o->count, (long long)o->batch_size);
@@ -28,13 +35,11 @@ static ph_status check_numbers(const ph_data_loader_options *o, const char *call
     if (!o->fields || o->field_count < 1 || o->field_count > PH__LOADER_FIELDS)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %zu fields; a batch has 1 to %d", call,
                        o->fields ? o->field_count : (size_t)0, PH__LOADER_FIELDS);
-    PH_TRY(ph__option_no_zero(o->threads, "threads", call));
-    PH_TRY(ph__option_no_zero(o->prefetch, "prefetch", call));
     if (o->threads > MOST_THREADS || o->prefetch > MOST_AHEAD)
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: %zu threads, %zu batches ahead: at most %d and %d are allowed", call,
                        o->threads, o->prefetch, MOST_THREADS, MOST_AHEAD);
-    if (o->rank > 0 && o->rank >= o->world)
+    if (ph__option_count(o->rank, 0) > 0 && o->rank >= o->world)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: rank %u of a world of %u: ranks are 0 to world - 1",
                        call, o->rank, o->world);
     return PH_OK;

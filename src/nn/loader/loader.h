@@ -18,7 +18,7 @@ typedef enum ph__slot_state {
     PH__BATCH_FETCHING,
     PH__BATCH_READY, /* its copies were submitted: `copied` is behind them */
     PH__BATCH_FAILED,
-    PH__BATCH_TOLD, /* it has failed, and the caller knows */
+    PH__BATCH_TOLD, /* failed, and the caller knows */
     PH__BATCH_GIVEN /* to the caller */
 } ph__slot_state;
 
@@ -62,9 +62,9 @@ struct ph_data_loader {
     bool stopping;
     size_t alive;          /* threads; one that the user's function ends is none any more */
     bool busy;             /* a call that takes batches, or sets the position, is under way */
-    uint64_t epoch, batch; /* what comes next; batch may be order.batches: the epoch's end */
+    uint64_t epoch, batch; /* of the next batch; batch may be order.batches: the epoch's end */
     ph__loader_slot *given;
-    ph_stream *given_stream; /* that the given batch is used on */
+    ph_stream *given_stream; /* the one on which the given batch is used */
     ph_data_loader_stats stats;
     /* of the batch that was given */
     ph_tensor *tensors[PH__LOADER_FIELDS];

@@ -2,10 +2,11 @@
 /* nn/loader/order.c: which examples a batch has: it hangs on the seed, the epoch and the batch's
  * number alone. */
 #include "nn/loader/order.h"
+#include "base/option.h"
 #include "tensor/random/permutation.h"
 
 enum {
-    EPOCH_OFFSET = 8 /* what ph_randperm moves a generator by */
+    EPOCH_OFFSET = 8 /* a ph_randperm moves a generator by so much */
 };
 
 ph_status ph__epoch_order_init(ph__epoch_order *order, const ph_data_loader_options *options,
@@ -16,9 +17,9 @@ ph_status ph__epoch_order_init(ph__epoch_order *order, const ph_data_loader_opti
     uint64_t share = count / world + (!options->drop_last && count % world != 0);
     *order = (ph__epoch_order){.count = count,
                                .batch_size = size,
-                               .rank = options->rank,
+                               .rank = ph__option_count(options->rank, 0),
                                .world = world,
-                               .seed = options->seed,
+                               .seed = ph__option_count(options->seed, 0),
                                .shuffle = options->shuffle,
                                .drop_last = options->drop_last,
                                .share = share,

@@ -7,7 +7,7 @@
 
 const ph__driver ph__driver_cuda = {
     .name = "cuda",
-#define PH__FALLIBLE(name, parameters, arguments) .name = clear_reason_and_##name,
+#define PH__FALLIBLE(name, parameters, arguments) .name = ph__cleared_##name,
 #define PH__ENTRY(type, name, parameters)         .name = ph__cuda_##name,
 #include "driver/driver.def"
 };

@@ -16,7 +16,7 @@ void ph__host_describe(char version[48], uint32_t *device_count, char reason[256
 
 const ph__driver ph__driver_host = {
     .name = "host",
-#define PH__FALLIBLE(name, parameters, arguments) .name = clear_reason_and_##name,
+#define PH__FALLIBLE(name, parameters, arguments) .name = ph__cleared_##name,
 #define PH__ENTRY(type, name, parameters)         .name = ph__host_##name,
 #define PH__OPTIONAL(type, name, parameters)
 #include "driver/driver.def"

@@ -114,7 +114,7 @@ static void test_bad_files(void **state)
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p0.momentum_buffer is missing");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p1.step is unexpected");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH,
-                 "of the same module, kind and options (momentum, amsgrad)");
+                 "of the same module, kind and options (momentum, amsgrad, centered)");
     assert_error(ph_optimizer_load(x, "/nonexistent/file"), PH_ERROR_IO, "");
     assert_error(ph_optimizer_save(x, "/nonexistent/file"), PH_ERROR_IO, "");
     assert_error(ph_optimizer_load(NULL, path), PH_ERROR_ARGUMENT, "optimizer");

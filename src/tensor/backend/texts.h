@@ -20,6 +20,9 @@
     X(products)                                                                                    \
     X(draws)                                                                                       \
     X(random)                                                                                      \
+    X(update_sgd)                                                                                  \
+    X(update_adam)                                                                                 \
+    X(optimizer_count)                                                                             \
     X(optimizer)                                                                                   \
     X(gradients)
 #define PH__TEXT_DECLARE(name)                                                                     \

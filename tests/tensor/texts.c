@@ -6,6 +6,7 @@
 #include "tensor/backend/texts.h"
 #include "base/text.h"
 #include "nn/gradients/kernels.h"
+#include "nn/optimizer/adagrad.h"
 #include "nn/optimizer/adam.h"
 #include "nn/optimizer/sgd.h"
 #include "support/ptx.h"
@@ -63,6 +64,7 @@ static const struct family {
     {"randperm", ph__randperm_kernels},
     {"optimizer_sgd", ph__sgd_kernels},
     {"optimizer_adam", ph__adam_kernels},
+    {"optimizer_adagrad", ph__adagrad_kernels},
     {"optimizer_count", ph__count_kernels},
     {"gradients", ph__gradient_kernels},
 };

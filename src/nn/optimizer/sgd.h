@@ -4,7 +4,8 @@
 #define PH_NN_OPTIMIZER_SGD_H
 #include "nn/optimizer/update.h"
 
-extern const ph__optimizer_kind ph__optimizer_sgd;
+extern const ph__optimizer_kind ph__optimizer_sgd, ph__optimizer_asgd, ph__optimizer_rprop,
+    ph__optimizer_lion;
 /* NULL-terminated */
 extern ph__kernel_def *const ph__sgd_kernels[];
 #endif

@@ -22,6 +22,7 @@
     X(random)                                                                                      \
     X(update_sgd)                                                                                  \
     X(update_adam)                                                                                 \
+    X(update_adagrad)                                                                              \
     X(optimizer_count)                                                                             \
     X(optimizer)                                                                                   \
     X(gradients)

@@ -58,3 +58,118 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     *p = x - n.size * (m / (ROOT(large) / n.root + n.eps));
 }
 #endif
+
+/* state: exp_avg, exp_avg_sq; derived: the shares of g and of exp_avg, the root of bias2 */
+#ifdef NADAM
+#define VARIANTS(X)              X(0)
+#define VARIANT_MASK             0
+#define READS(k, flags)          ((k) < 2)
+#define WRITES(k, flags)         ((k) < 2)
+#define FRESH_BY(flags, derived) 0
+typedef struct NAME(numbers) {
+    T keep, weight_decay, less1, beta2, less2, root, eps, size, ahead, sign;
+} NAME(numbers);
+
+FN(NAME(numbers))
+NAME(numbers_of)(const double *number, double lr, const double *derived, int flags)
+{
+    const bool decoupled = flags & 8;
+    NAME(numbers)
+    n = {(T)(decoupled ? 1 - lr * number[0] : 1),
+         (T)(decoupled ? 0 : number[0]),
+         (T)(1 - number[1]),
+         (T)number[2],
+         (T)(1 - number[2]),
+         (T)derived[2],
+         (T)number[3],
+         (T)(lr * derived[0]),
+         (T)(lr * derived[1]),
+         (T)(flags & 16 ? -1 : 1)};
+    return n;
+}
+
+FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
+{
+    (void)w;
+    (void)flags;
+    const T x = *p * n.keep;
+    g = n.sign * g + n.weight_decay * x;
+    const T m = *s + n.less1 * (g - *s), v = n.beta2 * *t + n.less2 * g * g;
+    const T under = ROOT(v) / n.root + n.eps;
+    *s = m;
+    *t = v;
+    *p = x - n.size * (g / under) - n.ahead * (m / under);
+}
+#endif
+
+#ifdef RADAM /* state: exp_avg, exp_avg_sq; derived: bias1, the rectification (0: none yet) */
+#define VARIANTS(X)              X(0)
+#define VARIANT_MASK             0
+#define READS(k, flags)          ((k) < 2)
+#define WRITES(k, flags)         ((k) < 2)
+#define FRESH_BY(flags, derived) 0
+typedef struct NAME(numbers) {
+    T keep, weight_decay, less1, beta2, less2, eps, size, rectified, sign;
+} NAME(numbers);
+
+FN(NAME(numbers))
+NAME(numbers_of)(const double *number, double lr, const double *derived, int flags)
+{
+    const bool decoupled = flags & 8;
+    NAME(numbers)
+    n = {(T)(decoupled ? 1 - lr * number[0] : 1),
+         (T)(decoupled ? 0 : number[0]),
+         (T)(1 - number[1]),
+         (T)number[2],
+         (T)(1 - number[2]),
+         (T)number[3],
+         (T)(lr / derived[0]),
+         (T)derived[1],
+         (T)(flags & 16 ? -1 : 1)};
+    return n;
+}
+
+FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
+{
+    (void)w;
+    (void)flags;
+    const T x = *p * n.keep;
+    g = n.sign * g + n.weight_decay * x;
+    const T m = *s + n.less1 * (g - *s), v = n.beta2 * *t + n.less2 * g * g;
+    *s = m;
+    *t = v;
+    *p = x - n.size * m * (n.rectified != 0 ? n.rectified / (ROOT(v) + n.eps) : 1);
+}
+#endif
+
+#ifdef ADAMAX /* state: exp_avg, exp_inf; derived: bias1 */
+#define VARIANTS(X)              X(0)
+#define VARIANT_MASK             0
+#define READS(k, flags)          ((k) < 2)
+#define WRITES(k, flags)         ((k) < 2)
+#define FRESH_BY(flags, derived) 0
+typedef struct NAME(numbers) {
+    T weight_decay, less1, beta2, eps, size, sign;
+} NAME(numbers);
+
+FN(NAME(numbers))
+NAME(numbers_of)(const double *number, double lr, const double *derived, int flags)
+{
+    NAME(numbers)
+    n = {(T)number[0], (T)(1 - number[1]),   (T)number[2],
+         (T)number[3], (T)(lr / derived[0]), (T)(flags & 16 ? -1 : 1)};
+    return n;
+}
+
+FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
+{
+    (void)w;
+    (void)flags;
+    g = n.sign * g + n.weight_decay * *p;
+    const T m = *s + n.less1 * (g - *s), old = n.beta2 * *t, own = (g < 0 ? -g : g) + n.eps;
+    const T large = old > own || old != old ? old : own; /* no number is larger than a NaN */
+    *s = m;
+    *t = large;
+    *p = *p - n.size * (m / large);
+}
+#endif

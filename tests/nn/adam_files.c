@@ -37,7 +37,7 @@ TEST(test_files)
         assert_ok(ph_optimizer_steps(&steps, b.scene.tape, y));
         assert_int_equal(steps, 3);
         for (size_t i = 1; i < a.count; i++)
-            a.param[i].steps = 3;
+            a.param[i].own.steps = 3;
         for (int i = 0; i < 3; i++) {
             oc_gradients(&a, UINT64_MAX);
             oc_gradients(&b, UINT64_MAX);

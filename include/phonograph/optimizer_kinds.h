@@ -7,8 +7,7 @@
 
 PH_BEGIN_DECLS
 
-typedef struct ph_rmsprop_options ph_rmsprop_options;
-struct ph_rmsprop_options {
+typedef struct ph_rmsprop_options {
     double lr;    /* 0: 1e-2 */
     double alpha; /* 0: 0.99; not negative */
     double eps;   /* 0: 1e-8 */
@@ -17,14 +16,13 @@ struct ph_rmsprop_options {
     bool centered;
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_rmsprop_options *groups;
+    const struct ph_rmsprop_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_rmsprop_options;
 PH_CALL ph_rmsprop_create(ph_optimizer **out, ph_module *module, const ph_rmsprop_options *options);
 
-typedef struct ph_nadam_options ph_nadam_options;
-struct ph_nadam_options {
+typedef struct ph_nadam_options {
     double lr;           /* 0: 2e-3 */
     double beta1, beta2; /* 0: 0.9, 0.999 */
     double eps;          /* 0: 1e-8 */
@@ -33,14 +31,13 @@ struct ph_nadam_options {
     bool decoupled_weight_decay; /* as AdamW has it */
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_nadam_options *groups;
+    const struct ph_nadam_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_nadam_options;
 PH_CALL ph_nadam_create(ph_optimizer **out, ph_module *module, const ph_nadam_options *options);
 
-typedef struct ph_radam_options ph_radam_options;
-struct ph_radam_options {
+typedef struct ph_radam_options {
     double lr;           /* 0: 1e-3 */
     double beta1, beta2; /* 0: 0.9, 0.999 */
     double eps;          /* 0: 1e-8 */
@@ -48,59 +45,55 @@ struct ph_radam_options {
     bool decoupled_weight_decay; /* as AdamW has it */
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_radam_options *groups;
+    const struct ph_radam_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_radam_options;
 PH_CALL ph_radam_create(ph_optimizer **out, ph_module *module, const ph_radam_options *options);
 
-typedef struct ph_adamax_options ph_adamax_options;
-struct ph_adamax_options {
+typedef struct ph_adamax_options {
     double lr;           /* 0: 2e-3 */
     double beta1, beta2; /* 0: 0.9, 0.999 */
     double eps;          /* 0: 1e-8 */
     double weight_decay;
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_adamax_options *groups;
+    const struct ph_adamax_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_adamax_options;
 PH_CALL ph_adamax_create(ph_optimizer **out, ph_module *module, const ph_adamax_options *options);
 
-typedef struct ph_adadelta_options ph_adadelta_options;
-struct ph_adadelta_options {
+typedef struct ph_adadelta_options {
     double lr;  /* 0: 1 */
     double rho; /* 0: 0.9; at most 1 */
     double eps; /* 0: 1e-6 */
     double weight_decay;
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_adadelta_options *groups;
+    const struct ph_adadelta_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_adadelta_options;
 PH_CALL ph_adadelta_create(ph_optimizer **out, ph_module *module,
                            const ph_adadelta_options *options);
 
-typedef struct ph_adagrad_options ph_adagrad_options;
-struct ph_adagrad_options {
+typedef struct ph_adagrad_options {
     double lr; /* 0: 1e-2 */
     double lr_decay, weight_decay;
     double initial_accumulator_value;
     double eps; /* 0: 1e-10 */
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_adagrad_options *groups;
+    const struct ph_adagrad_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_adagrad_options;
 PH_CALL ph_adagrad_create(ph_optimizer **out, ph_module *module, const ph_adagrad_options *options);
 
 /* A step takes the rate that the step before it has left (eta): a new learning rate holds from the
  * next but one on. The averages are state ("ax" in files); parameters are not replaced by them. */
-typedef struct ph_asgd_options ph_asgd_options;
-struct ph_asgd_options {
+typedef struct ph_asgd_options {
     double lr;    /* 0: 1e-2 */
     double lambd; /* 0: 1e-4 */
     double alpha; /* 0: 0.75 */
@@ -108,40 +101,38 @@ struct ph_asgd_options {
     double weight_decay;
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_asgd_options *groups;
+    const struct ph_asgd_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_asgd_options;
 PH_CALL ph_asgd_create(ph_optimizer **out, ph_module *module, const ph_asgd_options *options);
 
 /* The learning rate is each element's first step size; later rates change nothing. A NaN gradient
  * changes nothing. */
-typedef struct ph_rprop_options ph_rprop_options;
-struct ph_rprop_options {
+typedef struct ph_rprop_options {
     double lr;                  /* 0: 1e-2 */
     double eta_minus, eta_plus; /* 0: 0.5, 1.2; below and above 1 */
     double step_min, step_max;  /* 0: 1e-6, 50 */
     bool not_capturable, maximize;
     const ph_parameter_choice *parameters;
-    const ph_rprop_options *groups;
+    const struct ph_rprop_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_rprop_options;
 PH_CALL ph_rprop_create(ph_optimizer **out, ph_module *module, const ph_rprop_options *options);
 
 /* Chen et al. 2023, Symbolic Discovery of Optimization Algorithms, algorithm 2. It counts no
  * steps. */
-typedef struct ph_lion_options ph_lion_options;
-struct ph_lion_options {
+typedef struct ph_lion_options {
     double lr;           /* 0: 1e-4 */
     double beta1, beta2; /* 0: 0.9, 0.99 */
     double weight_decay; /* decoupled */
     bool maximize;
     const ph_parameter_choice *parameters;
-    const ph_lion_options *groups;
+    const struct ph_lion_options *groups;
     size_t group_count;
     uint64_t reserved[1];
-};
+} ph_lion_options;
 PH_CALL ph_lion_create(ph_optimizer **out, ph_module *module, const ph_lion_options *options);
 
 PH_END_DECLS

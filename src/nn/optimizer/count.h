@@ -18,7 +18,7 @@ enum {
     PH__COUNT_THREADS = 128
 };
 
-/* What is derived; the CUDA text knows the numbers. */
+/* Rules of the derived numbers; the CUDA text knows them by these values. */
 typedef enum ph__count_rule {
     PH__COUNT_NOTHING,
     PH__COUNT_ADAM,

@@ -41,7 +41,7 @@ struct ph_optimizer {
     atomic_int references; /* the user's, and one for each graph that captured a step */
     const ph__optimizer_kind *kind;
     ph_device *device; /* retained */
-    /* those of the options, and one for the parameters that none of them names */
+    /* the groups of the options, and one for the parameters that none of them names */
     ph__optimizer_group *groups;
     size_t group_count;
     PH__VEC(ph__trained) params;
@@ -72,7 +72,7 @@ typedef struct ph__optimizer_parts {
 typedef struct ph__optimizer_form {
     const ph__optimizer_kind *kind;
     const char *call;
-    const void *defaults; /* what options NULL stands for; NULL: it is refused */
+    const void *defaults; /* the options that NULL stands for; NULL: it is refused */
     ph_status (*read)(ph__optimizer_settings *out, ph__optimizer_parts *parts, const void *options,
                       const ph__optimizer_settings *outer, const char *call);
 } ph__optimizer_form;

@@ -193,7 +193,7 @@ static bool derive_some(step *s, size_t group, size_t base)
                                   PH__COUNT_THREADS, 0, &args));
 }
 
-/* What the updates take from the counters. */
+/* The numbers that the updates take from the counters. */
 static bool derive(step *s)
 {
     const ph_optimizer *o = s->optimizer;

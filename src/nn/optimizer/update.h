@@ -15,7 +15,7 @@ enum {
     PH__OPTIMIZER_STATES = 3 /* tensors of a parameter's shape that a kind may keep for it */
 };
 
-/* What a parameter's update does, beside what the numbers say; the formulas know the bits. */
+/* Flags of a parameter's update, beside the numbers; the formulas know the bits. */
 enum {
     PH__UPDATE_STATE = 1,     /* SGD, RMSprop: there is a momentum */
     PH__UPDATE_FRESH = 2,     /* SGD, Adam: the state has no contents yet */
@@ -52,7 +52,7 @@ typedef struct ph__optimizer_kind {
     /* each parameter counts its steps. Where not, and there is a rule, they are counted from the
      * first step on that the device may skip */
     bool counts;
-    ph__count_rule rule; /* what counters give to the update */
+    ph__count_rule rule; /* of the numbers that counters give to the update */
     /* bits of the states whose first contents are written before the first step: the settings
      * say what, or it is the learning rate */
     uint32_t filled, filled_with_lr;

@@ -11,6 +11,7 @@
 #include <phonograph/module.h>
 #include <phonograph/operators.h>
 #include <phonograph/optimizer.h>
+#include <phonograph/optimizer_kinds.h>
 #include <phonograph/phonograph.h>
 #include <phonograph/random.h>
 #include <phonograph/tape.h>

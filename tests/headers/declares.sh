@@ -11,7 +11,6 @@ trap 'rm -f -- "$lines"' EXIT
 cat >"$lines" <<'LIST'
 X base/status.h the record of errors: fail.c sets what status.c keeps
 X driver/driver.h each driver gives its own table
-X nn/optimizer/optimizer.h the optimizer's structure, which the files of its room share
 T driver/cuda/load/core_kernels.h a text for the driver
 LIST
 xargs nm -A -g <"$objects" |

@@ -37,7 +37,7 @@ TEST(test_files)
         assert_ok(ph_optimizer_steps(&steps, b.scene.tape, y));
         assert_int_equal(steps, 3);
         for (size_t i = 1; i < a.count; i++)
-            a.param[i].steps = 3;
+            a.param[i].own.steps = 3;
         for (int i = 0; i < 3; i++) {
             oc_gradients(&a, UINT64_MAX);
             oc_gradients(&b, UINT64_MAX);
@@ -114,7 +114,7 @@ static void test_bad_files(void **state)
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p0.momentum_buffer is missing");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p1.step is unexpected");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH,
-                 "of the same module, kind and options (momentum, amsgrad)");
+                 "of the same module, kind and options (momentum, amsgrad, centered)");
     assert_error(ph_optimizer_load(x, "/nonexistent/file"), PH_ERROR_IO, "");
     assert_error(ph_optimizer_save(x, "/nonexistent/file"), PH_ERROR_IO, "");
     assert_error(ph_optimizer_load(NULL, path), PH_ERROR_ARGUMENT, "optimizer");

@@ -7,7 +7,7 @@ static void test_a_captured_step()
 {
     world w;
     phonograph::module layer(ph_linear_create, w.device, 4, 3);
-    const ph_sgd_options options = {0.1, 0, 0, 0, false, false, {}};
+    const ph_sgd_options options = {0.1, 0, 0, 0, false, false, nullptr, nullptr, 0, {}};
     phonograph::optimizer sgd(ph_sgd_create, layer.get(), &options);
     phonograph::tensor x(w.device, PH_DTYPE_F32, PH_SHAPE(2, 4));
     phonograph::tape tape(w.stream);
@@ -44,7 +44,7 @@ static void test_a_scaled_step()
     world w;
     phonograph::tape tape(w.stream);
     phonograph::module layer(ph_linear_create, w.device, 4, 3);
-    const ph_sgd_options options = {0.5, 0, 0, 0, false, false, {}};
+    const ph_sgd_options options = {0.5, 0, 0, 0, false, false, nullptr, nullptr, 0, {}};
     phonograph::optimizer sgd(ph_sgd_create, layer.get(), &options);
     ph_grad_scaler_options scaling = {};
     scaling.init_scale = 8;

@@ -263,7 +263,7 @@ TEST(test_misuse)
                  "nesterov needs a momentum");
     o = (ph_sgd_options){.nesterov = true, .momentum = 0.9, .dampening = 0.1};
     assert_error(ph_sgd_create(&optimizer, module, &o), PH_ERROR_ARGUMENT, "no dampening");
-    o = (ph_sgd_options){.reserved = {0, 0, 1}};
+    o = (ph_sgd_options){.reserved = {1}};
     assert_error(ph_sgd_create(&optimizer, module, &o), PH_ERROR_ARGUMENT, "reserved");
     assert_null(optimizer);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/skipped_steps.c: steps that the device skips, and gradients that a step divides: held
  * against an optimizer that never got those steps, or those factors, to the bit. */
-#include "nn/optimizer/optimizer.h"
+#include "nn/optimizer/step.h"
 #include "support/files.h"
 #include "support/optimizer_check.h"
 #include "support/test.h"

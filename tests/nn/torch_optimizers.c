@@ -76,7 +76,7 @@ static void run(const oc_rule *rule, bool graphed)
     oc_rule plain = *rule;
     char text[200];
     oc_describe(text, rule);
-    plain.not_capturable = rule->kind != OC_SGD;
+    plain.not_capturable = rule->kind != OC_SGD && rule->kind != OC_LION;
     oc_open(&control, PH_DTYPE_F32, shapes, 3, 17);
     oc_open(&tested, PH_DTYPE_F32, shapes, 3, 17);
     ph_optimizer *a = oc_create(&plain, control.module), *b = oc_create(rule, tested.module);
@@ -105,106 +105,80 @@ TEST(test_graph_optims)
         run(&rules[k], true);
         run(&rules[k], false);
     }
+    for (size_t k = 0; k < oc_kind_rule_count(); k++) {
+        oc_rule rule = oc_kind_rule(k);
+        rule.lr = 0.1;
+        rule.not_capturable = false;
+        run(&rule, true);
+        run(&rule, false);
+    }
 }
 
-/* Groups are modules with an optimizer each here. */
-typedef struct groups {
-    oc_problem *problem; /* p0 of the first group, p1 of the second */
-    ph_optimizer *optimizer[2];
-} groups;
-
-static ph_status step_groups(ph_stream *stream, void *user)
-{
-    const groups *g = user;
-    ph_tape *tape = g->problem->scene.tape;
-    (void)stream;
-    ph_optimizer_step(tape, g->optimizer[0]);
-    ph_optimizer_step(tape, g->optimizer[1]);
-    return ph_tape_clear(tape);
-}
-
-static void identity(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
-{
-    (void)tape;
-    (void)self;
-    out[0] = in[0];
-}
-
-static void open_groups(groups *g, oc_problem *p, const oc_rule *rule, bool second_capturable)
+/* Two groups of one parameter each, which begin with 1. */
+static ph_optimizer *open_groups(oc_problem *p, const oc_rule *rule)
 {
     static const ph_shape ones[] = {{1, {1}}, {1, {1}}};
     const float one = 1;
-    *g = (groups){.problem = p};
     oc_open(p, PH_DTYPE_F32, ones, 2, 1);
-    for (int i = 0; i < 2; i++) {
-        oc_rule own = *rule;
-        ph_module *module;
-        ph_parameter parameter = {"weight", &p->param[i].tensor};
-        ph_module_desc desc = {
-            .name = "group", .forward = identity, .parameters = &parameter, .parameter_count = 1};
-        own.not_capturable = rule->not_capturable || (i == 1 && !second_capturable);
+    for (int i = 0; i < 2; i++)
         assert_ok(ph_tensor_write(p->scene.tape, p->param[i].tensor, &one, sizeof one));
-        assert_ok(ph_module_create(&module, p->scene.device, &desc));
-        g->optimizer[i] = oc_create(&own, module);
-        ph_module_release(module);
-    }
+    return oc_create(rule, p->module);
 }
 
-static void close_groups(groups *g)
-{
-    ph_optimizer_destroy(g->optimizer[0]);
-    ph_optimizer_destroy(g->optimizer[1]);
-    oc_close(g->problem);
-}
-
-static void explicit_groups(oc_kind kind, bool second_capturable)
+static void explicit_groups(oc_rule rule, bool second_capturable)
 {
     oc_problem p, reference;
-    groups tested, control;
-    oc_rule rule = {.kind = kind,
-                    .lr = 1e-3,
-                    .beta1 = 0.9,
-                    .beta2 = 0.999,
-                    .eps = 1e-8,
-                    .weight_decay = kind == OC_ADAMW ? 0.01 : 0},
-            plain = rule;
+    oc_rule plain = rule;
     ph_graph *graph;
+    rule.not_capturable = false;
+    rule.group = plain.group = "p1";
+    rule.group_on_host = !second_capturable;
     plain.not_capturable = true;
-    open_groups(&tested, &p, &rule, second_capturable);
-    open_groups(&control, &reference, &plain, false);
+    ph_optimizer *tested = open_groups(&p, &rule), *control = open_groups(&reference, &plain);
+    oc_capture c = {&p, tested};
+    assert_int_equal(ph_optimizer_group_count(tested), 2);
     for (int i = 0; i < WARM_UP; i++) {
         oc_gradients(&p, 3);
         oc_gradients(&reference, 3);
-        assert_ok(step_groups(p.scene.stream, &tested));
-        assert_ok(step_groups(reference.scene.stream, &control));
+        assert_ok(oc_step(&p, tested));
+        assert_ok(oc_step(&reference, control));
     }
     assert_ok(ph_graph_create(&graph, NULL));
     if (second_capturable) {
-        assert_ok(ph_graph_capture(graph, p.scene.stream, NULL, step_groups, &tested));
+        assert_ok(ph_graph_capture(graph, p.scene.stream, NULL, oc_capture_body, &c));
     } else {
-        assert_error(ph_graph_capture(graph, p.scene.stream, NULL, step_groups, &tested),
-                     PH_ERROR_STATE, "it cannot be captured");
+        assert_error(ph_graph_capture(graph, p.scene.stream, NULL, oc_capture_body, &c),
+                     PH_ERROR_STATE,
+                     "(not_capturable, group 0), which a replay could not do: it "
+                     "cannot be captured");
         /* It was unwound: the same steps go on eagerly, from where they were. */
         expect_close(&p, &reference, "a refused capture");
     }
     for (int i = 0; i < REPLAYS; i++) {
         oc_gradients(&p, 3);
         oc_gradients(&reference, 3);
-        assert_ok(second_capturable ? ph_graph_replay(graph, p.scene.stream)
-                                    : step_groups(p.scene.stream, &tested));
-        assert_ok(step_groups(reference.scene.stream, &control));
+        assert_ok(second_capturable ? ph_graph_replay(graph, p.scene.stream) : oc_step(&p, tested));
+        assert_ok(oc_step(&reference, control));
     }
     expect_close(&p, &reference, "explicitly capturable groups");
     ph_graph_destroy(graph);
-    close_groups(&tested);
-    close_groups(&control);
+    ph_optimizer_destroy(tested);
+    ph_optimizer_destroy(control);
+    oc_close(&p);
+    oc_close(&reference);
 }
 
 TEST(test_graph_optims_with_explicitly_capturable_param_groups)
 {
     for (int second = 0; second < 2; second++) {
-        explicit_groups(OC_ADAM, second);
-        explicit_groups(OC_ADAMW, second);
+        oc_rule adam = {.kind = OC_ADAM, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+        explicit_groups(adam, second);
+        adam.kind = OC_ADAMW;
+        adam.weight_decay = 0.01;
+        explicit_groups(adam, second);
+        for (size_t k = 0; k < oc_kind_rule_count(); k++)
+            if (oc_kind_rule(k).kind != OC_LION)
+                explicit_groups(oc_kind_rule(k), second);
     }
 }
 
@@ -214,15 +188,17 @@ static void test_cpu_load_state_dict(void **state)
 {
     (void)state;
     static const ph_shape one = {0, {0}};
-    for (int kind = OC_ADAM; kind <= OC_ADAMW; kind++) {
+    for (size_t k = 0; k < 2 + oc_kind_rule_count(); k++) {
         oc_problem a, b;
         char path[64];
-        oc_rule rule = {.kind = (oc_kind)kind,
+        oc_rule rule = {.kind = k == 0 ? OC_ADAM : OC_ADAMW,
                         .lr = 0.1,
                         .beta1 = 0.9,
                         .beta2 = 0.99,
-                        .eps = 1e-8,
-                        .not_capturable = true};
+                        .eps = 1e-8};
+        if (k >= 2)
+            rule = oc_kind_rule(k - 2);
+        rule.not_capturable = true;
         oc_open(&a, PH_DTYPE_F32, &one, 1, 3);
         oc_open(&b, PH_DTYPE_F32, &one, 1, 3);
         ph_optimizer *x = oc_create(&rule, a.module);

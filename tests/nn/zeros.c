@@ -89,6 +89,31 @@ static void adam_weight_decay(void)
     adam_steps(no_decay);
 }
 
+/* Each number of each kind of optimizer but SGD and Adam in turn. */
+static void kinds_zeros(void)
+{
+    for (size_t k = 0; k < oc_kind_rule_count(); k++) {
+        oc_rule rule = oc_kind_rule(k);
+        double *const numbers[] = {&rule.lr,           &rule.beta1,   &rule.beta2,
+                                   &rule.eps,          &rule.alpha,   &rule.momentum,
+                                   &rule.weight_decay, &rule.initial, &rule.momentum_decay,
+                                   &rule.lr_decay,     &rule.lambd,   &rule.t0,
+                                   &rule.least};
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+            double value = *numbers[i];
+            *numbers[i] = 0;
+            /* a centered second moment of alpha 0 is a difference of roundings */
+            if (value != 0 && !(rule.centered && rule.alpha == 0))
+                step_with(rule);
+            *numbers[i] = value;
+        }
+        if (rule.kind == OC_RPROP) {
+            rule.least = rule.most = 0;
+            step_with(rule);
+        }
+    }
+}
+
 /* With eps, a row of such small numbers is nearly 0; without, it is as any other. */
 static void layer_eps(void)
 {
@@ -270,6 +295,18 @@ static void stream_priority(void)
 }
 
 /* ---- where zero means nothing: PH_ZERO is refused ---- */
+static void rprop_etas(void)
+{
+    oc_problem p;
+    ph_optimizer *optimizer;
+    oc_open(&p, PH_DTYPE_F64, NULL, 0, 9);
+    assert_error(ph_rprop_create(&optimizer, p.module, &(ph_rprop_options){.eta_minus = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "eta_minus is 0");
+    assert_error(ph_rprop_create(&optimizer, p.module, &(ph_rprop_options){.eta_plus = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "eta_plus 0");
+    oc_close(&p);
+}
+
 static void device_numbers(void)
 {
     static const ph_device_options options[] = {
@@ -571,6 +608,37 @@ static const struct row {
     {"ph_adam_options.beta2", SAID, adam_beta2},
     {"ph_adam_options.eps", SAID, adam_eps},
     {"ph_adam_options.weight_decay", SAID, adam_weight_decay},
+    {"ph_rmsprop_options.lr", SAID, kinds_zeros},
+    {"ph_rmsprop_options.alpha", SAID, kinds_zeros},
+    {"ph_rmsprop_options.eps", SAID, kinds_zeros},
+    {"ph_nadam_options.lr", SAID, kinds_zeros},
+    {"ph_nadam_options.beta1", SAID, kinds_zeros},
+    {"ph_nadam_options.beta2", SAID, kinds_zeros},
+    {"ph_nadam_options.eps", SAID, kinds_zeros},
+    {"ph_nadam_options.momentum_decay", SAID, kinds_zeros},
+    {"ph_radam_options.lr", SAID, kinds_zeros},
+    {"ph_radam_options.beta1", SAID, kinds_zeros},
+    {"ph_radam_options.beta2", SAID, kinds_zeros},
+    {"ph_radam_options.eps", SAID, kinds_zeros},
+    {"ph_adamax_options.lr", SAID, kinds_zeros},
+    {"ph_adamax_options.beta1", SAID, kinds_zeros},
+    {"ph_adamax_options.beta2", SAID, kinds_zeros},
+    {"ph_adamax_options.eps", SAID, kinds_zeros},
+    {"ph_adadelta_options.lr", SAID, kinds_zeros},
+    {"ph_adadelta_options.rho", SAID, kinds_zeros},
+    {"ph_adadelta_options.eps", SAID, kinds_zeros},
+    {"ph_adagrad_options.lr", SAID, kinds_zeros},
+    {"ph_adagrad_options.eps", SAID, kinds_zeros},
+    {"ph_asgd_options.lr", SAID, kinds_zeros},
+    {"ph_asgd_options.lambd", SAID, kinds_zeros},
+    {"ph_asgd_options.alpha", SAID, kinds_zeros},
+    {"ph_asgd_options.t0", SAID, kinds_zeros},
+    {"ph_rprop_options.lr", SAID, kinds_zeros},
+    {"ph_rprop_options.step_min", SAID, kinds_zeros},
+    {"ph_rprop_options.step_max", SAID, kinds_zeros},
+    {"ph_lion_options.lr", SAID, kinds_zeros},
+    {"ph_lion_options.beta1", SAID, kinds_zeros},
+    {"ph_lion_options.beta2", SAID, kinds_zeros},
     {"ph_layer_options.eps", SAID, layer_eps},
     {"ph_attention_options.scale", SAID, attention_scale},
     {"ph_graphed_options.warmup_iterations", SAID, graphed_warmup},
@@ -579,11 +647,24 @@ static const struct row {
     {"ph_sgd_options.momentum", DEFAULT, sgd_zeros},
     {"ph_sgd_options.dampening", DEFAULT, sgd_zeros},
     {"ph_sgd_options.weight_decay", DEFAULT, sgd_zeros},
+    {"ph_rmsprop_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_rmsprop_options.momentum", DEFAULT, kinds_zeros},
+    {"ph_nadam_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_radam_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_adamax_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_adadelta_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_adagrad_options.lr_decay", DEFAULT, kinds_zeros},
+    {"ph_adagrad_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_adagrad_options.initial_accumulator_value", DEFAULT, kinds_zeros},
+    {"ph_asgd_options.weight_decay", DEFAULT, kinds_zeros},
+    {"ph_lion_options.weight_decay", DEFAULT, kinds_zeros},
     {"ph_block_options.dropout", DEFAULT, block_dropout},
     {"ph_verify_options.relative", DEFAULT, verify_tolerances},
     {"ph_verify_options.absolute", DEFAULT, verify_tolerances},
     {"ph_tape_options.quarantine", DEFAULT, tape_quarantine}, /* beyond that of PH_QUARANTINE */
     {"ph_stream_options.priority", DEFAULT, stream_priority},
+    {"ph_rprop_options.eta_minus", REFUSED, rprop_etas},
+    {"ph_rprop_options.eta_plus", REFUSED, rprop_etas},
     {"ph_device_options.host_threads", REFUSED, device_numbers},
     {"ph_device_options.host_chaos_seed", REFUSED, device_numbers},
     {"ph_device_options.host_memory_bytes", REFUSED, device_numbers},
@@ -612,6 +693,17 @@ static const struct row {
     {"ph_data_loader_options.seed", DEFAULT, loader_zeros},
     {"ph_data_loader_options.rank", DEFAULT, loader_zeros},
     {"ph_launch_config.shared_bytes", AS_IT_IS, NULL},
+    {"ph_sgd_options.group_count", AS_IT_IS, NULL},
+    {"ph_adam_options.group_count", AS_IT_IS, NULL},
+    {"ph_rmsprop_options.group_count", AS_IT_IS, NULL},
+    {"ph_nadam_options.group_count", AS_IT_IS, NULL},
+    {"ph_radam_options.group_count", AS_IT_IS, NULL},
+    {"ph_adamax_options.group_count", AS_IT_IS, NULL},
+    {"ph_adadelta_options.group_count", AS_IT_IS, NULL},
+    {"ph_adagrad_options.group_count", AS_IT_IS, NULL},
+    {"ph_asgd_options.group_count", AS_IT_IS, NULL},
+    {"ph_rprop_options.group_count", AS_IT_IS, NULL},
+    {"ph_lion_options.group_count", AS_IT_IS, NULL},
     {"ph_cross_entropy_options.ignore_index", AS_IT_IS, NULL}, /* has_ignore_index */
     {"ph_annotation_options.count", AS_IT_IS, NULL},
     {"ph_verify_options.output_count", AS_IT_IS, NULL},

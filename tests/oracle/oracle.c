@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MOST_TENSORS = 8192
+    MOST_TENSORS = 1 << 15
 };
 
 static ph_named_tensor written[MOST_TENSORS];
@@ -161,8 +161,11 @@ ph_tensor *oracle_keep(const char *name, ph_dtype dtype, const char *kind, size_
                        ph_tensor *x)
 {
     char *text = malloc(64);
-    if (!text || written_count == MOST_TENSORS)
+    if (!text || written_count == MOST_TENSORS) {
+        fprintf(stderr, "oracle: %s: there is no room for more than %d tensors\n", name,
+                MOST_TENSORS);
         exit(1);
+    }
     snprintf(text, 64, "%s:%s.%s%zu", name, ph_dtype_name(dtype), kind, index);
     written[written_count].name = text;
     written[written_count++].tensor = ph_tensor_retain(x);

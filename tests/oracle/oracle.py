@@ -166,6 +166,23 @@ CASES = {
 EXACT = ("scatter", "masked_fill", "masked_fill_row", "cast_f16", "cast_bf16", "cast_f32", "cast_f64", "cast_f16_back", "cast_bf16_back",
          "cast_f64_back", "cast_i32_back")
 
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, Symbolic Discovery of Optimization Algorithms, algorithm 2: PyTorch has none."""
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, maximize=False):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for parameter in group["params"]:
+                grad = -parameter.grad if group["maximize"] else parameter.grad
+                momentum = self.state[parameter].setdefault("exp_avg", torch.zeros_like(parameter))
+                update = (first * momentum + (1 - first) * grad).sign()
+                parameter.sub_(group["lr"] * (update + group["weight_decay"] * parameter))
+                momentum.copy_(second * momentum + (1 - second) * grad)
+
+
 # The same names as in oracle_optimizers.c.
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
@@ -189,6 +206,41 @@ OPTIMIZERS = {
     "adamw_maximize": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0.2, maximize=True),
     "adamw_amsgrad": lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.9, 0.5), amsgrad=True),
     "adamw_maximize_amsgrad": lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.9, 0.5), weight_decay=0.2, maximize=True, amsgrad=True),
+    "rmsprop": torch.optim.RMSprop,
+    "rmsprop_momentum": lambda p: torch.optim.RMSprop(p, lr=0.02, momentum=0.9),
+    "rmsprop_centered": lambda p: torch.optim.RMSprop(p, lr=0.02, centered=True, eps=1e-3),
+    "rmsprop_decay": lambda p: torch.optim.RMSprop(p, lr=0.02, alpha=0.9, eps=1e-3, weight_decay=0.05),
+    "rmsprop_all": lambda p: torch.optim.RMSprop(p, lr=0.02, alpha=0.9, eps=1e-3, weight_decay=0.05, momentum=0.9, centered=True, maximize=True),
+    "nadam": torch.optim.NAdam,
+    "nadam_decay": lambda p: torch.optim.NAdam(p, lr=0.02, weight_decay=0.05, momentum_decay=6e-3),
+    "nadam_decoupled": lambda p: torch.optim.NAdam(p, lr=0.02, weight_decay=0.2, decoupled_weight_decay=True),
+    "nadam_betas": lambda p: torch.optim.NAdam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3, momentum_decay=0, maximize=True),
+    "radam": torch.optim.RAdam,
+    "radam_decay": lambda p: torch.optim.RAdam(p, lr=0.02, weight_decay=0.05),
+    "radam_decoupled": lambda p: torch.optim.RAdam(p, lr=0.02, weight_decay=0.2, decoupled_weight_decay=True),
+    "radam_betas": lambda p: torch.optim.RAdam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3, maximize=True),
+    "adamax": torch.optim.Adamax,
+    "adamax_decay": lambda p: torch.optim.Adamax(p, lr=0.02, weight_decay=0.05),
+    "adamax_betas": lambda p: torch.optim.Adamax(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.05, maximize=True),
+    "adadelta": torch.optim.Adadelta,
+    "adadelta_decay": lambda p: torch.optim.Adadelta(p, lr=0.5, weight_decay=0.05),
+    "adadelta_all": lambda p: torch.optim.Adadelta(p, lr=0.5, rho=0.8, eps=1e-3, weight_decay=0.05, maximize=True),
+    "adagrad": torch.optim.Adagrad,
+    "adagrad_decay": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.05),
+    "adagrad_all": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.05, initial_accumulator_value=0.5, eps=1e-3, maximize=True),
+    "asgd": torch.optim.ASGD,
+    "asgd_averaging": lambda p: torch.optim.ASGD(p, lr=0.1, t0=10),
+    "asgd_all": lambda p: torch.optim.ASGD(p, lr=0.1, lambd=0.01, alpha=0.5, t0=5, weight_decay=0.05, maximize=True),
+    "rprop": torch.optim.Rprop,
+    "rprop_etas": lambda p: torch.optim.Rprop(p, lr=0.02, etas=(0.4, 1.5), step_sizes=(1e-3, 0.1)),
+    "rprop_maximize": lambda p: torch.optim.Rprop(p, lr=0.02, maximize=True),
+    "lion": Lion,
+    "lion_decay": lambda p: Lion(p, lr=0.01, weight_decay=0.2),
+    "lion_betas": lambda p: Lion(p, lr=0.01, betas=(0.8, 0.95), weight_decay=0.2, maximize=True),
+    "adam_groups": lambda p: torch.optim.Adam([{"params": p[1:], "lr": 0.1, "amsgrad": True}, {"params": p[:1]}], lr=0.02, weight_decay=0.05),
+    "rmsprop_groups": lambda p: torch.optim.RMSprop(
+        [{"params": p[1:], "momentum": 0.9, "centered": True, "eps": 1e-3}, {"params": p[:1]}], lr=0.02, alpha=0.9),
+    "sgd_groups": lambda p: torch.optim.SGD([{"params": p[1:], "momentum": 0.9, "nesterov": True}, {"params": p[:1]}], lr=0.1),
 }
 
 
@@ -309,7 +361,15 @@ def check_optimizer(tensors, case, device):
     inputs = numbered(tensors, case, "in", device)
     parameters = [inputs[i].detach().clone().requires_grad_() for i in sorted(inputs)]
     grads, outs = numbered(tensors, case, "step", device), numbered(tensors, case, "out", device)
-    optimizer = OPTIMIZERS[case.split(":")[0].split("/")[1]](parameters)
+    # The numbers that PyTorch keeps beside the state (NAdam's product, ASGD's rate) are of the default dtype.
+    torch.set_default_dtype(parameters[0].dtype)
+    try:
+        return run_optimizer(OPTIMIZERS[case.split(":")[0].split("/")[1]](parameters), parameters, grads, outs)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def run_optimizer(optimizer, parameters, grads, outs):
     results = []
     for step in range(len(outs) // len(parameters)):
         numbers = [step * len(parameters) + i for i in range(len(parameters))]

@@ -4,30 +4,8 @@
 #ifndef PH_TESTS_OPTIMIZER_CHECK_H
 #define PH_TESTS_OPTIMIZER_CHECK_H
 #include "base/rng.h"
+#include "support/optimizer_rules.h"
 #include "support/tensors.h"
-
-typedef enum oc_kind {
-    OC_SGD,
-    OC_ADAM,
-    OC_ADAMW
-} oc_kind;
-/* Which optimizer, with all its numbers as they are: no defaults. */
-typedef struct oc_rule {
-    oc_kind kind;
-    double lr, momentum, dampening, weight_decay, beta1, beta2, eps;
-    bool nesterov, not_capturable, maximize, amsgrad;
-} oc_rule;
-void oc_describe(char text[200], const oc_rule *rule);
-ph_optimizer *oc_create(const oc_rule *rule, ph_module *module);
-/* Adam's and AdamW's options in all combinations: a bit of number for each; and the dtype to run
- * it in, and the bound that a step's result keeps. */
-enum {
-    OC_ADAM_RULES = 128,
-    OC_ADAM_ON_HOST = 8 /* the bit of not_capturable */
-};
-oc_rule oc_adam_rule(unsigned number);
-ph_dtype oc_adam_dtype(unsigned number);
-double oc_adam_bound(ph_dtype dtype);
 
 enum {
     OC_MOST = 200
@@ -35,10 +13,10 @@ enum {
 typedef struct oc_param {
     ph_tensor *tensor;      /* "p0", "p1", ... */
     double *at, *m, *v, *g; /* the reference */
-    double *largest;        /* of v, with amsgrad */
+    double *largest;        /* of v, with amsgrad; RMSprop: the mean gradient */
     int64_t count;
-    uint64_t steps; /* made by the reference */
-    void *memory;   /* of a tensor that lies 8 bytes behind an address of 16 */
+    oc_counter own;
+    void *memory; /* of a tensor that lies 8 bytes behind an address of 16 */
 } oc_param;
 typedef struct oc_problem {
     t_scene scene;
@@ -62,6 +40,8 @@ void oc_gradients(oc_problem *p, uint64_t mask);
 void oc_strided_gradients(oc_problem *p);
 /* What a step makes of the parameters that have a gradient. */
 void oc_reference(oc_problem *p, const oc_rule *rule);
+/* The same of those with their bit set. */
+void oc_reference_some(oc_problem *p, const oc_rule *rule, uint64_t mask);
 /* |got - want| <= bound * (1 + |want|) for all parameters. what: for the message. */
 void oc_compare(oc_problem *p, double bound, const char *what);
 

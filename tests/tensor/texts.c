@@ -6,7 +6,9 @@
 #include "tensor/backend/texts.h"
 #include "base/text.h"
 #include "nn/gradients/kernels.h"
-#include "nn/optimizer/optimizer.h"
+#include "nn/optimizer/adagrad.h"
+#include "nn/optimizer/adam.h"
+#include "nn/optimizer/sgd.h"
 #include "support/ptx.h"
 #include "support/support.h"
 #include "support/test.h"
@@ -60,7 +62,10 @@ static const struct family {
     {"dropout", ph__dropout_kernels},
     {"rrelu", ph__rrelu_kernels},
     {"randperm", ph__randperm_kernels},
-    {"optimizer", ph__optimizer_kernels},
+    {"optimizer_sgd", ph__sgd_kernels},
+    {"optimizer_adam", ph__adam_kernels},
+    {"optimizer_adagrad", ph__adagrad_kernels},
+    {"optimizer_count", ph__count_kernels},
     {"gradients", ph__gradient_kernels},
 };
 

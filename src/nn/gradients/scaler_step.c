@@ -4,6 +4,7 @@
 #include "nn/gradients/kernels.h"
 #include "nn/gradients/scaler.h"
 #include "nn/gradients/scaler_capture.h"
+#include "nn/optimizer/step.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer/cell.c: the learning rate in captures: a cell of each graph, which every replay
- * sets anew. */
+/* nn/optimizer/cell.c: the cells of captures that took a step. */
+#include "nn/optimizer/cell.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/optimizer/optimizer.h"
 #include <phonograph/cells.h>
 
-/* One for each capture. The graph has a reference, and the call that makes it another until it
- * is listed. */
+/* One for each capture and as many groups as one source of cells has. The graph has a reference,
+ * and the call that makes it another until it is listed. */
 struct ph__lr_cell {
     ph__lr_cell *next;
     int references;          /* under the optimizer's lock */
     ph_optimizer *optimizer; /* retained: the graph addresses its state */
     uint64_t capture;
-    uint64_t *at;
+    size_t first, count; /* groups */
+    uint64_t *at[PH_CELLS_MAX];
     bool over; /* the capture has ended, or gone */
 };
 
@@ -32,7 +33,10 @@ static void drop(ph__lr_cell *cell)
 static ph_status replay_values(uint64_t *values, void *user)
 {
     const ph__lr_cell *cell = user;
-    values[0] = atomic_load_explicit(&cell->optimizer->lr, memory_order_relaxed);
+    const ph_optimizer *optimizer = cell->optimizer;
+    for (size_t i = 0; i < cell->count; i++)
+        values[i] =
+            atomic_load_explicit(&optimizer->groups[cell->first + i].lr, memory_order_relaxed);
     return PH_OK;
 }
 
@@ -55,18 +59,19 @@ static void graph_released(void *user)
     drop(user);
 }
 
-static uint64_t *find_cell(ph_optimizer *optimizer, uint64_t capture)
+static uint64_t *find_cell(ph_optimizer *optimizer, size_t group, uint64_t capture)
 {
     ph__spin_lock(&optimizer->lock);
     const ph__lr_cell *cell = optimizer->cells;
-    while (cell && cell->capture != capture)
+    while (cell && (cell->capture != capture || cell->first != group - group % PH_CELLS_MAX))
         cell = cell->next;
-    uint64_t *at = cell ? cell->at : NULL;
+    uint64_t *at = cell ? cell->at[group - cell->first] : NULL;
     ph__spin_unlock(&optimizer->lock);
     return at;
 }
 
-static ph_status make(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream, uint64_t capture)
+static ph_status make(uint64_t **out, ph_optimizer *optimizer, size_t group, ph_stream *stream,
+                      uint64_t capture)
 {
     ph__lr_cell *cell = ph__calloc(1, sizeof *cell);
     if (!cell)
@@ -74,18 +79,21 @@ static ph_status make(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream
     cell->references = 2;
     cell->optimizer = ph__optimizer_retain(optimizer);
     cell->capture = capture;
-    const ph_cells_source source = {.count = 1,
+    cell->first = group - group % PH_CELLS_MAX;
+    cell->count = optimizer->group_count - cell->first;
+    cell->count = cell->count < PH_CELLS_MAX ? cell->count : PH_CELLS_MAX;
+    const ph_cells_source source = {.count = cell->count,
                                     .values = replay_values,
                                     .captured = capture_ended,
                                     .release = graph_released,
                                     .user = cell};
-    ph_status status = ph_cells_create(&cell->at, stream, &source);
+    ph_status status = ph_cells_create(cell->at, stream, &source);
     if (status != PH_OK) {
         cell->references = 1;
         drop(cell);
         return status;
     }
-    *out = cell->at;
+    *out = cell->at[group - cell->first];
     ph__spin_lock(&optimizer->lock);
     if (!cell->over) {
         cell->next = optimizer->cells;
@@ -96,9 +104,9 @@ static ph_status make(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream
     return PH_OK;
 }
 
-ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream,
-                             uint64_t capture)
+ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, size_t group,
+                             ph_stream *stream, uint64_t capture)
 {
-    *out = find_cell(optimizer, capture);
-    return *out ? ph_cells_require(stream) : make(out, optimizer, stream, capture);
+    *out = find_cell(optimizer, group, capture);
+    return *out ? ph_cells_require(stream) : make(out, optimizer, group, stream, capture);
 }

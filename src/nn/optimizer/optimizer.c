@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer/optimizer.c: optimizers: what they are made from, their learning rate, and what
- * they have done. */
+/* nn/optimizer/optimizer.c: optimizers: what they are made from, their state, and how often they
+ * have stepped. */
 #include "nn/optimizer/optimizer.h"
 #include "base/alloc.h"
-#include "base/option.h"
 #include "base/status.h"
 #include "nn/module/layers.h"
 #include "nn/module/parameter_slots.h"
 #include "nn/module/traverse.h"
+#include "nn/optimizer/groups.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
-#include <math.h>
+#include <stdio.h>
 
 /* ---- making ---- */
 ph_optimizer *ph__optimizer_retain(ph_optimizer *optimizer)
@@ -33,6 +33,7 @@ void ph_optimizer_destroy(ph_optimizer *optimizer)
         ph__free(p->name);
     }
     ph__vec_free(&optimizer->params);
+    ph__free(optimizer->groups);
     ph_tensor_release(optimizer->steps);
     ph_tensor_release(optimizer->counters);
     ph_tensor_release(optimizer->grad_scale);
@@ -44,21 +45,21 @@ void ph_optimizer_destroy(ph_optimizer *optimizer)
 
 typedef struct gathering {
     ph_optimizer *optimizer;
+    const char *call;
     ph_status status;
 } gathering;
 
-static ph_status check_param(const ph_optimizer *optimizer, const char *name, const ph_tensor *x)
+static ph_status check_param(const char *name, const ph_tensor *x, const char *call)
 {
     ph_dtype dtype = ph_tensor_dtype(x);
     if (dtype != PH_DTYPE_F32 && dtype != PH_DTYPE_F64)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "ph_%s_create: parameter %s is of %s; parameters that are trained are f32 "
+                       "%s: parameter %s is of %s; parameters that are trained are f32 "
                        "or f64 (autocast "
                        "computes with f32 ones in f16 or bf16)",
-                       optimizer->kind->name, name, ph_dtype_name(dtype));
+                       call, name, ph_dtype_name(dtype));
     if (!ph_tensor_is_contiguous(x))
-        return ph_fail(PH_ERROR_ARGUMENT, "ph_%s_create: parameter %s is not contiguous",
-                       optimizer->kind->name, name);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: parameter %s is not contiguous", call, name);
     return PH_OK;
 }
 
@@ -67,7 +68,7 @@ static bool gather(const ph__entry *entry, void *user)
     gathering *g = user;
     if (!entry->tensor || entry->buffer || !ph_tensor_requires_grad(entry->tensor))
         return true;
-    g->status = check_param(g->optimizer, entry->name, entry->tensor);
+    g->status = check_param(entry->name, entry->tensor, g->call);
     if (g->status != PH_OK)
         return false;
     ph__trained p = {.name = ph__strdup(entry->name)};
@@ -81,7 +82,7 @@ static bool gather(const ph__entry *entry, void *user)
 
 static ph_status gather_params(ph_optimizer *optimizer, const ph_module *module, const char *call)
 {
-    gathering g = {optimizer, PH_OK};
+    gathering g = {optimizer, call, PH_OK};
     if (!ph__module_walk(module, gather, &g))
         return g.status != PH_OK ? g.status
                                  : ph__fail_host_memory(call, "the parameters of an optimizer");
@@ -97,10 +98,13 @@ static ph_status make_counters(ph_optimizer *optimizer, const char *call)
     ph_tape *tape;
     ph_device *device = optimizer->device;
     int64_t count = (int64_t)optimizer->params.count;
+    bool on_device = false;
+    for (size_t i = 0; i < optimizer->group_count; i++)
+        on_device |= !optimizer->groups[i].settings.on_host;
     PH_TRY(ph_tensor_create(&optimizer->steps, device, PH_DTYPE_I64, PH_SCALAR));
-    if (optimizer->kind->counts && !optimizer->on_host)
+    if (optimizer->kind->counts && on_device)
         PH_TRY(ph_tensor_create(&optimizer->counters, device, PH_DTYPE_F64,
-                                PH_SHAPE(count, PH__OPTIMIZER_COUNTER)));
+                                PH_SHAPE(count, PH__COUNT_SIZE)));
     PH_TRY(ph__layer_begin(&tape, device, NULL));
     ph_tensor_fill(tape, optimizer->steps, 0);
     if (optimizer->counters)
@@ -108,21 +112,101 @@ static ph_status make_counters(ph_optimizer *optimizer, const char *call)
     return ph__layer_finish(tape, PH_OK, call);
 }
 
-/* Takes what the kind has put into from; the rest is made here. */
-static ph_status create(ph_optimizer **out, ph_module *module, const ph_optimizer *from, double lr,
-                        const char *call)
+/* ---- groups ---- */
+static void set_group(ph__optimizer_group *group, const ph__optimizer_settings *settings)
 {
-    PH_TRY(ph__module_check_parameter_slots(module, call));
-    ph_optimizer *optimizer = ph__alloc(sizeof *optimizer);
-    if (!optimizer)
-        return ph__fail_host_memory(call, "an optimizer");
-    *optimizer = *from;
-    atomic_init(&optimizer->references, 1);
-    atomic_init(&optimizer->lr, ph__bits_of(lr));
-    optimizer->device = ph_device_retain(ph_module_device(module));
-    ph_status status = gather_params(optimizer, module, call);
+    group->settings = *settings;
+    atomic_init(&group->lr, ph__bits_of(settings->lr));
+}
+
+static ph_status read_group(ph__optimizer_settings *settings, const ph_parameter_choice **choice,
+                            const ph__optimizer_form *form, const void *options,
+                            const ph__optimizer_settings *outer, size_t number)
+{
+    ph__optimizer_parts parts = {NULL};
+    ph_status status = form->read(settings, &parts, options, outer, form->call);
+    if (status != PH_OK) {
+        char place[48];
+        (void)snprintf(place, sizeof place, " (in groups[%zu])", number);
+        ph__error_suffix(place);
+        return status;
+    }
+    if (parts.groups || parts.group_count > 0)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: groups[%zu] has groups of its own", form->call,
+                       number);
+    *choice = parts.parameters;
+    return PH_OK;
+}
+
+static ph_status read_groups(ph_optimizer *optimizer, const ph__optimizer_form *form,
+                             const ph__optimizer_settings *outer, const ph__optimizer_parts *parts)
+{
+    const ph_parameter_choice **choices =
+        ph__calloc(parts->group_count + 1, sizeof(ph_parameter_choice *));
+    if (!choices)
+        return ph__fail_host_memory(form->call, "the groups of an optimizer");
+    ph_status status = PH_OK;
+    for (size_t i = 0; i < parts->group_count && status == PH_OK; i++) {
+        ph__optimizer_settings settings;
+        status = read_group(&settings, &choices[i], form,
+                            (const char *)parts->groups + i * parts->size, outer, i);
+        if (status == PH_OK)
+            set_group(&optimizer->groups[i], &settings);
+    }
     if (status == PH_OK)
-        status = make_counters(optimizer, call);
+        status = ph__groups_choose(optimizer, choices, form->call);
+    ph__free(choices);
+    return status;
+}
+
+static ph_status check_parts(const ph__optimizer_parts *parts, const char *call)
+{
+    if (parts->parameters)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: parameters is set outside of groups: it says which parameters a group "
+                       "has",
+                       call);
+    if (!parts->groups && parts->group_count > 0)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: groups is NULL, and group_count is %zu", call,
+                       parts->group_count);
+    return PH_OK;
+}
+
+static ph_status fill_in(ph_optimizer *optimizer, ph_module *module, const ph__optimizer_form *form,
+                         const ph__optimizer_settings *outer, const ph__optimizer_parts *parts)
+{
+    optimizer->group_count = parts->group_count + 1;
+    optimizer->groups = ph__calloc(optimizer->group_count, sizeof *optimizer->groups);
+    if (!optimizer->groups)
+        return ph__fail_host_memory(form->call, "the groups of an optimizer");
+    set_group(&optimizer->groups[parts->group_count], outer);
+    PH_TRY(gather_params(optimizer, module, form->call));
+    PH_TRY(read_groups(optimizer, form, outer, parts));
+    return make_counters(optimizer, form->call);
+}
+
+ph_status ph__optimizer_create(ph_optimizer **out, ph_module *module, const void *options,
+                               const ph__optimizer_form *form)
+{
+    ph__optimizer_settings outer;
+    ph__optimizer_parts parts = {NULL};
+    if (!out)
+        return ph__fail_null(form->call, "out");
+    *out = NULL;
+    if (!module)
+        return ph__fail_null(form->call, "module");
+    if (!options && !form->defaults)
+        return ph__fail_null(form->call, "options");
+    PH_TRY(form->read(&outer, &parts, options ? options : form->defaults, NULL, form->call));
+    PH_TRY(check_parts(&parts, form->call));
+    PH_TRY(ph__module_check_parameter_slots(module, form->call));
+    ph_optimizer *optimizer = ph__calloc(1, sizeof *optimizer);
+    if (!optimizer)
+        return ph__fail_host_memory(form->call, "an optimizer");
+    optimizer->kind = form->kind;
+    atomic_init(&optimizer->references, 1);
+    optimizer->device = ph_device_retain(ph_module_device(module));
+    ph_status status = fill_in(optimizer, module, form, &outer, &parts);
     if (status != PH_OK) {
         ph_optimizer_destroy(optimizer);
         return status;
@@ -131,116 +215,32 @@ static ph_status create(ph_optimizer **out, ph_module *module, const ph_optimize
     return PH_OK;
 }
 
-/* ---- what is allowed ---- */
-static ph_status check_at_least_0(double value, const char *what, const char *call)
-{
-    if (value >= 0 && isfinite(value))
-        return PH_OK;
-    return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is %g, and must be finite and not negative", call,
-                   what, value);
-}
-
-static ph_status check_beta(double value, const char *what, const char *call)
-{
-    if (value >= 0 && value < 1)
-        return PH_OK;
-    return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is %g, and must be at least 0 and below 1", call,
-                   what, value);
-}
-
-ph_status ph_sgd_create(ph_optimizer **out, ph_module *module, const ph_sgd_options *options)
-{
-    static const char call[] = "ph_sgd_create";
-    if (!out)
-        return ph__fail_null(call, "out");
-    *out = NULL;
-    if (!module)
-        return ph__fail_null(call, "module");
-    if (!options)
-        return ph__fail_null(call, "options");
-    if (!PH__RESERVED_OK(options))
-        return ph__fail_reserved(call, "ph_sgd_options");
-    double lr = ph__option_real(options->lr, 0), momentum = ph__option_real(options->momentum, 0),
-           dampening = ph__option_real(options->dampening, 0),
-           weight_decay = ph__option_real(options->weight_decay, 0);
-    PH_TRY(check_at_least_0(lr, "lr", call));
-    PH_TRY(check_at_least_0(momentum, "momentum", call));
-    PH_TRY(check_at_least_0(weight_decay, "weight_decay", call));
-    if (!isfinite(dampening))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: dampening is %g, and must be finite", call,
-                       dampening);
-    if (options->nesterov && (momentum <= 0 || dampening != 0))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: nesterov needs a momentum, and no dampening", call);
-    ph_optimizer from = {.kind = &ph__optimizer_sgd,
-                         .weight_decay = weight_decay,
-                         .momentum = momentum,
-                         .dampening = dampening,
-                         .flags = (momentum > 0 ? PH__UPDATE_STATE : 0) |
-                                  (options->nesterov ? PH__UPDATE_NESTEROV : 0) |
-                                  (options->maximize ? PH__UPDATE_MAXIMIZE : 0),
-                         .state_count = momentum > 0 ? 1 : 0};
-    return create(out, module, &from, lr, call);
-}
-
-static ph_status create_adam(ph_optimizer **out, ph_module *module, const ph_adam_options *options,
-                             const ph__optimizer_kind *kind, const char *call)
-{
-    static const ph_adam_options defaults = {.lr = 0};
-    bool decoupled = kind == &ph__optimizer_adamw;
-    if (!out)
-        return ph__fail_null(call, "out");
-    *out = NULL;
-    if (!module)
-        return ph__fail_null(call, "module");
-    if (!options)
-        options = &defaults;
-    if (!PH__RESERVED_OK(options))
-        return ph__fail_reserved(call, "ph_adam_options");
-    double lr = ph__option_real(options->lr, 1e-3);
-    ph_optimizer from = {.kind = kind,
-                         .weight_decay =
-                             ph__option_real(options->weight_decay, decoupled ? 0.01 : 0),
-                         .beta1 = ph__option_real(options->beta1, 0.9),
-                         .beta2 = ph__option_real(options->beta2, 0.999),
-                         .eps = ph__option_real(options->eps, 1e-8),
-                         .flags = (decoupled ? PH__UPDATE_DECOUPLED : 0) |
-                                  (options->maximize ? PH__UPDATE_MAXIMIZE : 0) |
-                                  (options->amsgrad ? PH__UPDATE_AMSGRAD : 0),
-                         .on_host = options->not_capturable,
-                         .state_count = options->amsgrad ? 3 : 2};
-    PH_TRY(check_at_least_0(lr, "lr", call));
-    PH_TRY(check_at_least_0(from.eps, "eps", call));
-    PH_TRY(check_at_least_0(from.weight_decay, "weight_decay", call));
-    PH_TRY(check_beta(from.beta1, "beta1", call));
-    PH_TRY(check_beta(from.beta2, "beta2", call));
-    return create(out, module, &from, lr, call);
-}
-
-ph_status ph_adam_create(ph_optimizer **out, ph_module *module, const ph_adam_options *options)
-{
-    return create_adam(out, module, options, &ph__optimizer_adam, "ph_adam_create");
-}
-
-ph_status ph_adamw_create(ph_optimizer **out, ph_module *module, const ph_adam_options *options)
-{
-    return create_adam(out, module, options, &ph__optimizer_adamw, "ph_adamw_create");
-}
-
 /* ---- state ---- */
+static ph_status make_tensor(ph_tensor **out, const ph__trained *p, ph_tape *tape)
+{
+    ph__storage *storage;
+    PH_TRY(ph__storage_create(&storage, ph__tensor_backend(p->param), ph_tensor_bytes(p->param),
+                              ph_tape_stream(tape), ph__tape_key(tape)));
+    *out = ph__tensor_make(storage, p->param->dtype, &p->param->shape, NULL, 0);
+    ph__storage_release(storage);
+    return *out ? PH_OK : ph__fail_host_memory("ph_optimizer_step", "the state of a parameter");
+}
+
 ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape)
 {
-    for (size_t k = 0; k < optimizer->state_count; k++) {
-        ph__storage *storage;
-        if (p->state[k])
+    const ph__optimizer_kind *kind = optimizer->kind;
+    const ph__optimizer_group *group = ph__group_of(optimizer, p);
+    for (size_t k = 0; k < PH__OPTIMIZER_STATES; k++) {
+        if (!(group->settings.states >> k & 1))
             continue;
-        PH_TRY(ph__storage_create(&storage, ph__tensor_backend(p->param), ph_tensor_bytes(p->param),
-                                  ph_tape_stream(tape), ph__tape_key(tape)));
-        p->state[k] = ph__tensor_make(storage, p->param->dtype, &p->param->shape, NULL, 0);
-        ph__storage_release(storage);
         if (!p->state[k])
-            return ph__fail_host_memory("ph_optimizer_step", "the state of a parameter");
+            PH_TRY(make_tensor(&p->state[k], p, tape));
+        if (!p->started && kind->filled >> k & 1)
+            ph_tensor_fill(tape, p->state[k],
+                           kind->filled_with_lr >> k & 1 ? group->step_lr
+                                                         : group->settings.initial[k]);
     }
-    return PH_OK;
+    return ph_tape_status(tape);
 }
 
 ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape)
@@ -248,15 +248,15 @@ ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape)
     static const char call[] = "ph_optimizer_step";
     ph_tensor *counters;
     int64_t count = (int64_t)optimizer->params.count;
-    if (optimizer->counters || optimizer->on_host)
+    if (optimizer->counters)
         return PH_OK;
     PH_TRY(ph_tensor_create(&counters, optimizer->device, PH_DTYPE_F64,
-                            PH_SHAPE(count, PH__OPTIMIZER_COUNTER)));
-    double *values = ph__calloc((size_t)count * PH__OPTIMIZER_COUNTER, sizeof *values);
+                            PH_SHAPE(count, PH__COUNT_SIZE)));
+    double *values = ph__calloc((size_t)count * PH__COUNT_SIZE, sizeof *values);
     ph_status status =
         values ? PH_OK : ph__fail_host_memory(call, "the step counters of an optimizer");
     for (int64_t i = 0; values && i < count; i++)
-        values[i * PH__OPTIMIZER_COUNTER] = optimizer->params.at[i].started ? 1 : 0;
+        values[i * PH__COUNT_SIZE] = optimizer->params.at[i].started ? 1 : 0;
     if (status == PH_OK)
         status = ph_tensor_write(tape, counters, values, ph_tensor_bytes(counters));
     if (status == PH_OK)
@@ -267,32 +267,11 @@ ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape)
     return status;
 }
 
-void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer)
+double *ph__optimizer_counters(const ph_optimizer *optimizer, const ph__optimizer_group *group)
 {
-    if (!optimizer) {
-        if (tape)
-            ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                         "ph_optimizer_zero_grad: optimizer is NULL, and must not be");
-        return;
-    }
-    for (size_t i = 0; i < optimizer->params.count; i++)
-        ph_ignore(ph_tensor_set_grad(optimizer->params.at[i].param, NULL));
-}
-
-ph_status ph_optimizer_set_lr(ph_optimizer *optimizer, double lr)
-{
-    static const char call[] = "ph_optimizer_set_lr";
-    if (!optimizer)
-        return ph__fail_null(call, "optimizer");
-    PH_TRY(check_at_least_0(lr, "lr", call));
-    atomic_store_explicit(&optimizer->lr, ph__bits_of(lr), memory_order_relaxed);
-    return PH_OK;
-}
-
-double ph_optimizer_lr(const ph_optimizer *optimizer)
-{
-    return optimizer ? ph__double_of(atomic_load_explicit(&optimizer->lr, memory_order_relaxed))
-                     : 0;
+    return optimizer->counters && !group->settings.on_host
+               ? (double *)(void *)optimizer->counters->data
+               : NULL;
 }
 
 ph_status ph_optimizer_steps(uint64_t *out, ph_tape *tape, ph_optimizer *optimizer)

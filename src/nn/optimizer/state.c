@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/optimizer/state.c: an optimizer's state to and from safetensors. For every parameter: its
- * state tensors, of shape [0] where it has made no step, and its steps where the kind counts
- * them; and "steps", of the optimizer. */
+ * state tensors, of shape [0] where it has made no step, its steps where the kind counts them,
+ * and what is kept beside those; and "steps", of the optimizer. */
 #include "nn/module/state.h"
 #include "base/alloc.h"
 #include "base/status.h"
@@ -10,6 +10,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"
 #include "tensor/tape/tape.h"
+#include <math.h>
 #include <string.h>
 
 static char *join(const char *name, const char *suffix)
@@ -19,107 +20,144 @@ static char *join(const char *name, const char *suffix)
     return ph__text_take(&text);
 }
 
-/* ---- names ---- of everything, in a fixed order: the optimizer's steps; then for each
- * parameter its states, and its steps. */
-typedef struct names {
-    size_t per_param, count;
-    char **at;
-} names;
+/* ---- entries ---- all that a file has, in a fixed order: the optimizer's steps; then for each
+ * parameter its states, its steps, and what its counter keeps beside them. */
+typedef enum entry_kind {
+    OPTIMIZER_STEPS,
+    STATE,
+    STEP,
+    KEPT
+} entry_kind;
+typedef struct entry {
+    char *name;
+    entry_kind kind;
+    size_t param, number; /* of the state, or of what is kept */
+} entry;
+typedef PH__VEC(entry) entries;
 
-static void names_free(names *n)
+static void entries_free(entries *all)
 {
-    for (size_t i = 0; n->at && i < n->count; i++)
-        ph__free(n->at[i]);
-    ph__free(n->at);
+    for (size_t i = 0; i < all->count; i++)
+        ph__free(all->at[i].name);
+    ph__vec_free(all);
 }
 
-static ph_status names_of(names *n, const ph_optimizer *o, const char *call)
+static bool add_entry(entries *all, const ph_optimizer *o, entry_kind kind, size_t param,
+                      size_t number, const char *suffix)
 {
-    n->per_param = o->state_count + o->kind->counts;
-    n->count = 1 + o->params.count * n->per_param;
-    n->at = ph__calloc(n->count, sizeof *n->at);
-    bool whole = n->at && (n->at[0] = ph__strdup("steps"));
-    for (size_t i = 0; whole && i + 1 < n->count; i++) {
-        size_t k = i % n->per_param;
-        const char *suffix = k < o->state_count ? o->kind->state_names[k] : "step";
-        n->at[i + 1] = join(o->params.at[i / n->per_param].name, suffix);
-        whole = n->at[i + 1] != NULL;
-    }
+    char *name =
+        kind == OPTIMIZER_STEPS ? ph__strdup(suffix) : join(o->params.at[param].name, suffix);
+    if (name && ph__vec_push(all, ((entry){name, kind, param, number})))
+        return true;
+    ph__free(name);
+    return false;
+}
+
+static bool add_param(entries *all, const ph_optimizer *o, size_t i)
+{
+    const ph__optimizer_group *group = ph__group_of(o, &o->params.at[i]);
+    bool whole = true;
+    for (size_t k = 0; k < PH__OPTIMIZER_STATES; k++)
+        if (group->settings.states >> k & 1)
+            whole = whole && add_entry(all, o, STATE, i, k, o->kind->state_names[k]);
+    if (o->kind->counts)
+        whole = whole && add_entry(all, o, STEP, i, 0, "step");
+    for (size_t k = 0; k < PH__COUNT_KEPT; k++)
+        if (o->kind->kept_names[k])
+            whole = whole && add_entry(all, o, KEPT, i, k, o->kind->kept_names[k]);
+    return whole;
+}
+
+static ph_status entries_of(entries *all, const ph_optimizer *o, const char *call)
+{
+    *all = (entries){.at = NULL};
+    bool whole = add_entry(all, o, OPTIMIZER_STEPS, 0, 0, "steps");
+    for (size_t i = 0; whole && i < o->params.count; i++)
+        whole = add_param(all, o, i);
     if (whole)
         return PH_OK;
-    names_free(n);
+    entries_free(all);
     return ph__fail_host_memory(call, "the names of an optimizer's state");
 }
 
-/* ---- steps of the parameters ---- as the host counts them, or the device. */
-static ph_status read_steps(uint64_t *steps, ph_tape *tape, const ph_optimizer *o)
+/* ---- counters ---- as the device has them, or the host: PH__COUNT_SIZE numbers for each
+ * parameter. */
+static ph_status read_counters(double *counters, ph_tape *tape, const ph_optimizer *o)
 {
-    size_t count = o->params.count, bytes = o->counters ? ph_tensor_bytes(o->counters) : 0;
-    for (size_t i = 0; i < count; i++)
-        steps[i] = o->params.at[i].steps;
-    if (!o->counters)
-        return PH_OK;
-    double *counters = ph__alloc(bytes ? bytes : 1);
-    if (!counters)
-        return ph__fail_host_memory("ph_optimizer_save", "the step counters");
-    ph_status status = ph_tensor_read(tape, o->counters, counters, bytes);
-    for (size_t i = 0; status == PH_OK && i < count; i++)
-        steps[i] = (uint64_t)counters[i * PH__OPTIMIZER_COUNTER];
-    ph__free(counters);
-    return status;
+    if (o->counters)
+        PH_TRY(ph_tensor_read(tape, o->counters, counters, ph_tensor_bytes(o->counters)));
+    for (size_t i = 0; i < o->params.count; i++)
+        if (ph__group_of(o, &o->params.at[i])->settings.on_host)
+            memcpy(counters + i * PH__COUNT_SIZE, o->params.at[i].counter,
+                   sizeof o->params.at[i].counter);
+    return PH_OK;
 }
 
-/* The next step computes again the values that Adam derives from them. */
-static ph_status write_steps(ph_tape *tape, ph_optimizer *o, const uint64_t *steps)
+/* The next step computes again the numbers that are derived from them. */
+static ph_status write_counters(ph_tape *tape, ph_optimizer *o, const double *counters)
 {
-    size_t count = o->params.count, bytes = o->counters ? ph_tensor_bytes(o->counters) : 0;
-    double *counters = bytes > 0 ? ph__calloc(bytes, 1) : NULL;
-    if (!counters && bytes > 0)
-        return ph__fail_host_memory("ph_optimizer_load", "the step counters");
-    for (size_t i = 0; i < count && counters; i++)
-        counters[i * PH__OPTIMIZER_COUNTER] = (double)steps[i];
-    ph_status status = counters ? ph_tensor_write(tape, o->counters, counters, bytes) : PH_OK;
-    if (status == PH_OK && counters)
-        status = ph_stream_synchronize(ph_tape_stream(tape));
-    for (size_t i = 0; i < count && status == PH_OK; i++)
-        o->params.at[i].steps = o->on_host ? steps[i] : 0;
-    ph__free(counters);
-    return status;
+    size_t bytes = o->counters ? ph_tensor_bytes(o->counters) : 0;
+    if (bytes > 0) {
+        PH_TRY(ph_tensor_write(tape, o->counters, counters, bytes));
+        PH_TRY(ph_stream_synchronize(ph_tape_stream(tape)));
+    }
+    for (size_t i = 0; i < o->params.count; i++)
+        memcpy(o->params.at[i].counter, counters + i * PH__COUNT_SIZE,
+               sizeof o->params.at[i].counter);
+    return PH_OK;
 }
 
 /* ---- saving ---- */
-static void list_param(ph_named_tensor *out, ph_tape *tape, const ph_optimizer *o,
-                       const ph__trained *p, uint64_t steps)
+static ph_tensor *state_of(ph_tape *tape, const ph_optimizer *o, const ph__trained *p, size_t k,
+                           double steps)
 {
-    int64_t signed_steps = (int64_t)steps;
     /* the first step of a kind that does not count may have been skipped on the device */
     bool has = p->started && (o->kind->counts || !o->counters || steps > 0);
-    for (size_t k = 0; k < o->state_count; k++)
-        out[k].tensor = has ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
-    if (o->kind->counts)
-        out[o->state_count].tensor = ph_from_memory(tape, PH_DTYPE_I64, PH_SCALAR, &signed_steps);
+    return has ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
 }
 
-static ph_status save(ph_tape *tape, const ph_optimizer *o, const names *n, const char *path)
+static double kept_of(const ph_optimizer *o, const ph__trained *p, const double *counter, size_t k)
+{
+    if (counter[0] > 0)
+        return counter[1 + k];
+    return o->kind->kept_with_lr >> k & 1 ? ph_optimizer_group_lr(o, p->group) : 1;
+}
+
+static ph_tensor *tensor_of(ph_tape *tape, const ph_optimizer *o, const entry *e,
+                            const double *counters)
+{
+    const double *counter = counters + e->param * PH__COUNT_SIZE;
+    if (e->kind == OPTIMIZER_STEPS)
+        return o->steps;
+    const ph__trained *p = &o->params.at[e->param];
+    if (e->kind == STATE)
+        return state_of(tape, o, p, e->number, counter[0]);
+    if (e->kind == STEP) {
+        int64_t steps = (int64_t)counter[0];
+        return ph_from_memory(tape, PH_DTYPE_I64, PH_SCALAR, &steps);
+    }
+    double kept = kept_of(o, p, counter, e->number);
+    return ph_from_memory(tape, PH_DTYPE_F64, PH_SCALAR, &kept);
+}
+
+static ph_status save(ph_tape *tape, const ph_optimizer *o, const entries *n, const char *path)
 {
     static const char call[] = "ph_optimizer_save";
     ph_named_tensor *all = ph__calloc(n->count, sizeof *all);
-    uint64_t *steps = ph__calloc(o->params.count + 1, sizeof *steps);
-    ph_status status = all && steps
-                           ? read_steps(steps, tape, o)
+    double *counters = ph__calloc((o->params.count + 1) * PH__COUNT_SIZE, sizeof *counters);
+    ph_status status = all && counters
+                           ? read_counters(counters, tape, o)
                            : ph__fail_host_memory(call, "the list of an optimizer's state");
     if (status == PH_OK) {
         for (size_t i = 0; i < n->count; i++)
-            all[i].name = n->at[i];
-        all[0].tensor = o->steps;
-        for (size_t i = 0; i < o->params.count; i++)
-            list_param(&all[1 + i * n->per_param], tape, o, &o->params.at[i], steps[i]);
+            all[i] = (ph_named_tensor){.name = n->at[i].name,
+                                       .tensor = tensor_of(tape, o, &n->at[i], counters)};
         status = ph_tape_status(tape);
     }
     if (status == PH_OK)
         status = ph_safetensors_write(tape, path, all, n->count);
     ph__free(all);
-    ph__free(steps);
+    ph__free(counters);
     return status;
 }
 
@@ -133,123 +171,153 @@ static ph_status check_call(const ph_optimizer *optimizer, const char *path, con
 ph_status ph_optimizer_save(ph_optimizer *optimizer, const char *path)
 {
     static const char call[] = "ph_optimizer_save";
-    names n;
+    entries n;
     ph_tape *tape;
     PH_TRY(check_call(optimizer, path, call));
-    PH_TRY(names_of(&n, optimizer, call));
+    PH_TRY(entries_of(&n, optimizer, call));
     ph_status status = ph__state_begin(&tape, optimizer->device, call);
     if (status == PH_OK)
         status = ph__layer_finish(tape, save(tape, optimizer, &n, path), call);
-    names_free(&n);
+    entries_free(&n);
     return status;
 }
 
 /* ---- loading ---- first all that can fail without a trace; then the state changes. */
 typedef struct load {
     ph_optimizer *optimizer;
-    const names *names;
+    const entries *entries;
     ph_safetensors *file;
     const char *path, *call;
     ph_tape *tape;
-    uint64_t *steps; /* of each parameter */
-    bool *started;   /* whether the file has contents for it */
+    double *counters;   /* of each parameter */
+    const char **has;   /* of each parameter: a state that the file has contents for */
+    const char **lacks; /* and one that it has none for */
 } load;
+
+static ph__wanted wanted_of(const ph_optimizer *o, const entry *e)
+{
+    if (e->kind != STATE)
+        return (ph__wanted){e->name, e->kind == KEPT ? PH_DTYPE_F64 : PH_DTYPE_I64, PH_SCALAR,
+                            false};
+    const ph_tensor *param = o->params.at[e->param].param;
+    return (ph__wanted){e->name, ph_tensor_dtype(param), ph_tensor_shape(param), true};
+}
 
 static ph_status check_names(const load *l)
 {
-    const ph_optimizer *o = l->optimizer;
-    ph__wanted *wanted = ph__calloc(l->names->count, sizeof *wanted);
+    const entries *all = l->entries;
+    ph__wanted *wanted = ph__calloc(all->count, sizeof *wanted);
     if (!wanted)
         return ph__fail_host_memory(l->call, "the names of an optimizer's state");
-    wanted[0] = (ph__wanted){l->names->at[0], PH_DTYPE_I64, PH_SCALAR, false};
-    for (size_t i = 1; i < l->names->count; i++) {
-        const ph__trained *p = &o->params.at[(i - 1) / l->names->per_param];
-        bool is_state = (i - 1) % l->names->per_param < o->state_count;
-        wanted[i] = is_state ? (ph__wanted){l->names->at[i], ph_tensor_dtype(p->param),
-                                            ph_tensor_shape(p->param), true}
-                             : (ph__wanted){l->names->at[i], PH_DTYPE_I64, PH_SCALAR, false};
-    }
-    ph_status status = ph__state_check(wanted, l->names->count, l->file, l->path, true, l->call);
+    for (size_t i = 0; i < all->count; i++)
+        wanted[i] = wanted_of(l->optimizer, &all->at[i]);
+    ph_status status = ph__state_check(wanted, all->count, l->file, l->path, true, l->call);
     if (status == PH_ERROR_MISMATCH)
         ph__error_suffix(
             "; the file must come from an optimizer of the same module, kind and options "
-            "(momentum, amsgrad)");
+            "(momentum, amsgrad, centered)");
     ph__free(wanted);
     return status;
 }
 
-static bool has_contents(const load *l, const ph__trained *p, const char *name)
-{
-    ph_dtype dtype;
-    ph_shape shape, want = ph_tensor_shape(p->param);
-    return ph__state_find(l->file, name, &dtype, &shape) && ph_shape_equal(&shape, &want);
-}
-
-static ph_status read_count(uint64_t *out, const load *l, const char *name)
+static ph_status read_scalar(void *out, size_t size, const load *l, const char *name)
 {
     ph_tensor *x;
-    int64_t value = 0;
     PH_TRY(ph_safetensors_read(&x, l->tape, l->file, name));
-    ph_status status = ph_tensor_read(l->tape, x, &value, sizeof value);
+    ph_status status = ph_tensor_read(l->tape, x, out, size);
     ph_tensor_release(x);
-    if (status == PH_OK && (value < 0 || value > (int64_t)1 << 53))
-        status = ph_fail(PH_ERROR_ARGUMENT, "%s: %s: %s is %lld, which is no number of steps",
-                         l->call, l->path, name, (long long)value);
-    *out = (uint64_t)value;
     return status;
 }
 
+static ph_status read_count(double *out, const load *l, const char *name)
+{
+    int64_t value = 0;
+    PH_TRY(read_scalar(&value, sizeof value, l, name));
+    if (value < 0 || value > (int64_t)1 << 53)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s: %s is %lld, which is no number of steps",
+                       l->call, l->path, name, (long long)value);
+    *out = (double)value;
+    return PH_OK;
+}
+
+static ph_status read_kept(double *out, const load *l, const char *name)
+{
+    double value = 0;
+    PH_TRY(read_scalar(&value, sizeof value, l, name));
+    if (!(value >= 0 && isfinite(value)))
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s: %s is %g, and must be finite and not negative",
+                       l->call, l->path, name, value);
+    *out = value;
+    return PH_OK;
+}
+
+static void look_at_state(const load *l, const entry *e)
+{
+    const ph__trained *p = &l->optimizer->params.at[e->param];
+    ph_dtype dtype;
+    ph_shape shape, want = ph_tensor_shape(p->param);
+    bool has = ph__state_find(l->file, e->name, &dtype, &shape) && ph_shape_equal(&shape, &want);
+    const char **first = &(has ? l->has : l->lacks)[e->param];
+    if (!*first)
+        *first = l->optimizer->kind->state_names[e->number];
+}
+
+static ph_status look_at(const load *l, const entry *e)
+{
+    double *counter = l->counters + e->param * PH__COUNT_SIZE, steps;
+    if (e->kind == OPTIMIZER_STEPS)
+        return read_count(&steps, l, e->name);
+    if (e->kind == STEP)
+        return read_count(&counter[0], l, e->name);
+    if (e->kind == KEPT)
+        return read_kept(&counter[1 + e->number], l, e->name);
+    look_at_state(l, e);
+    return PH_OK;
+}
+
+/* After everything has been looked at. */
 static ph_status look_at_param(const load *l, size_t i)
 {
-    const ph_optimizer *o = l->optimizer;
-    ph__trained *p = &o->params.at[i];
-    char *const *name = &l->names->at[1 + i * l->names->per_param];
-    for (size_t k = 0; k < o->state_count; k++) {
-        bool has = has_contents(l, p, name[k]);
-        if (k > 0 && has != l->started[i])
-            return ph_fail(PH_ERROR_MISMATCH,
-                           "%s: %s: parameter %s has %s but not %s, and nothing was loaded",
-                           l->call, l->path, p->name, o->kind->state_names[has ? k : 0],
-                           o->kind->state_names[has ? 0 : k]);
-        l->started[i] = has;
-    }
-    if (l->started[i])
-        PH_TRY(ph__optimizer_make_state(o, p, l->tape));
-    l->steps[i] = l->started[i];
-    return o->kind->counts ? read_count(&l->steps[i], l, name[o->state_count]) : PH_OK;
+    ph_optimizer *o = l->optimizer;
+    if (l->has[i] && l->lacks[i])
+        return ph_fail(PH_ERROR_MISMATCH,
+                       "%s: %s: parameter %s has %s but not %s, and nothing was loaded", l->call,
+                       l->path, o->params.at[i].name, l->has[i], l->lacks[i]);
+    if (!o->kind->counts)
+        l->counters[i * PH__COUNT_SIZE] = l->has[i] != NULL;
+    return l->has[i] ? ph__optimizer_make_state(o, &o->params.at[i], l->tape) : PH_OK;
 }
 
 /* Memory that graphs address keeps its place. */
-static ph_status take_param(const load *l, size_t i)
+static ph_status take_state(const load *l, const entry *e)
 {
-    const ph_optimizer *o = l->optimizer;
-    ph__trained *p = &o->params.at[i];
-    char *const *name = &l->names->at[1 + i * l->names->per_param];
-    p->started = l->started[i];
-    for (size_t k = 0; k < o->state_count; k++) {
-        if (l->started[i])
-            PH_TRY(ph_safetensors_read_into(l->tape, p->state[k], l->file, name[k]));
-        else if (p->state[k])
-            ph_tensor_fill(l->tape, p->state[k], 0);
-    }
+    ph__trained *p = &l->optimizer->params.at[e->param];
+    p->started = l->has[e->param] != NULL;
+    if (p->started)
+        PH_TRY(ph_safetensors_read_into(l->tape, p->state[e->number], l->file, e->name));
+    else if (p->state[e->number])
+        ph_tensor_fill(l->tape, p->state[e->number], 0);
     return ph_tape_status(l->tape);
 }
 
 static ph_status load_all(const load *l)
 {
     ph_optimizer *o = l->optimizer;
-    uint64_t steps;
-    ph_status status = read_count(&steps, l, l->names->at[0]);
+    const entries *all = l->entries;
+    ph_status status = PH_OK;
+    for (size_t i = 0; i < all->count && status == PH_OK; i++)
+        status = look_at(l, &all->at[i]);
     for (size_t i = 0; i < o->params.count && status == PH_OK; i++)
         status = look_at_param(l, i);
     if (status == PH_OK)
         status = ph__safetensors_look_up(l->file, l->tape, l->call);
     if (status == PH_OK)
-        status = write_steps(l->tape, o, l->steps);
+        status = write_counters(l->tape, o, l->counters);
     if (status == PH_OK)
-        status = ph_safetensors_read_into(l->tape, o->steps, l->file, l->names->at[0]);
-    for (size_t i = 0; i < o->params.count && status == PH_OK; i++)
-        status = take_param(l, i);
+        status = ph_safetensors_read_into(l->tape, o->steps, l->file, all->at[0].name);
+    for (size_t i = 0; i < all->count && status == PH_OK; i++)
+        if (all->at[i].kind == STATE)
+            status = take_state(l, &all->at[i]);
     return status;
 }
 
@@ -259,16 +327,19 @@ static ph_status open_and_load(load *l)
     ph_safetensors *file;
     PH_TRY(ph_safetensors_open(&file, l->path));
     l->file = file;
-    l->steps = ph__calloc(count, sizeof *l->steps);
-    l->started = ph__calloc(count, sizeof *l->started);
-    ph_status status = l->steps && l->started ? check_names(l)
-                                              : ph__fail_host_memory(l->call, "what a file holds");
+    l->counters = ph__calloc(count * PH__COUNT_SIZE, sizeof *l->counters);
+    l->has = ph__calloc(count, sizeof *l->has);
+    l->lacks = ph__calloc(count, sizeof *l->lacks);
+    ph_status status = l->counters && l->has && l->lacks
+                           ? check_names(l)
+                           : ph__fail_host_memory(l->call, "what a file holds");
     if (status == PH_OK)
         status = ph__state_begin(&l->tape, l->optimizer->device, l->call);
     if (status == PH_OK)
         status = ph__layer_finish(l->tape, load_all(l), l->call);
-    ph__free(l->steps);
-    ph__free(l->started);
+    ph__free(l->counters);
+    ph__free(l->has);
+    ph__free(l->lacks);
     ph_safetensors_close(file);
     return status;
 }
@@ -276,11 +347,11 @@ static ph_status open_and_load(load *l)
 ph_status ph_optimizer_load(ph_optimizer *optimizer, const char *path)
 {
     static const char call[] = "ph_optimizer_load";
-    names n;
+    entries n;
     PH_TRY(check_call(optimizer, path, call));
-    PH_TRY(names_of(&n, optimizer, call));
-    load l = {.optimizer = optimizer, .names = &n, .path = path, .call = call};
+    PH_TRY(entries_of(&n, optimizer, call));
+    load l = {.optimizer = optimizer, .entries = &n, .path = path, .call = call};
     ph_status status = open_and_load(&l);
-    names_free(&n);
+    entries_free(&n);
     return status;
 }

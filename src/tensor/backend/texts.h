@@ -20,6 +20,10 @@
     X(products)                                                                                    \
     X(draws)                                                                                       \
     X(random)                                                                                      \
+    X(update_sgd)                                                                                  \
+    X(update_adam)                                                                                 \
+    X(update_adagrad)                                                                              \
+    X(optimizer_count)                                                                             \
     X(optimizer)                                                                                   \
     X(gradients)
 #define PH__TEXT_DECLARE(name)                                                                     \

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/optimizer/gradients.c: the gradients of an optimizer's parameters: released, filled with
+ * zeros, or with a scale. */
+#include "nn/optimizer/optimizer.h"
+#include "tensor/core/tensor.h"
+#include "tensor/tape/tape.h"
+#include "tensor/tape/tape_error.h"
+
+static bool check_optimizer(ph_tape *tape, const ph_optimizer *optimizer, const char *call)
+{
+    if (!optimizer && tape)
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "%s: optimizer is NULL, and must not be", call);
+    return optimizer;
+}
+
+void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer)
+{
+    if (!check_optimizer(tape, optimizer, "ph_optimizer_zero_grad"))
+        return;
+    for (size_t i = 0; i < optimizer->params.count; i++)
+        ph_ignore(ph_tensor_set_grad(optimizer->params.at[i].param, NULL));
+}
+
+void ph_optimizer_zero_grad_in_place(ph_tape *tape, ph_optimizer *optimizer)
+{
+    if (!tape)
+        return;
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
+        return;
+    }
+    if (!check_optimizer(tape, optimizer, "ph_optimizer_zero_grad_in_place"))
+        return;
+    bool enabled = ph_tape_set_grad_enabled(tape, false);
+    for (size_t i = 0; i < optimizer->params.count; i++) {
+        ph_tensor *grad = ph_tensor_grad(optimizer->params.at[i].param);
+        if (grad)
+            ph_tensor_fill(tape, grad, 0);
+    }
+    ph_tape_set_grad_enabled(tape, enabled);
+}
+
+void ph_optimizer_set_grad_scale(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_scale)
+{
+    static const char call[] = "ph_optimizer_set_grad_scale";
+    if (!tape)
+        return;
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
+        return;
+    }
+    if (!optimizer) {
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "%s: optimizer is NULL, and must not be", call);
+        return;
+    }
+    if (!grad_scale) {
+        optimizer->scales = false;
+        return;
+    }
+    if (grad_scale->dtype != PH_DTYPE_F32 || grad_scale->count != 1) {
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "%s: grad_scale is %s of %lld elements, and must be "
+                     "an f32 scalar",
+                     call, ph_dtype_name(grad_scale->dtype), (long long)grad_scale->count);
+        return;
+    }
+    if (!optimizer->grad_scale && ph_stream_is_capturing(ph_tape_stream(tape))) {
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "%s: the memory of a grad_scale cannot be made in a "
+                     "capture; call it once before",
+                     call);
+        return;
+    }
+    if (!optimizer->grad_scale)
+        ph_tape_check(tape, ph_tensor_create(&optimizer->grad_scale, optimizer->device,
+                                             PH_DTYPE_F32, PH_SCALAR));
+    bool enabled = ph_tape_set_grad_enabled(tape, false);
+    if (!ph__tape_failed(tape))
+        ph_tensor_copy(tape, optimizer->grad_scale, ph_reshape(tape, grad_scale, PH_SCALAR));
+    ph_tape_set_grad_enabled(tape, enabled);
+    optimizer->scales |= !ph__tape_failed(tape);
+}

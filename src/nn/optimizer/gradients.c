@@ -57,6 +57,11 @@ void ph_optimizer_set_grad_scale(ph_tape *tape, ph_optimizer *optimizer, ph_tens
         optimizer->scales = false;
         return;
     }
+    ph_status there = ph__tensor_check_there(grad_scale, call, "grad_scale");
+    if (there != PH_OK) {
+        ph_tape_check(tape, there);
+        return;
+    }
     if (grad_scale->dtype != PH_DTYPE_F32 || grad_scale->count != 1) {
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
                      "%s: grad_scale is %s of %lld elements, and must be "

@@ -16,4 +16,5 @@
 #include <phonograph/tape.h>
 #include <phonograph/tensor.h>
 #include <phonograph/tensor_file.h>
+#include <phonograph/values.h>
 #endif

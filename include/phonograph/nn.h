@@ -8,6 +8,7 @@
 #include <phonograph/dlpack.h>
 #include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>
+#include <phonograph/lr_schedule.h>
 #include <phonograph/module.h>
 #include <phonograph/operators.h>
 #include <phonograph/optimizer.h>

@@ -105,15 +105,6 @@ PH_CALL ph_module_hook_add(ph_module_hook **out, ph_module *module, ph_module_ho
 PH_API void ph_module_hook_remove(ph_module_hook *hook);
 PH_API bool ph_module_has_hooks(const ph_module *module); /* of the module, or of one below it */
 
-/* ---- state ---- Parameters and buffers by name, as safetensors. Both calls wait for the device.
- * - load needs every name, dtype and shape to match. MISMATCH: the message lists the missing,
- *   unexpected and different ones.
- * - A failed load changes nothing, also where the file cannot be read or memory is lacking: the
- *   whole file is read before the first tensor changes.
- * - strict false: missing and unexpected names are ignored. */
-PH_CALL ph_module_save(ph_module *module, const char *path);
-PH_CALL ph_module_load(ph_module *module, const char *path, bool strict);
-
 /* ---- layers ---- The dtype is f32. Initial values are distributed as in PyTorch, from the
  * device's default generator, on the device's default stream. create waits for that stream, which
  * only relaxed captures allow (else CAPTURE, 900). options NULL: defaults. */

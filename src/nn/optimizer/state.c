@@ -2,10 +2,11 @@
 /* nn/optimizer/state.c: an optimizer's state to and from safetensors. For every parameter: its
  * state tensors, of shape [0] where it has made no step, and its steps where the kind counts
  * them; and "steps", of the optimizer. */
-#include "nn/module/state.h"
+#include "nn/optimizer/state.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module/layers.h"
+#include "nn/module/state.h"
 #include "nn/optimizer/optimizer.h"
 #include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"
@@ -69,24 +70,6 @@ static ph_status read_steps(uint64_t *steps, ph_tape *tape, const ph_optimizer *
     return status;
 }
 
-/* The next step computes again the values that Adam derives from them. */
-static ph_status write_steps(ph_tape *tape, ph_optimizer *o, const uint64_t *steps)
-{
-    size_t count = o->params.count, bytes = o->counters ? ph_tensor_bytes(o->counters) : 0;
-    double *counters = bytes > 0 ? ph__calloc(bytes, 1) : NULL;
-    if (!counters && bytes > 0)
-        return ph__fail_host_memory("ph_optimizer_load", "the step counters");
-    for (size_t i = 0; i < count && counters; i++)
-        counters[i * PH__OPTIMIZER_COUNTER] = (double)steps[i];
-    ph_status status = counters ? ph_tensor_write(tape, o->counters, counters, bytes) : PH_OK;
-    if (status == PH_OK && counters)
-        status = ph_stream_synchronize(ph_tape_stream(tape));
-    for (size_t i = 0; i < count && status == PH_OK; i++)
-        o->params.at[i].steps = o->on_host ? steps[i] : 0;
-    ph__free(counters);
-    return status;
-}
-
 /* ---- saving ---- */
 static void list_param(ph_named_tensor *out, ph_tape *tape, const ph_optimizer *o,
                        const ph__trained *p, uint64_t steps)
@@ -145,15 +128,17 @@ ph_status ph_optimizer_save(ph_optimizer *optimizer, const char *path)
 }
 
 /* ---- loading ---- first all that can fail without a trace; then the state changes. */
-typedef struct load {
+typedef struct ph__optimizer_load load;
+struct ph__optimizer_load {
     ph_optimizer *optimizer;
-    const names *names;
+    names own, *names; /* NULL: not made */
     ph_safetensors *file;
     const char *path, *call;
-    ph_tape *tape;
-    uint64_t *steps; /* of each parameter */
-    bool *started;   /* whether the file has contents for it */
-} load;
+    ph_tape *tape;    /* NULL: not begun, or over */
+    uint64_t *steps;  /* of each parameter */
+    double *counters; /* room for those of the device */
+    bool *started;    /* whether the file has contents for it */
+};
 
 static ph_status check_names(const load *l)
 {
@@ -235,52 +220,99 @@ static ph_status take_param(const load *l, size_t i)
     return ph_tape_status(l->tape);
 }
 
-static ph_status load_all(const load *l)
+/* The next step computes again the values that Adam derives from them. */
+static ph_status write_steps(const load *l)
 {
     ph_optimizer *o = l->optimizer;
+    for (size_t i = 0; i < o->params.count && o->counters; i++)
+        l->counters[i * PH__OPTIMIZER_COUNTER] = (double)l->steps[i];
+    if (o->counters) {
+        PH_TRY(ph_tensor_write(l->tape, o->counters, l->counters, ph_tensor_bytes(o->counters)));
+        PH_TRY(ph_stream_synchronize(ph_tape_stream(l->tape)));
+    }
+    for (size_t i = 0; i < o->params.count; i++)
+        o->params.at[i].steps = o->on_host ? l->steps[i] : 0;
+    return PH_OK;
+}
+
+static ph_status look_at_all(load *l)
+{
     uint64_t steps;
-    ph_status status = read_count(&steps, l, l->names->at[0]);
-    for (size_t i = 0; i < o->params.count && status == PH_OK; i++)
-        status = look_at_param(l, i);
+    size_t bytes = l->optimizer->counters ? ph_tensor_bytes(l->optimizer->counters) : 0;
+    l->counters = ph__calloc(bytes + 1, 1);
+    l->steps = ph__calloc(l->optimizer->params.count + 1, sizeof *l->steps);
+    l->started = ph__calloc(l->optimizer->params.count + 1, sizeof *l->started);
+    if (!l->steps || !l->started || !l->counters)
+        return ph__fail_host_memory(l->call, "what a file holds");
+    PH_TRY(check_names(l));
+    PH_TRY(ph__state_begin(&l->tape, l->optimizer->device, l->call));
+    PH_TRY(read_count(&steps, l, l->names->at[0]));
+    for (size_t i = 0; i < l->optimizer->params.count; i++)
+        PH_TRY(look_at_param(l, i));
+    return ph__safetensors_look_up(l->file, l->tape, l->call);
+}
+
+static ph_status take_all(const load *l)
+{
+    PH_TRY(write_steps(l));
+    PH_TRY(ph_safetensors_read_into(l->tape, l->optimizer->steps, l->file, l->names->at[0]));
+    for (size_t i = 0; i < l->optimizer->params.count; i++)
+        PH_TRY(take_param(l, i));
+    return PH_OK;
+}
+
+ph_status ph__optimizer_load_begin(ph__optimizer_load **out, ph_optimizer *optimizer,
+                                   const char *path, const char *call)
+{
+    *out = NULL;
+    PH_TRY(check_call(optimizer, path, call));
+    load *l = ph__calloc(1, sizeof *l);
+    if (!l)
+        return ph__fail_host_memory(call, "the load of an optimizer");
+    l->optimizer = optimizer;
+    l->path = path;
+    l->call = call;
+    ph_status status = names_of(&l->own, optimizer, call);
+    if (status == PH_OK) {
+        l->names = &l->own;
+        status = ph_safetensors_open(&l->file, path);
+    }
     if (status == PH_OK)
-        status = ph__safetensors_look_up(l->file, l->tape, l->call);
+        status = look_at_all(l);
     if (status == PH_OK)
-        status = write_steps(l->tape, o, l->steps);
-    if (status == PH_OK)
-        status = ph_safetensors_read_into(l->tape, o->steps, l->file, l->names->at[0]);
-    for (size_t i = 0; i < o->params.count && status == PH_OK; i++)
-        status = take_param(l, i);
+        *out = l;
+    else
+        ph__optimizer_load_end(l);
     return status;
 }
 
-static ph_status open_and_load(load *l)
+ph_status ph__optimizer_load_apply(ph__optimizer_load *l)
 {
-    size_t count = l->optimizer->params.count + 1;
-    ph_safetensors *file;
-    PH_TRY(ph_safetensors_open(&file, l->path));
-    l->file = file;
-    l->steps = ph__calloc(count, sizeof *l->steps);
-    l->started = ph__calloc(count, sizeof *l->started);
-    ph_status status = l->steps && l->started ? check_names(l)
-                                              : ph__fail_host_memory(l->call, "what a file holds");
-    if (status == PH_OK)
-        status = ph__state_begin(&l->tape, l->optimizer->device, l->call);
-    if (status == PH_OK)
-        status = ph__layer_finish(l->tape, load_all(l), l->call);
+    ph_tape *tape = l->tape;
+    ph_status status = take_all(l);
+    l->tape = NULL;
+    return ph__layer_finish(tape, status, l->call);
+}
+
+void ph__optimizer_load_end(ph__optimizer_load *l)
+{
+    if (!l)
+        return;
+    ph_tape_destroy(l->tape);
+    ph_safetensors_close(l->file);
+    if (l->names)
+        names_free(l->names);
     ph__free(l->steps);
     ph__free(l->started);
-    ph_safetensors_close(file);
-    return status;
+    ph__free(l->counters);
+    ph__free(l);
 }
 
 ph_status ph_optimizer_load(ph_optimizer *optimizer, const char *path)
 {
-    static const char call[] = "ph_optimizer_load";
-    names n;
-    PH_TRY(check_call(optimizer, path, call));
-    PH_TRY(names_of(&n, optimizer, call));
-    load l = {.optimizer = optimizer, .names = &n, .path = path, .call = call};
-    ph_status status = open_and_load(&l);
-    names_free(&n);
+    ph__optimizer_load *l;
+    PH_TRY(ph__optimizer_load_begin(&l, optimizer, path, "ph_optimizer_load"));
+    ph_status status = ph__optimizer_load_apply(l);
+    ph__optimizer_load_end(l);
     return status;
 }

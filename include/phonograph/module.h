@@ -9,6 +9,7 @@
 PH_BEGIN_DECLS
 
 typedef struct ph_module ph_module;
+typedef struct ph_module_copier ph_module_copier; /* module_copy.h */
 
 /* A user's own module is a struct and a function. forward gets out[0..out_count) as NULL; the
  * counts are those of the description. It runs inside a scope of the tape, which then releases all
@@ -45,7 +46,9 @@ typedef struct ph_module_desc {
     size_t buffer_count;
     const ph_child *children; /* retained */
     size_t child_count;
-    uint64_t reserved[4];
+    /* for ph_module_copy: a module as this one, of self; NULL: it cannot be copied */
+    ph_status (*copy)(ph_module **out, ph_module_copier *copier, void *self);
+    uint64_t reserved[3];
 } ph_module_desc;
 #define PH_MODULE_NO_INPUTS SIZE_MAX
 

@@ -10,6 +10,7 @@
 #include <phonograph/graphed.h>
 #include <phonograph/lr_schedule.h>
 #include <phonograph/module.h>
+#include <phonograph/module_copy.h>
 #include <phonograph/module_state.h>
 #include <phonograph/operators.h>
 #include <phonograph/optimizer.h>

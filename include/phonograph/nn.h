@@ -19,5 +19,6 @@
 #include <phonograph/tape.h>
 #include <phonograph/tensor.h>
 #include <phonograph/tensor_file.h>
+#include <phonograph/training.h>
 #include <phonograph/values.h>
 #endif

@@ -17,11 +17,11 @@ set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 set(PH_NN_GROUPS tensor nn)
 set(PH_NN_TESTS fuzz.tensor_files)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
-set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.unwound)
+set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.module_copy nn.training nn.unwound)
 # Those of the CUDA driver: not on the host device.
 set(PH_CUDA_GROUPS cuda)
 # Of those groups, what touches no device; and what one of the two cannot run.
-set(PH_NO_DEVICE_TESTS graph.states_page rules.document tensor.elementwise_math tensor.texts)
+set(PH_NO_DEVICE_TESTS graph.states_page nn.values rules.document tensor.elementwise_math tensor.texts)
 set(PH_NOT_ON_FAKE cli.digits cli.examples) # programs that do not tell the fake their kernels
 set(PH_NOT_ON_GPU)
 set(PH_ON_GPU_ALONE cuda.illegal_address cuda.fault_place cuda.cupti) # a context that is really lost, NVIDIA's CUPTI

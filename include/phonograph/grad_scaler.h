@@ -83,8 +83,8 @@ PH_API void ph_grad_scaler_update(ph_tape *tape, ph_grad_scaler *scaler);
 PH_API void ph_grad_scaler_update_to(ph_tape *tape, ph_grad_scaler *scaler, double scale);
 PH_API void ph_grad_scaler_update_from(ph_tape *tape, ph_grad_scaler *scaler, ph_tensor *scale);
 
-/* The value that the device has when the tape's stream gets there; waits (refused in a capture, CAPTURE
- * 900). Of a disabled one 1, and 0. */
+/* The value that the device has when the tape's stream gets there; waits (refused in a capture,
+ * CAPTURE 900). Of a disabled one 1, and 0. */
 PH_CALL ph_grad_scaler_get_scale(double *out, ph_tape *tape, ph_grad_scaler *scaler);
 PH_CALL ph_grad_scaler_get_growth_tracker(uint64_t *out, ph_tape *tape, ph_grad_scaler *scaler);
 

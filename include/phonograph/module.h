@@ -9,6 +9,7 @@
 PH_BEGIN_DECLS
 
 typedef struct ph_module ph_module;
+typedef struct ph_module_copier ph_module_copier; /* module_copy.h */
 
 /* A user's own module is a struct and a function. forward gets out[0..out_count) as NULL; the
  * counts are those of the description. It runs inside a scope of the tape, which then releases all
@@ -45,7 +46,9 @@ typedef struct ph_module_desc {
     size_t buffer_count;
     const ph_child *children; /* retained */
     size_t child_count;
-    uint64_t reserved[4];
+    /* for ph_module_copy: a module as this one, of self; NULL: it cannot be copied */
+    ph_status (*copy)(ph_module **out, ph_module_copier *copier, void *self);
+    uint64_t reserved[3];
 } ph_module_desc;
 #define PH_MODULE_NO_INPUTS SIZE_MAX
 
@@ -104,15 +107,6 @@ PH_CALL ph_module_hook_add(ph_module_hook **out, ph_module *module, ph_module_ho
 /* Takes NULL. Legal after the module is gone. */
 PH_API void ph_module_hook_remove(ph_module_hook *hook);
 PH_API bool ph_module_has_hooks(const ph_module *module); /* of the module, or of one below it */
-
-/* ---- state ---- Parameters and buffers by name, as safetensors. Both calls wait for the device.
- * - load needs every name, dtype and shape to match. MISMATCH: the message lists the missing,
- *   unexpected and different ones.
- * - A failed load changes nothing, also where the file cannot be read or memory is lacking: the
- *   whole file is read before the first tensor changes.
- * - strict false: missing and unexpected names are ignored. */
-PH_CALL ph_module_save(ph_module *module, const char *path);
-PH_CALL ph_module_load(ph_module *module, const char *path, bool strict);
 
 /* ---- layers ---- The dtype is f32. Initial values are distributed as in PyTorch, from the
  * device's default generator, on the device's default stream. create waits for that stream, which

@@ -8,7 +8,10 @@
 #include <phonograph/dlpack.h>
 #include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>
+#include <phonograph/lr_schedule.h>
 #include <phonograph/module.h>
+#include <phonograph/module_copy.h>
+#include <phonograph/module_state.h>
 #include <phonograph/operators.h>
 #include <phonograph/optimizer.h>
 #include <phonograph/optimizer_kinds.h>
@@ -17,4 +20,6 @@
 #include <phonograph/tape.h>
 #include <phonograph/tensor.h>
 #include <phonograph/tensor_file.h>
+#include <phonograph/training.h>
+#include <phonograph/values.h>
 #endif

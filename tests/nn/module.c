@@ -101,7 +101,7 @@ TEST(test_descriptions)
     d.name = NULL;
     assert_error(ph_module_create(&module, s.device, &d), PH_ERROR_ARGUMENT, "name");
     d = good;
-    d.reserved[3] = 1;
+    d.reserved[2] = 1;
     assert_error(ph_module_create(&module, s.device, &d), PH_ERROR_ARGUMENT, "reserved");
     d = good;
     d.child_count = 1;

@@ -134,6 +134,68 @@ TEST(test_mismatch)
     t_scene_close(&s);
 }
 
+/* ---- not strictly: what was loaded is said ---- */
+typedef struct names {
+    char words[256];
+} names;
+
+static void add_name(const char *name, ph_module_loaded what, void *user)
+{
+    static const char *const words[] = {
+        [PH_MODULE_LOADED] = "", [PH_MODULE_MISSING] = "-", [PH_MODULE_UNEXPECTED] = "+"};
+    names *n = user;
+    size_t used = strlen(n->words);
+    (void)snprintf(n->words + used, sizeof n->words - used, " %s%s", words[what], name);
+}
+
+TEST(test_matching)
+{
+    static const char *const some[] = {"0.weight", "1.count", "2.weight", "3"};
+    static const char *const others[] = {"model.0.weight", "model.1.weight"};
+    t_scene s;
+    pair p;
+    names n = {""};
+    t_scene_open(&s);
+    open_pair(&p, &s, 1, 2);
+    ph_tensor *two = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 9),
+              *integer = ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, 9);
+    write_file(&s, some, (ph_tensor *[]){two, integer, two, two}, 4);
+    t_log_start();
+    assert_ok(ph_module_load(p.module, path, false));
+    assert_int_equal(t_log_count(""), 1);
+    assert_int_equal(t_log_count("2 of 4 tensors were loaded: 0.count is missing, 1.weight is "
+                                 "missing, 2.weight is unexpected, 3 is unexpected"),
+                     1);
+    t_log_stop();
+    t_expect_values(s.tape, p.scale[0].weight, PH_SHAPE(2), 9, 9);
+    assert_ok(ph_module_load_matching(p.module, path, add_name, &n));
+    assert_string_equal(n.words, " 0.weight -0.count -1.weight 1.count +2.weight +3");
+
+    /* Not a name in common: nothing would be loaded, and nobody would know. */
+    write_file(&s, others, (ph_tensor *[]){two, two}, 2);
+    n.words[0] = '\0';
+    assert_error(ph_module_load(p.module, path, false), PH_ERROR_MISMATCH,
+                 "nothing was loaded: 0.weight is missing");
+    assert_error(ph_module_load_matching(p.module, path, add_name, &n), PH_ERROR_MISMATCH,
+                 "model.1.weight is unexpected");
+    write_file(&s, others, NULL, 0);
+    assert_error(ph_module_load(p.module, path, false), PH_ERROR_MISMATCH, "1.count is missing");
+    assert_string_equal(n.words, "");
+
+    /* All of them: nothing is to be said. */
+    assert_ok(ph_module_save(p.module, path));
+    t_log_start();
+    assert_ok(ph_module_load(p.module, path, false));
+    assert_int_equal(t_log_count(""), 0);
+    t_log_stop();
+    assert_error(ph_module_load_matching(p.module, path, NULL, NULL), PH_ERROR_ARGUMENT, "visit");
+    assert_error(ph_module_load_matching(NULL, path, add_name, &n), PH_ERROR_ARGUMENT, "module");
+    assert_error(ph_module_load_matching(p.module, NULL, add_name, &n), PH_ERROR_ARGUMENT, "path");
+    assert_ok(ph_tape_clear(s.tape));
+    ph_module_release(p.module);
+    t_scene_close(&s);
+}
+
 /* Every file cut short, and every byte of the header changed: refused, and nothing is changed,
  * or it is a whole file that fits. */
 TEST(test_hostile)
@@ -287,7 +349,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_waits),
         cmocka_unit_test(test_mismatch),     cmocka_unit_test(test_hostile),
         cmocka_unit_test(misuse_is_refused), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_contents),     cmocka_unit_test(test_matching),
     };
     return cmocka_run_group_tests(tests, set_path, drop_path);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/loader/position.c: where a loader is, going on from elsewhere, and what it has done. */
+#include "nn/loader/position.h"
 #include "base/status.h"
 #include "nn/loader/next.h"
 #include "nn/loader/slots.h"
@@ -76,8 +77,8 @@ static ph_status check_same(const ph_data_loader_position *p, const ph__epoch_or
     return PH_OK;
 }
 
-static ph_status check_position(const ph_data_loader_position *p, const ph_data_loader *loader,
-                                const char *call)
+ph_status ph__loader_check_position(const ph_data_loader_position *p, const ph_data_loader *loader,
+                                    const char *call)
 {
     uint64_t batches = loader->order.batches, first;
     if (!ph__reserved_ok(p->reserved, sizeof p->reserved / sizeof p->reserved[0]))
@@ -120,7 +121,7 @@ static ph_status drop_batches(ph_data_loader *loader, const char *call)
 
 static ph_status go_to(ph_data_loader *loader, const ph_data_loader_position *p, const char *call)
 {
-    PH_TRY(check_position(p, loader, call));
+    PH_TRY(ph__loader_check_position(p, loader, call));
     PH_TRY(ph__loader_give_back(loader, call));
     ph__mutex_lock(&loader->lock);
     ph_status status = drop_batches(loader, call);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/module/module.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
@@ -103,6 +104,8 @@ static void free_block_state(void *self)
     ph__free(self);
 }
 
+static ph_status copy_block(ph_module **out, ph_module_copier *copier, void *self);
+
 static ph_status assemble_block(ph_module **out, ph_device *device, block *b)
 {
     ph_child children[PARTS];
@@ -112,9 +115,47 @@ static ph_status assemble_block(ph_module **out, ph_device *device, block *b)
                            .forward = block_forward,
                            .self = b,
                            .destroy = free_block_state,
+                           .copy = copy_block,
                            .children = children,
                            .child_count = PARTS};
     return ph_module_create(out, device, &desc);
+}
+
+static void release_parts(void *parts)
+{
+    ph_module **part = parts;
+    for (size_t i = 0; i < PARTS; i++)
+        ph_module_release(part[i]);
+}
+
+static ph_status assemble_copy(ph_module **out, const block *from, ph_module *const *parts)
+{
+    block *b = ph__calloc(1, sizeof *b);
+    if (!b)
+        return ph__fail_host_memory("ph_module_copy", "a block");
+    b->heads = from->heads;
+    b->causal = from->causal;
+    for (size_t i = 0; i < PARTS; i++)
+        b->part[i] = parts[i];
+    ph_status status = assemble_block(out, parts[0]->device, b);
+    if (status != PH_OK)
+        ph__free(b);
+    return status;
+}
+
+static ph_status copy_block(ph_module **out, ph_module_copier *copier, void *self)
+{
+    const block *from = self;
+    ph_module *parts[PARTS] = {NULL};
+    PH__UNWIND unwind = {release_parts, parts};
+    ph_status status = PH_OK;
+    for (size_t i = 0; i < PARTS && status == PH_OK; i++)
+        status = ph_module_copier_module(&parts[i], copier, from->part[i]);
+    if (status == PH_OK)
+        status = assemble_copy(out, from, parts);
+    unwind.undo = NULL;
+    release_parts(parts);
+    return status;
 }
 
 ph_status ph_transformer_block_create(ph_module **out, ph_device *device, int64_t width,

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/module/module.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
@@ -61,6 +62,8 @@ static void free_layer(void *self)
     ph__free(self);
 }
 
+static ph_status copy_layer(ph_module **out, ph_module_copier *copier, void *self);
+
 static ph_status finish_layer(ph_module **out, ph_device *device, const char *name,
                               ph_forward_fn forward, layer *l)
 {
@@ -69,11 +72,34 @@ static ph_status finish_layer(ph_module **out, ph_device *device, const char *na
                            .forward = forward,
                            .self = l,
                            .destroy = free_layer,
+                           .copy = copy_layer,
                            .parameters = parameters,
                            .parameter_count = 2};
     PH_TRY(ph_module_create(out, device, &desc));
     l->module = *out;
     return PH_OK;
+}
+
+static ph_status copy_layer(ph_module **out, ph_module_copier *copier, void *self)
+{
+    const layer *from = self;
+    const ph_module *module = from->module;
+    layer *l = ph__alloc(sizeof *l);
+    if (!l)
+        return ph__fail_host_memory("ph_module_copy", "a layer");
+    *l = *from;
+    l->bias = NULL;
+    ph_status status = ph_module_copier_tensor(&l->weight, copier, from->weight);
+    if (status == PH_OK)
+        status = ph_module_copier_tensor(&l->bias, copier, from->bias);
+    ph_tensor *made[] = {l->weight, l->bias};
+    if (status == PH_OK)
+        status = finish_layer(out, module->device, module->name, module->forward, l);
+    if (status != PH_OK)
+        ph__free(l);
+    ph_tensor_release(made[0]);
+    ph_tensor_release(made[1]);
+    return status;
 }
 
 typedef struct start {
@@ -294,6 +320,36 @@ static void sequential_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const 
     out[0] = x;
 }
 
+typedef struct copies {
+    size_t count;
+    ph_module *child[];
+} copies;
+
+static void drop_copies(void *what)
+{
+    copies *c = what;
+    for (size_t i = 0; i < c->count; i++)
+        ph_module_release(c->child[i]);
+    ph__free(c);
+}
+
+static ph_status copy_sequence(ph_module **out, ph_module_copier *copier, void *self)
+{
+    const sequence *from = self;
+    copies *c = ph__calloc(1, sizeof *c + from->count * sizeof c->child[0]);
+    if (!c)
+        return ph__fail_host_memory("ph_module_copy", "a sequence of modules");
+    PH__UNWIND unwind = {drop_copies, c};
+    ph_status status = PH_OK;
+    for (; c->count < from->count && status == PH_OK; c->count++)
+        status = ph_module_copier_module(&c->child[c->count], copier, from->child[c->count]);
+    if (status == PH_OK)
+        status = ph_sequential_create(out, c->child, c->count);
+    unwind.undo = NULL;
+    drop_copies(c);
+    return status;
+}
+
 ph_status ph_sequential_create(ph_module **out, ph_module *const *children, size_t count)
 {
     static const char call[] = "ph_sequential_create";
@@ -329,6 +385,7 @@ ph_status ph_sequential_create(ph_module **out, ph_module *const *children, size
                                .forward = sequential_forward,
                                .self = s,
                                .destroy = free_layer,
+                               .copy = copy_sequence,
                                .children = named,
                                .child_count = count};
         status = ph_module_create(out, children[0]->device, &desc);

@@ -190,6 +190,7 @@ ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_d
     module->forward = desc->forward;
     module->self = desc->self;
     module->destroy = desc->destroy;
+    module->copy = desc->copy;
     *out = module;
     return PH_OK;
 }

@@ -4,7 +4,7 @@
 #define PH_NN_MODULE_MODULE_H
 #include "base/text.h"
 #include "base/vec.h"
-#include <phonograph/module.h>
+#include <phonograph/module_copy.h>
 #include <stdatomic.h>
 
 typedef struct ph__named {
@@ -34,6 +34,7 @@ struct ph_module {
     ph_forward_fn forward;
     void *self;
     void (*destroy)(void *self);
+    ph_status (*copy)(ph_module **out, ph_module_copier *copier, void *self);
     size_t in_count, out_count;
     PH__VEC(ph__named) parameters;
     PH__VEC(ph__named) buffers;

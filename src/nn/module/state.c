@@ -3,6 +3,7 @@
 #include "nn/module/state.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/module/layers.h"
 #include "nn/module/module.h"
 #include "nn/module/parameter_slots.h"
@@ -10,6 +11,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/files/safetensors.h"
 #include "tensor/tape/tape.h"
+#include <phonograph/log.h>
 #include <string.h>
 
 typedef struct state {
@@ -186,34 +188,169 @@ static ph_status check_state_tensors(const state *s, const ph_safetensors *file,
     return PH_OK;
 }
 
-static ph_status load_state(ph_tape *tape, const state *s, ph_safetensors *file, const char *call)
+/* ---- a load in two halves ---- */
+struct ph__module_load {
+    state state;
+    ph_safetensors *file;
+    ph_tape *tape; /* NULL: not begun, or over */
+    const char *path, *call;
+};
+
+/* How many of the module's names the file has. */
+static size_t count_matching(const ph__module_load *l)
 {
     ph_dtype dtype;
     ph_shape shape;
-    PH_TRY(check_state_tensors(s, file, call));
-    PH_TRY(ph__safetensors_look_up(file, tape, call));
-    for (size_t i = 0; i < s->tensors.count; i++)
-        if (ph__state_find(file, s->tensors.at[i].name, &dtype, &shape))
-            PH_TRY(ph_safetensors_read_into(tape, s->tensors.at[i].tensor, file,
-                                            s->tensors.at[i].name));
+    size_t count = 0;
+    for (size_t i = 0; i < l->state.tensors.count; i++)
+        count += ph__state_find(l->file, l->state.tensors.at[i].name, &dtype, &shape);
+    return count;
+}
+
+/* Where no name matches, nothing would be loaded: then the list that strict has is the answer. */
+static ph_status check_file_names(const ph__module_load *l, bool strict)
+{
+    bool some = l->state.tensors.count > 0 || ph_safetensors_count(l->file) > 0;
+    bool none = !strict && some && count_matching(l) == 0;
+    return check_state(&l->state, l->file, l->path, strict || none, l->call);
+}
+
+static ph_status look_at_file(ph__module_load *l, ph_module *module, bool strict)
+{
+    PH_TRY(ph_safetensors_open(&l->file, l->path));
+    PH_TRY(check_file_names(l, strict));
+    PH_TRY(ph__state_begin(&l->tape, module->device, l->call));
+    PH_TRY(check_state_tensors(&l->state, l->file, l->call));
+    return ph__safetensors_look_up(l->file, l->tape, l->call);
+}
+
+ph_status ph__module_load_begin(ph__module_load **out, ph_module *module, const char *path,
+                                bool strict, const char *call)
+{
+    ph__module_load *l = ph__calloc(1, sizeof *l);
+    *out = NULL;
+    if (!l)
+        return ph__fail_host_memory(call, "the load of a module");
+    l->path = path;
+    l->call = call;
+    ph_status status = state_of(&l->state, module, path, call);
+    if (status == PH_OK)
+        status = look_at_file(l, module, strict);
+    if (status == PH_OK)
+        *out = l;
+    else
+        ph__module_load_end(l);
+    return status;
+}
+
+static ph_status read_tensors(const ph__module_load *l)
+{
+    ph_dtype dtype;
+    ph_shape shape;
+    for (size_t i = 0; i < l->state.tensors.count; i++) {
+        const ph_named_tensor *own = &l->state.tensors.at[i];
+        if (ph__state_find(l->file, own->name, &dtype, &shape))
+            PH_TRY(ph_safetensors_read_into(l->tape, own->tensor, l->file, own->name));
+    }
     return PH_OK;
+}
+
+ph_status ph__module_load_apply(ph__module_load *l)
+{
+    ph_tape *tape = l->tape;
+    ph_status status = read_tensors(l);
+    l->tape = NULL;
+    return ph__layer_finish(tape, status, l->call);
+}
+
+void ph__module_load_end(ph__module_load *l)
+{
+    if (!l)
+        return;
+    ph_tape_destroy(l->tape);
+    ph_safetensors_close(l->file);
+    state_free(&l->state);
+    ph__free(l);
+}
+
+/* ---- the calls ---- */
+static bool is_own(const ph__module_load *l, const char *name)
+{
+    for (size_t i = 0; i < l->state.tensors.count; i++)
+        if (strcmp(l->state.tensors.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void visit_names(const ph__module_load *l, ph_module_loaded_fn visit, void *user)
+{
+    ph_dtype dtype;
+    ph_shape shape;
+    const char *name;
+    for (size_t i = 0; i < l->state.tensors.count; i++) {
+        name = l->state.tensors.at[i].name;
+        visit(name,
+              ph__state_find(l->file, name, &dtype, &shape) ? PH_MODULE_LOADED : PH_MODULE_MISSING,
+              user);
+    }
+    for (size_t i = 0; i < ph_safetensors_count(l->file); i++)
+        if (ph_safetensors_entry(&name, &dtype, &shape, l->file, i) == PH_OK && !is_own(l, name))
+            visit(name, PH_MODULE_UNEXPECTED, user);
+}
+
+static void add_left_alone(const char *name, ph_module_loaded what, void *words)
+{
+    if (what != PH_MODULE_LOADED)
+        add_mismatch(words, what == PH_MODULE_MISSING ? "%s is missing" : "%s is unexpected", name);
+}
+
+static void warn_of_names(const ph__module_load *l)
+{
+    ph__text names = {.at = NULL}, line = {.at = NULL};
+    visit_names(l, add_left_alone, &names);
+    bool complete = names.length == 0 && !names.failed;
+    char *list = ph__text_take(&names);
+    ph__text_format(&line, "%s: %s: %zu of %zu tensors were loaded: %s", l->call, l->path,
+                    count_matching(l), l->state.tensors.count, list ? list : "");
+    char *text = ph__text_take(&line);
+    if (!complete)
+        ph_log_write(PH_LOG_WARNING,
+                     list && text ? text
+                                  : "ph_module_load: not all tensors were loaded; there is no host "
+                                    "memory for their names");
+    ph__free(list);
+    ph__free(text);
 }
 
 ph_status ph_module_load(ph_module *module, const char *path, bool strict)
 {
-    static const char call[] = "ph_module_load";
-    state s;
-    ph_safetensors *file = NULL;
-    ph_tape *tape;
-    PH_TRY(state_of(&s, module, path, call));
-    ph_status status = ph_safetensors_open(&file, path);
+    ph__module_load *l;
+    PH_TRY(ph__module_load_begin(&l, module, path, strict, "ph_module_load"));
+    ph_status status = ph__module_load_apply(l);
+    if (status == PH_OK && !strict)
+        warn_of_names(l);
+    ph__module_load_end(l);
+    return status;
+}
+
+static void abandon_module_load(void *load)
+{
+    ph__module_load_end(load);
+}
+
+ph_status ph_module_load_matching(ph_module *module, const char *path, ph_module_loaded_fn visit,
+                                  void *user)
+{
+    static const char call[] = "ph_module_load_matching";
+    ph__module_load *l;
+    if (!visit)
+        return ph__fail_null(call, "visit");
+    PH_TRY(ph__module_load_begin(&l, module, path, false, call));
+    PH__UNWIND unwind = {abandon_module_load, l};
+    ph_status status = ph__module_load_apply(l);
     if (status == PH_OK)
-        status = check_state(&s, file, path, strict, call);
-    if (status == PH_OK)
-        status = ph__state_begin(&tape, module->device, call);
-    if (status == PH_OK)
-        status = ph__layer_finish(tape, load_state(tape, &s, file, call), call);
-    ph_safetensors_close(file);
-    state_free(&s);
+        visit_names(l, visit, user);
+    unwind.undo = NULL;
+    ph__module_load_end(l);
     return status;
 }

@@ -2,6 +2,9 @@
 /* tensor/files/json_read.c: JSON from sources that are not trusted. */
 #include "tensor/files/json_read.h"
 #include "base/alloc.h"
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 void ph__json_in_start(ph__json_in *in, const char *text, size_t length)
@@ -255,6 +258,93 @@ bool ph__json_in_u64(ph__json_in *in, uint64_t *out)
     if (in->at < in->end && (*in->at == '.' || *in->at == 'e' || *in->at == 'E'))
         return ph__json_in_fail(in, "a whole number must stand here");
     *out = value;
+    return true;
+}
+
+static bool is_digit(const ph__json_in *in, const char *at)
+{
+    return at < in->end && *at >= '0' && *at <= '9';
+}
+
+static const char *skip_digits(const ph__json_in *in, const char *at)
+{
+    while (is_digit(in, at))
+        at++;
+    return at;
+}
+
+/* The end of the number that begins at in->at, as the grammar has it; NULL: none is there. */
+static const char *end_of_number(const ph__json_in *in, bool *is_whole)
+{
+    const char *at = in->at + (in->at < in->end && *in->at == '-');
+    if (!is_digit(in, at) || (*at == '0' && is_digit(in, at + 1)))
+        return NULL;
+    at = skip_digits(in, at);
+    *is_whole = true;
+    if (at < in->end && *at == '.') {
+        *is_whole = false;
+        if (!is_digit(in, ++at))
+            return NULL;
+        at = skip_digits(in, at);
+    }
+    if (at < in->end && (*at == 'e' || *at == 'E')) {
+        *is_whole = false;
+        at++;
+        at += at < in->end && (*at == '+' || *at == '-');
+        if (!is_digit(in, at))
+            return NULL;
+        at = skip_digits(in, at);
+    }
+    return at;
+}
+
+static bool whole_of(const char *at, const char *end, int64_t *out)
+{
+    bool negative = *at == '-';
+    int64_t value = 0;
+    for (at += negative; at < end; at++) {
+        int digit = *at - '0';
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, negative ? -digit : digit, &value))
+            return false;
+    }
+    *out = value;
+    return !(negative && value == 0);
+}
+
+/* By the rules of the C locale, whatever the thread's is. False: no host memory. */
+static bool to_double(const char *at, size_t length, double *out)
+{
+    char *text = ph__alloc(length + 1);
+    locale_t c = text ? newlocale(LC_ALL_MASK, "C", (locale_t)0) : (locale_t)0;
+    if (c != (locale_t)0) {
+        memcpy(text, at, length);
+        text[length] = '\0';
+        locale_t before = uselocale(c);
+        *out = strtod(text, NULL);
+        (void)uselocale(before);
+        freelocale(c);
+    }
+    ph__free(text);
+    return c != (locale_t)0;
+}
+
+bool ph__json_in_number(ph__json_in *in, double *real, int64_t *whole, bool *is_whole)
+{
+    (void)ph__json_in_peek(in);
+    const char *end = in->wrong ? NULL : end_of_number(in, is_whole);
+    if (!end)
+        return ph__json_in_fail(in, "a number must stand here");
+    if (!to_double(in->at, (size_t)(end - in->at), real)) {
+        in->no_memory = true;
+        return ph__json_in_fail(in, "no host memory for a number");
+    }
+    if (!isfinite(*real))
+        return ph__json_in_fail(in, "a number beyond all doubles");
+    *whole = 0;
+    *is_whole = *is_whole && whole_of(in->at, end, whole);
+    *whole = *is_whole ? *whole : 0;
+    in->at = end;
     return true;
 }
 

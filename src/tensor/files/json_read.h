@@ -34,6 +34,9 @@ bool ph__json_in_more(ph__json_in *in, char bracket);
 char *ph__json_in_string(ph__json_in *in); /* decoded, freed with ph__free; NULL: failed */
 char *ph__json_in_key(ph__json_in *in);    /* a string, and the colon */
 bool ph__json_in_u64(ph__json_in *in, uint64_t *out); /* no sign, no fraction, no exponent */
-bool ph__json_in_end(ph__json_in *in);                /* nothing but white space is left */
-bool ph__json_is_utf8(const char *text);              /* so that what is written can be read */
+/* Any number: the nearest double. *is_whole: written without fraction and exponent, within 64 bits
+ * with the sign, and not -0; then *whole is it, else 0. A number beyond all doubles is wrong. */
+bool ph__json_in_number(ph__json_in *in, double *real, int64_t *whole, bool *is_whole);
+bool ph__json_in_end(ph__json_in *in);   /* nothing but white space is left */
+bool ph__json_is_utf8(const char *text); /* so that what is written can be read */
 #endif

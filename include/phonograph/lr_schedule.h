@@ -8,7 +8,8 @@
 
 PH_BEGIN_DECLS
 
-/* With the step t of the piece, from 0, and the optimizer's rate at the creation as base:
+/* With the step t of the piece, from 0, and the rate of each parameter group at the creation as its
+ * base:
  *
  * - CONSTANT (ConstantLR): base * start_factor before step `steps`, then base;
  * - LINEAR (LinearLR): base times a factor that goes from start_factor to end_factor in `steps`
@@ -47,9 +48,9 @@ typedef struct ph_lr_piece {
     uint64_t reserved[4];
 } ph_lr_piece;
 
-/* One piece, or several behind each other. create sets the optimizer's rate to that of step 0, and
- * keeps the optimizer until destroy; it changes nothing when it fails. Externally synchronised.
- * Legal in a capture: a rate is a cell, which the next replay takes. */
+/* One piece, or several behind each other. create sets the rates of all groups to those of step 0,
+ * and keeps the optimizer until destroy; it changes nothing when it fails. Externally
+ * synchronised. Legal in a capture: a rate is a cell, which the next replay takes. */
 typedef struct ph_lr_schedule ph_lr_schedule;
 PH_CALL ph_lr_schedule_create(ph_lr_schedule **out, ph_optimizer *optimizer,
                               const ph_lr_piece *pieces, size_t count);
@@ -57,12 +58,12 @@ PH_API void ph_lr_schedule_destroy(ph_lr_schedule *schedule); /* takes NULL */
 /* After a step of the optimizer, or a replay with one: sets the rate of the next. */
 PH_CALL ph_lr_schedule_step(ph_lr_schedule *schedule);
 PH_API uint64_t ph_lr_schedule_steps(const ph_lr_schedule *schedule); /* made so far */
-/* The rate of any step, from 0. */
+/* The rate of any step, from 0: of the last group, as ph_optimizer_lr. */
 PH_API double ph_lr_schedule_rate(const ph_lr_schedule *schedule, uint64_t step);
 
-/* "steps" and "base_lr"; the pieces are not in it. load: sets the optimizer's rate too. Changes
- * nothing when it fails: a value that is missing (NOT_FOUND), of another type (MISMATCH), or that
- * this schedule cannot have (ARGUMENT). */
+/* "steps" and "base_lr", of other groups than the last "base_lr.0" and so on; the pieces are not in
+ * it. load: sets the optimizer's rates too. Changes nothing when it fails: a value that is missing
+ * (NOT_FOUND), of another type (MISMATCH), or that this schedule cannot have (ARGUMENT). */
 PH_CALL ph_lr_schedule_save(const ph_lr_schedule *schedule, ph_values *values);
 PH_CALL ph_lr_schedule_load(ph_lr_schedule *schedule, const ph_values *values);
 

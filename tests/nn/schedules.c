@@ -322,12 +322,55 @@ TEST(test_misuse)
     close_world(&w);
 }
 
+/* Each group goes from its own rate, and the state has all of them. */
+TEST(test_groups_have_bases_of_their_own)
+{
+    world w;
+    ph_lr_schedule *schedule;
+    ph_values *values;
+    const ph_lr_piece piece = {.kind = PH_LR_STEP, .steps = 2, .gamma = 0.5};
+    open_world(&w, 0.1);
+    const char *const first[] = {ph_optimizer_parameter_name(w.optimizer, 0)};
+    const ph_parameter_choice choice = {.names = first, .name_count = 1};
+    const ph_sgd_options group = {.parameters = &choice, .lr = 8};
+    const ph_sgd_options options = {.lr = 1, .groups = &group, .group_count = 1};
+    ph_optimizer *grouped;
+    /* a second parameter for the last group is not needed: it may be empty */
+    assert_ok(ph_sgd_create(&grouped, w.problem.module, &options));
+    assert_int_equal(ph_optimizer_group_count(grouped), 2);
+    assert_ok(ph_lr_schedule_create(&schedule, grouped, &piece, 1));
+    for (int i = 0; i < 4; i++)
+        assert_ok(ph_lr_schedule_step(schedule));
+    assert_true(ph_optimizer_group_lr(grouped, 0) == 2);
+    assert_true(ph_optimizer_group_lr(grouped, 1) == 0.25);
+    assert_true(ph_lr_schedule_rate(schedule, 4) == 0.25);
+    assert_ok(ph_values_create(&values));
+    assert_ok(ph_lr_schedule_save(schedule, values));
+    assert_ok(ph_lr_schedule_step(schedule));
+    assert_ok(ph_lr_schedule_step(schedule));
+    assert_true(ph_optimizer_group_lr(grouped, 0) == 1);
+    assert_ok(ph_lr_schedule_load(schedule, values));
+    assert_true(ph_optimizer_group_lr(grouped, 0) == 2);
+    assert_true(ph_optimizer_group_lr(grouped, 1) == 0.25);
+    assert_ok(ph_values_set_real(values, "base_lr.0", -1));
+    assert_error(ph_lr_schedule_load(schedule, values), PH_ERROR_ARGUMENT, "base_lr.0 -1");
+    assert_true(ph_optimizer_group_lr(grouped, 0) == 2);
+    ph_values_destroy(values);
+    ph_lr_schedule_destroy(schedule);
+    ph_optimizer_destroy(grouped);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),     cmocka_unit_test(test_closed_forms),
-        cmocka_unit_test(test_replays),   cmocka_unit_test(test_state),
-        cmocka_unit_test(test_bad_state), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_closed_forms),
+        cmocka_unit_test(test_replays),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_groups_have_bases_of_their_own),
+        cmocka_unit_test(test_bad_state),
+        cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "nn/schedule/rate.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 enum {
     MOST_PIECES = 1024
@@ -47,6 +48,39 @@ static ph_status check_step(const ph_lr_schedule *schedule, double base, uint64_
     return PH_OK;
 }
 
+static ph_status check_groups(const ph_lr_schedule *schedule, const double *bases, uint64_t step,
+                              ph_status status, const char *call)
+{
+    for (size_t g = 0; g < schedule->groups; g++)
+        PH_TRY(check_step(schedule, bases[g], step, status, call));
+    return PH_OK;
+}
+
+/* Of a step that was checked. */
+static ph_status set_rates(const ph_lr_schedule *schedule, const double *bases, uint64_t step)
+{
+    for (size_t g = 0; g < schedule->groups; g++)
+        PH_TRY(ph_optimizer_group_set_lr(schedule->optimizer, g, rate(schedule, bases[g], step)));
+    return PH_OK;
+}
+
+static void drop_schedule(ph_lr_schedule *schedule)
+{
+    ph_optimizer_destroy(schedule->optimizer);
+    ph__free(schedule->base);
+    ph__free(schedule);
+}
+
+static ph_status read_bases(ph_lr_schedule *schedule, const char *call)
+{
+    schedule->base = ph__calloc(schedule->groups, sizeof *schedule->base);
+    if (!schedule->base)
+        return ph__fail_host_memory(call, "a schedule");
+    for (size_t g = 0; g < schedule->groups; g++)
+        schedule->base[g] = ph_optimizer_group_lr(schedule->optimizer, g);
+    return PH_OK;
+}
+
 ph_status ph_lr_schedule_create(ph_lr_schedule **out, ph_optimizer *optimizer,
                                 const ph_lr_piece *pieces, size_t count)
 {
@@ -64,30 +98,27 @@ ph_status ph_lr_schedule_create(ph_lr_schedule **out, ph_optimizer *optimizer,
     ph_lr_schedule *schedule = ph__calloc(1, sizeof *schedule + count * sizeof *pieces);
     if (!schedule)
         return ph__fail_host_memory(call, "a schedule");
-    ph_status status = PH_OK;
     schedule->count = count;
-    schedule->base = ph_optimizer_lr(optimizer);
+    schedule->optimizer = ph__optimizer_retain(optimizer);
+    schedule->groups = ph_optimizer_group_count(optimizer);
+    ph_status status = read_bases(schedule, call);
     for (size_t i = 0; i < count && status == PH_OK; i++)
         status = ph__lr_piece_take(&schedule->piece[i], &pieces[i], i, i + 1 == count, call);
     if (status == PH_OK)
-        status = check_step(schedule, schedule->base, 0, PH_ERROR_ARGUMENT, call);
+        status = check_groups(schedule, schedule->base, 0, PH_ERROR_ARGUMENT, call);
     if (status == PH_OK)
-        status = ph_optimizer_set_lr(optimizer, rate(schedule, schedule->base, 0));
-    if (status != PH_OK) {
-        ph__free(schedule);
-        return status;
-    }
-    schedule->optimizer = ph__optimizer_retain(optimizer);
-    *out = schedule;
-    return PH_OK;
+        status = set_rates(schedule, schedule->base, 0);
+    if (status == PH_OK)
+        *out = schedule;
+    else
+        drop_schedule(schedule);
+    return status;
 }
 
 void ph_lr_schedule_destroy(ph_lr_schedule *schedule)
 {
-    if (!schedule)
-        return;
-    ph_optimizer_destroy(schedule->optimizer);
-    ph__free(schedule);
+    if (schedule)
+        drop_schedule(schedule);
 }
 
 ph_status ph_lr_schedule_step(ph_lr_schedule *schedule)
@@ -96,8 +127,8 @@ ph_status ph_lr_schedule_step(ph_lr_schedule *schedule)
     if (!schedule)
         return ph__fail_null(call, "schedule");
     uint64_t next = schedule->steps + 1;
-    PH_TRY(check_step(schedule, schedule->base, next, PH_ERROR_STATE, call));
-    PH_TRY(ph_optimizer_set_lr(schedule->optimizer, rate(schedule, schedule->base, next)));
+    PH_TRY(check_groups(schedule, schedule->base, next, PH_ERROR_STATE, call));
+    PH_TRY(set_rates(schedule, schedule->base, next));
     schedule->steps = next;
     return PH_OK;
 }
@@ -109,50 +140,70 @@ uint64_t ph_lr_schedule_steps(const ph_lr_schedule *schedule)
 
 double ph_lr_schedule_rate(const ph_lr_schedule *schedule, uint64_t step)
 {
-    return schedule ? rate(schedule, schedule->base, step) : 0;
+    return schedule ? rate(schedule, schedule->base[schedule->groups - 1], step) : 0;
 }
 
-/* ---- state ---- */
+/* ---- state ---- "steps", and the base of the last group as "base_lr"; those of the others as
+ * "base_lr.0" and so on. */
+static void name_base(char name[32], const ph_lr_schedule *schedule, size_t group)
+{
+    if (group + 1 == schedule->groups)
+        (void)snprintf(name, 32, "base_lr");
+    else
+        (void)snprintf(name, 32, "base_lr.%zu", group);
+}
+
 ph_status ph_lr_schedule_save(const ph_lr_schedule *schedule, ph_values *values)
 {
+    char name[32];
     if (!schedule)
         return ph__fail_null("ph_lr_schedule_save", "schedule");
     PH_TRY(ph_values_set_integer(values, "steps", (int64_t)schedule->steps));
-    return ph_values_set_real(values, "base_lr", schedule->base);
+    for (size_t g = 0; g < schedule->groups; g++) {
+        name_base(name, schedule, g);
+        PH_TRY(ph_values_set_real(values, name, schedule->base[g]));
+    }
+    return PH_OK;
 }
 
-typedef struct state {
-    int64_t steps;
-    double base;
-} state;
-
-static ph_status read_state(state *s, const ph_lr_schedule *schedule, const ph_values *values)
+/* base NULL: the values are checked alone. */
+static ph_status read_state(int64_t *steps, double *base, const ph_lr_schedule *schedule,
+                            const ph_values *values)
 {
     static const char call[] = "ph_lr_schedule_load";
+    char name[32];
     if (!schedule)
         return ph__fail_null(call, "schedule");
-    PH_TRY(ph_values_get_integer(&s->steps, values, "steps"));
-    PH_TRY(ph_values_get_real(&s->base, values, "base_lr"));
-    if (s->steps < 0 || !(s->base >= 0) || !isfinite(s->base))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: steps is %" PRId64 " and base_lr %g; neither can be negative, or "
-                       "infinite",
-                       call, s->steps, s->base);
-    return check_step(schedule, s->base, (uint64_t)s->steps, PH_ERROR_ARGUMENT, call);
+    PH_TRY(ph_values_get_integer(steps, values, "steps"));
+    for (size_t g = 0; g < schedule->groups; g++) {
+        double value;
+        name_base(name, schedule, g);
+        PH_TRY(ph_values_get_real(&value, values, name));
+        if (*steps < 0 || !(value >= 0) || !isfinite(value))
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: steps is %" PRId64 " and %s %g; neither can be negative, or "
+                           "infinite",
+                           call, *steps, name, value);
+        PH_TRY(check_step(schedule, value, (uint64_t)*steps, PH_ERROR_ARGUMENT, call));
+        if (base)
+            base[g] = value;
+    }
+    return PH_OK;
 }
 
 ph_status ph__lr_schedule_check(const ph_lr_schedule *schedule, const ph_values *values)
 {
-    state s;
-    return read_state(&s, schedule, values);
+    int64_t steps;
+    return read_state(&steps, NULL, schedule, values);
 }
 
+/* Checked first: later reads do not fail. */
 ph_status ph_lr_schedule_load(ph_lr_schedule *schedule, const ph_values *values)
 {
-    state s;
-    PH_TRY(read_state(&s, schedule, values));
-    PH_TRY(ph_optimizer_set_lr(schedule->optimizer, rate(schedule, s.base, (uint64_t)s.steps)));
-    schedule->base = s.base;
-    schedule->steps = (uint64_t)s.steps;
+    int64_t steps;
+    PH_TRY(read_state(&steps, NULL, schedule, values));
+    PH_TRY(read_state(&steps, schedule->base, schedule, values));
+    PH_TRY(set_rates(schedule, schedule->base, (uint64_t)steps));
+    schedule->steps = (uint64_t)steps;
     return PH_OK;
 }

@@ -6,7 +6,8 @@
 
 struct ph_lr_schedule {
     ph_optimizer *optimizer; /* retained */
-    double base;
+    double *base;            /* of each group */
+    size_t groups;
     uint64_t steps;
     size_t count;
     ph_lr_piece piece[]; /* every default in place */

@@ -53,10 +53,22 @@ const ph__part_kind ph__part_module = {.name = "module",
 
 /* ---- optimizers ---- their files have no learning rate. It is set behind all other parts: a
  * schedule sets the one of its plan, and the caller may have set another one since. */
+static void name_rate(char name[32], const ph_optimizer *optimizer, size_t group)
+{
+    if (group + 1 == ph_optimizer_group_count(optimizer))
+        (void)snprintf(name, 32, "lr");
+    else
+        (void)snprintf(name, 32, "lr.%zu", group);
+}
+
 static ph_status save_optimizer(const ph__training_entry *entry, ph_values *values,
                                 const char *path)
 {
-    PH_TRY(ph_values_set_real(values, "lr", ph_optimizer_lr(entry->object)));
+    char name[32];
+    for (size_t g = 0; g < ph_optimizer_group_count(entry->object); g++) {
+        name_rate(name, entry->object, g);
+        PH_TRY(ph_values_set_real(values, name, ph_optimizer_group_lr(entry->object, g)));
+    }
     return ph_optimizer_save(entry->object, path);
 }
 
@@ -64,11 +76,15 @@ static ph_status begin_optimizer(ph__training_entry *entry, const ph_values *val
                                  const char *path)
 {
     ph__optimizer_load *load;
-    double lr;
-    PH_TRY(ph_values_get_real(&lr, values, "lr"));
-    if (!(lr >= 0) || !isfinite(lr))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the learning rate of '%s' is %g", load_call,
-                       entry->name, lr);
+    char name[32];
+    for (size_t g = 0; g < ph_optimizer_group_count(entry->object); g++) {
+        double lr;
+        name_rate(name, entry->object, g);
+        PH_TRY(ph_values_get_real(&lr, values, name));
+        if (!(lr >= 0) || !isfinite(lr))
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: the learning rate of '%s' is %g", load_call,
+                           entry->name, lr);
+    }
     PH_TRY(ph__optimizer_load_begin(&load, entry->object, path, load_call));
     entry->load = load;
     return PH_OK;
@@ -81,9 +97,14 @@ static ph_status apply_optimizer(ph__training_entry *entry)
 
 static ph_status finish_optimizer(ph__training_entry *entry)
 {
-    double lr;
-    PH_TRY(ph_values_get_real(&lr, entry->values, "lr"));
-    return ph_optimizer_set_lr(entry->object, lr);
+    char name[32];
+    for (size_t g = 0; g < ph_optimizer_group_count(entry->object); g++) {
+        double lr;
+        name_rate(name, entry->object, g);
+        PH_TRY(ph_values_get_real(&lr, entry->values, name));
+        PH_TRY(ph_optimizer_group_set_lr(entry->object, g, lr));
+    }
+    return PH_OK;
 }
 
 static void end_optimizer(ph__training_entry *entry)

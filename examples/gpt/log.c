@@ -11,17 +11,6 @@ static ph_status io_failed(const training_log *log)
     return ph_fail(PH_ERROR_IO, "%s: cannot be written: %s", log->path, strerror(errno));
 }
 
-ph_status log_open(training_log *log, const char *path)
-{
-    *log = (training_log){.path = path};
-    if (!path)
-        return PH_OK;
-    log->csv = fopen(path, "w");
-    if (!log->csv || fputs("step,epoch,loss,validation,rate\n", log->csv) < 0)
-        return io_failed(log);
-    return PH_OK;
-}
-
 static ph_status write_row(const training_log *log, const log_row *row)
 {
     char validation[32] = "";
@@ -31,6 +20,19 @@ static ph_status write_row(const training_log *log, const log_row *row)
                 (unsigned long long)row->epoch, row->loss, validation, row->rate) < 0 ||
         fflush(log->csv) != 0)
         return io_failed(log);
+    return PH_OK;
+}
+
+ph_status log_open(training_log *log, const char *path)
+{
+    log->path = path;
+    if (!path)
+        return PH_OK;
+    log->csv = fopen(path, "w");
+    if (!log->csv || fputs("step,epoch,loss,validation,rate\n", log->csv) < 0)
+        return io_failed(log);
+    for (size_t i = 0; i < log->count; i++)
+        PH_TRY(write_row(log, &log->rows[i]));
     return PH_OK;
 }
 

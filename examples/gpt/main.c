@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gpt/main.c: a small GPT-2-shaped model learns to write what it reads, a character at a time;
  * the whole training step is one graph, and so is a step of writing. */
-#include "run.h"
+#include "state.h"
 #include <stdlib.h>
 
 static bool count_parameter(const char *name, ph_tensor *x, void *user)
@@ -36,6 +36,7 @@ static ph_status make(run *r, ph_device *device, const corpus *text)
                   (long long)text->files);
     PH_TRY(
         sampler_create(&r->sampler, &r->trainer, text, o->temperature > 0 ? o->temperature : 1e-3));
+    PH_TRY(state_open(r));
     return log_open(&r->log, o->log);
 }
 
@@ -58,11 +59,14 @@ static ph_status run_all(run *r, ph_device *device, const corpus *text)
     ph_status status = make(r, device, text);
     if (status == PH_OK)
         status = run_training(r);
+    if (status == PH_OK && r->log.count > 0)
+        r->last = r->log.rows[r->log.count - 1].loss;
     if (status == PH_OK)
         status = write_results(r, text);
     ph_status closed = log_close(&r->log);
     for (int i = 0; i < SAMPLES; i++)
         free(r->samples[i]);
+    state_close(r);
     sampler_destroy(&r->sampler);
     trainer_destroy(&r->trainer);
     return status == PH_OK ? closed : status;

@@ -37,6 +37,8 @@ static void usage(FILE *out)
         "  --log FILE        losses and learning rates as CSV, a row each hundredth of the way\n"
         "  --report FILE     a page with the curves, samples through the training and the step's "
         "graph\n"
+        "  --state FOLDER    the training's state is saved there, each tenth of the way\n"
+        "  --resume          goes on with the newest state of that folder, where there is one\n"
         "  --bf16            products and attention in bf16 (autocast), which is faster on a GPU; "
         "weights "
         "stay "
@@ -119,6 +121,12 @@ static bool set_option(options *o, int which, const char *name, const char *valu
     case 'u':
         o->report = value;
         return true;
+    case 'a':
+        o->state = value;
+        return true;
+    case 'z':
+        o->resume = true;
+        return true;
     case 'e':
         o->eager = true;
         return true;
@@ -151,6 +159,8 @@ int parse_options(options *o, int argc, char **argv)
                                           {"record", required_argument, NULL, 'g'},
                                           {"log", required_argument, NULL, 'c'},
                                           {"report", required_argument, NULL, 'u'},
+                                          {"state", required_argument, NULL, 'a'},
+                                          {"resume", no_argument, NULL, 'z'},
                                           {"bf16", no_argument, NULL, 'f'},
                                           {"eager", no_argument, NULL, 'e'},
                                           {"quiet", no_argument, NULL, 'q'},
@@ -175,6 +185,10 @@ int parse_options(options *o, int argc, char **argv)
         (void)fputs("gpt: without a graph there is nothing to --record or --report; gpt --help "
                     "tells the options\n",
                     stderr);
+        return EXIT_USAGE;
+    }
+    if (o->resume && !o->state) {
+        (void)fputs("gpt: --resume wants --state; gpt --help tells the options\n", stderr);
         return EXIT_USAGE;
     }
     if (optind < argc)

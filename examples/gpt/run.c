@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpt/run.c: the steps of a training in their order, and what is looked at between them. */
-#include "run.h"
+#include "state.h"
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,6 +10,7 @@ enum {
     BAR = 24,
     ROWS = 100,       /* of the log */
     VALIDATIONS = 20, /* of them have one */
+    STATES = 10,      /* and a state is saved with */
     SAMPLE = 240      /* characters of those on the way */
 };
 
@@ -30,7 +31,7 @@ static double rate_at(const options *o, int64_t step)
     return o->rate * (0.1 + 0.9 * 0.5 * (1 + cos(3.14159265358979 * gone)));
 }
 
-/* Eager steps first, since what is done once (compiling kernels, choosing products, making the
+/* Eager steps first, also of a run that goes on, since what is done once (compiling kernels, choosing products, making the
  * optimizer's state) has no place in a graph. */
 static ph_status make_step(run *r, int64_t step, uint64_t *epoch)
 {
@@ -39,9 +40,9 @@ static ph_status make_step(run *r, int64_t step, uint64_t *epoch)
     const ph_capture_options how = {.enable_annotations = o->record != NULL};
     PH_TRY(ph_optimizer_set_lr(t->optimizer, rate_at(o, step)));
     PH_TRY(next_batch(t, epoch));
-    if (step < WARM_UP || o->eager)
+    if (step - r->begun_at < WARM_UP || o->eager)
         return train_step(t->stream, t);
-    if (step == WARM_UP)
+    if (step - r->begun_at == WARM_UP)
         PH_TRY(ph_graph_capture(t->graph, t->stream, &how, train_step, t));
     return ph_graph_replay(t->graph, t->stream);
 }
@@ -56,7 +57,8 @@ static void show(const run *r, const log_row *row, double tokens)
         bar[i] = i < full ? '#' : '.';
     bar[BAR] = '\0';
     double gone = now_seconds() - r->begun;
-    long long left = (long long)(gone * (double)(o->steps - row->step) / (double)row->step + 0.5);
+    double each = gone / (double)(row->step - r->begun_at);
+    long long left = (long long)(each * (double)(o->steps - row->step) + 0.5);
     (void)fprintf(stderr, "\r[%s] %lld/%lld  loss %.3f", bar, (long long)row->step,
                   (long long)o->steps, row->loss);
     if (!isnan(row->validation))
@@ -102,7 +104,7 @@ static ph_status look(run *r, int64_t made, int64_t since, double began, uint64_
                    .step_ms = (double)NAN};
     PH_TRY(ph_tensor_item(&row.loss, t->tape, t->loss));
     double took = now_seconds() - began;
-    if (made - since > WARM_UP)
+    if (made - since > r->begun_at + WARM_UP)
         row.step_ms = took * 1e3 / (double)since;
     if (made % every < since || made == steps)
         PH_TRY(validate(t, &row.validation));
@@ -120,15 +122,19 @@ ph_status run_training(run *r)
     int64_t every = o->steps / ROWS > 0 ? o->steps / ROWS : 1, since = 0;
     uint64_t epoch = 0;
     double began = r->begun = now_seconds();
-    for (int64_t step = 0; step < o->steps; step++) {
-        PH_TRY(make_step(r, step, &epoch));
+    r->begun_at = r->made;
+    while (r->made < o->steps) {
+        PH_TRY(make_step(r, r->made, &epoch));
+        r->made++;
         since++;
-        if (step == 0 || (step + 1) % every == 0 || step + 1 == o->steps) {
-            PH_TRY(look(r, step + 1, since, began, epoch));
-            PH_TRY(sample_on_the_way(r, step + 1));
-            since = 0;
-            began = now_seconds();
-        }
+        if (r->made != 1 && r->made % every != 0 && r->made != o->steps)
+            continue;
+        PH_TRY(look(r, r->made, since, began, epoch));
+        PH_TRY(sample_on_the_way(r, r->made));
+        if (r->made % (every * ROWS / STATES) == 0 || r->made == o->steps)
+            PH_TRY(state_save(r));
+        since = 0;
+        began = now_seconds();
     }
     if (!o->quiet)
         (void)fputc('\n', stderr);

@@ -15,6 +15,9 @@ typedef struct run {
     trainer trainer;
     sampler sampler;
     training_log log;
+    ph_training *training; /* the saved states; NULL: none are asked for */
+    int64_t made;          /* steps */
+    int64_t begun_at;      /* steps that were made before, where it goes on */
     int64_t parameters;
     int64_t sample_steps[SAMPLES]; /* made when the sample was written */
     char *samples[SAMPLES];        /* NULL: none */
@@ -22,6 +25,7 @@ typedef struct run {
     double first, last;            /* losses */
 } run;
 
+/* From the step that the run is at to its last one. */
 ph_status run_training(run *r);
 double now_seconds(void);
 

@@ -86,6 +86,62 @@ TEST(test_the_log_is_that_of_the_training_alone)
     free(reported);
 }
 
+/* ---- states ---- killed again and again, each time a little later, until it comes to its end. */
+static t_result train_for(const char *seconds, const char *more)
+{
+    char log[LINE], folder[LINE];
+    const t_command command = {
+        .argv = {"/usr/bin/timeout", "--signal=KILL", seconds, GPT, "--device=host:threads=2",
+                 "--steps=60", "--batch=8", "--time=16", "--width=32", "--layers=1", "--rate=0.004",
+                 "--dropout=0.1", "--sample=50", "--quiet",
+                 option(log, "log", t_path("killed.csv")),
+                 option(folder, "state", t_path("states")), more, PH_TEST_SOURCE_DIR "/docs"}};
+    return t_run(&command);
+}
+
+TEST(test_a_killed_training_that_goes_on_has_one_log)
+{
+    char written[LINE];
+    char *want = log_of("whole.csv", written, NULL, NULL);
+    int kills = 0, resumed = 0, status = 137;
+    for (int hundredths = 10; status == 137; hundredths += 5) {
+        char seconds[16];
+        (void)snprintf(seconds, sizeof seconds, "%d.%02d", hundredths / 100, hundredths % 100);
+        t_result result = train_for(seconds, "--resume");
+        status = result.status;
+        kills += status == 137;
+        resumed += strstr(result.err, "goes on behind step") != NULL;
+        if (status != 0 && status != 137)
+            fail_msg("exit status %d: %s", status, result.err);
+        if (status == 0)
+            assert_string_equal(result.out, written);
+        t_result_free(&result);
+    }
+    assert_in_range(kills, 1, 1000);
+    assert_in_range(resumed, 1, kills);
+    char *got = t_read_file(t_path("killed.csv"), NULL);
+    assert_string_equal(got, want);
+    free(got);
+    free(want);
+    t_result result = train_for("20", "--bf16");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "--resume goes on with it"));
+    t_result_free(&result);
+}
+
+TEST(test_a_state_of_another_training_is_refused)
+{
+    char folder[LINE];
+    t_result result = train(option(folder, "state", t_path("states")), "--resume", "--seed=2");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "seed"));
+    t_result_free(&result);
+    result = train("--resume", NULL, NULL);
+    assert_int_equal(result.status, 2);
+    assert_non_null(strstr(result.err, "--state"));
+    t_result_free(&result);
+}
+
 /* Twenty rows have a loss of the text that is held out, which falls. */
 TEST(test_the_log_has_validation)
 {
@@ -151,6 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_log_is_that_of_the_training_alone),
+        cmocka_unit_test(test_a_killed_training_that_goes_on_has_one_log),
+        cmocka_unit_test(test_a_state_of_another_training_is_refused),
         cmocka_unit_test(test_the_log_has_validation),
         cmocka_unit_test(test_the_report_is_a_whole_page),
         cmocka_unit_test(test_files_that_cannot_be_written),

@@ -11,7 +11,7 @@
 
 /* Zero is the default of every member but argv. */
 typedef struct t_command {
-    const char *argv[16]; /* argv[0]: T_PROGRAM("digits") */
+    const char *argv[24]; /* argv[0]: T_PROGRAM("digits") */
     const char *input;    /* a file for standard input; NULL: nothing */
     /* a file for standard output instead of a pipe's worth of text: /dev/full */
     const char *output;

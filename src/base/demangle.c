@@ -27,7 +27,7 @@ static demangle_fn *find_in(const char *library)
     return demangle;
 }
 
-static demangle_fn *find(void)
+static demangle_fn *find_demangler(void)
 {
     static const char *const libraries[] = {NULL, "libstdc++.so.6", "libc++abi.so.1"};
     demangle_fn *demangle = NULL;
@@ -41,7 +41,7 @@ const char *ph__readable_name(char room[PH__READABLE], const char *name)
     int status = -1;
     if (strncmp(name, "_Z", 2) != 0 || strnlen(name, LONGEST) == LONGEST)
         return name;
-    demangle_fn *demangle = find();
+    demangle_fn *demangle = find_demangler();
     char *text = demangle ? demangle(name, NULL, NULL, &status) : NULL;
     if (text && status == 0)
         ph__line_format(room, PH__READABLE, "%s", text);

@@ -60,7 +60,7 @@ static void free_names(ph__file *file)
 }
 
 /* Replaces `path` by the target of the link there, seen from the link's own folder. */
-static bool follow(char path[PATH_MAX])
+static bool follow_links(char path[PATH_MAX])
 {
     char to[PATH_MAX];
     ssize_t length = readlink(path, to, sizeof to);
@@ -88,7 +88,7 @@ static bool follow_all(char out[PATH_MAX], const char *path)
     for (int links = 0; lstat(out, &there) == 0 && S_ISLNK(there.st_mode); links++) {
         if (links == MOST_LINKS)
             errno = ELOOP;
-        if (links == MOST_LINKS || !follow(out))
+        if (links == MOST_LINKS || !follow_links(out))
             return false;
     }
     return true;

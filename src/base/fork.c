@@ -7,7 +7,7 @@
 static ph__fork_part *parts; /* in order; changes only while the library is being loaded */
 static bool handled;
 
-static void prepare(void)
+static void prepare_fork(void)
 {
     for (ph__fork_part *part = parts; part; part = part->next) {
         if (part->lock)
@@ -18,11 +18,11 @@ static void prepare(void)
 }
 
 /* Innermost first: there are as many calls deep as there are parts. */
-static void finish(const ph__fork_part *part, bool child)
+static void finish_fork(const ph__fork_part *part, bool child)
 {
     if (!part)
         return;
-    finish(part->next, child);
+    finish_fork(part->next, child);
     void (*call)(void) = child ? part->child : part->parent;
     if (call)
         call();
@@ -32,19 +32,19 @@ static void finish(const ph__fork_part *part, bool child)
 
 static void in_parent(void)
 {
-    finish(parts, false);
+    finish_fork(parts, false);
 }
 
 static void in_child(void)
 {
-    finish(parts, true);
+    finish_fork(parts, true);
 }
 
 void ph__fork_add(ph__fork_part *part)
 {
     ph__fork_part **at = &parts;
     if (!handled)
-        handled = pthread_atfork(prepare, in_parent, in_child) == 0;
+        handled = pthread_atfork(prepare_fork, in_parent, in_child) == 0;
     while (*at && (*at)->order < part->order)
         at = &(*at)->next;
     part->next = *at;

@@ -80,7 +80,7 @@ static void put_piece(ph__range_map *map, size_t at, ph__range_piece piece)
 }
 
 /* A full piece becomes two halves. */
-static bool split(ph__range_map *map, size_t which)
+static bool split_chunk(ph__range_map *map, size_t which)
 {
     ph__range *upper = reserve_piece(map) ? ph__alloc(MOST * sizeof *upper) : NULL;
     if (!upper)
@@ -132,7 +132,7 @@ bool ph__range_map_add(ph__range_map *map, uintptr_t base, size_t size, void *va
     if (map->piece_count == 0)
         return add_first(map, range);
     size_t which = piece_of(map, base);
-    if (map->pieces[which].count == MOST && !split(map, which))
+    if (map->pieces[which].count == MOST && !split_chunk(map, which))
         return false;
     which = piece_of(map, base);
     ph__range_piece *piece = &map->pieces[which];

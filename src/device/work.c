@@ -13,8 +13,8 @@ typedef struct place {
     size_t room;
 } place;
 
-static ph_status look_up_memory(place *out, ph_device *device, const void *address,
-                                const char *call)
+static ph_status find_memory_place(place *out, ph_device *device, const void *address,
+                                   const char *call)
 {
     ph__drv_pointer where;
     int result = device->driver->pointer_info(&where, device->handle, address);
@@ -81,8 +81,8 @@ ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy
         return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
                                "%s: %zu bytes run beyond the end of the address space", call,
                                copy->bytes);
-    PH_TRY(look_up_memory(&dst, device, copy->dst, call));
-    PH_TRY(look_up_memory(&src, device, copy->src, call));
+    PH_TRY(find_memory_place(&dst, device, copy->dst, call));
+    PH_TRY(find_memory_place(&src, device, copy->src, call));
     PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", PH__NAME_MEMCPY_ASYNC, call));
     PH_TRY(check_range(&src, copy->src, copy->bytes, "src", PH__NAME_MEMCPY_ASYNC, call));
     if (d < s + copy->bytes && s < d + copy->bytes)
@@ -137,7 +137,7 @@ static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy 
                                         const char *call)
 {
     place dst;
-    PH_TRY(look_up_memory(&dst, stream->device, copy->dst, call));
+    PH_TRY(find_memory_place(&dst, stream->device, copy->dst, call));
     if (dst.kind != PH__MEMORY_PAGEABLE)
         return submit_copy(stream, copy, call);
     PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
@@ -152,7 +152,7 @@ static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *
 {
     uint64_t capture_id, recorded = 0;
     place dst;
-    PH_TRY(look_up_memory(&dst, stream->device, copy->dst, call));
+    PH_TRY(find_memory_place(&dst, stream->device, copy->dst, call));
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     if (capture_id != 0)
         return fail_pageable(stream->device, copy, dst.kind == PH__MEMORY_PAGEABLE, call);
@@ -219,7 +219,7 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
                                "%s: dst %p is not aligned to its %u-byte elements", call, fill->dst,
                                (unsigned)fill->value_size);
-    PH_TRY(look_up_memory(&where, device, fill->dst, call));
+    PH_TRY(find_memory_place(&where, device, fill->dst, call));
     if (where.kind == PH__MEMORY_PAGEABLE)
         return fail_fill_pageable(device, fill->dst, call);
     return check_range(&where, fill->dst, bytes, "dst", PH__NAME_MEMSET_ASYNC, call);

@@ -40,10 +40,10 @@ enum {
     PH__FINITE_BLOCK = 1024,
     PH__FINITE_PARTS = 128 /* blocks, at most: each goes on after them */
 };
-typedef struct ph__drv_crumb {
+typedef struct ph__drv_breadcrumb {
     uint64_t *table;
     uint64_t number;
-} ph__drv_crumb;
+} ph__drv_breadcrumb;
 typedef struct ph__drv_finite_part {
     uint64_t tick, bad, first, bits; /* bits: of the first one */
 } ph__drv_finite_part;

@@ -71,7 +71,7 @@ uint64_t ph__suspects_next(void)
 
 /* Never waits: where a newer note has come first, or a thread has not got on with its own for a
  * whole round, this one is lost. */
-static void put(ph__suspect *note)
+static void store_suspect(ph__suspect *note)
 {
     uint64_t number = atomic_fetch_add(&next_number, 1);
     slot *at = &ring[number % PH__SUSPECTS];
@@ -91,7 +91,7 @@ static void put(ph__suspect *note)
 }
 
 /* caller: where the noting was called from. */
-static void take_frames(ph__suspect *note, const void *caller)
+static void capture_frames(ph__suspect *note, const void *caller)
 {
     void *frames[PH__SUSPECT_FRAMES + NOTING_FRAMES];
     int count = backtrace(frames, PH__SUSPECT_FRAMES + NOTING_FRAMES), first = 0;
@@ -117,14 +117,14 @@ __attribute__((noinline)) void ph__suspect_note(uint64_t capture_id, const char 
     note.result = result;
     ph__line_format(note.call, sizeof note.call, "%s", call);
     ph__line_format(note.text, sizeof note.text, "%s", text ? text : "");
-    take_frames(&note, __builtin_return_address(0));
-    put(&note);
+    capture_frames(&note, __builtin_return_address(0));
+    store_suspect(&note);
     errno = saved_errno;
 }
 
 /* ---- reading ---- */
 
-static bool get(ph__suspect *out, uint64_t number)
+static bool load_suspect(ph__suspect *out, uint64_t number)
 {
     slot *at = &ring[number % PH__SUSPECTS];
     if (atomic_load_explicit(&at->state, memory_order_acquire) != number * 2)
@@ -149,7 +149,7 @@ size_t ph__suspects_read(ph__suspect *out, size_t capacity, uint64_t since)
     uint64_t next = ph__suspects_next();
     size_t count = 0;
     for (uint64_t number = oldest(since, next); number < next && count < capacity; number++)
-        count += get(&out[count], number);
+        count += load_suspect(&out[count], number);
     return count;
 }
 
@@ -176,7 +176,7 @@ bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id,
     int best = 0;
     for (uint64_t number = oldest(since, next); number < next && best != 1; number++) {
         ph__suspect note;
-        int likely = get(&note, number) ? rank(&note, capture_id, owner_thread) : 0;
+        int likely = load_suspect(&note, number) ? rank(&note, capture_id, owner_thread) : 0;
         if (likely != 0 && (best == 0 || likely < best)) {
             best = likely;
             *out = note;

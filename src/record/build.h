@@ -29,7 +29,7 @@ typedef struct ph__record_layout {
 typedef struct ph__builder {
     ph_device *device;
     ph__own_memory own;
-    ph__given given;
+    ph__node_memory given;
     const char *call;
     ph__drv_node *const *created; /* the driver's nodes in order of creation */
     ph__drv_node_info *infos;     /* of each of them, read once */

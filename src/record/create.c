@@ -158,7 +158,7 @@ static ph_status count_body(room *all, const ph_record *body, size_t index)
 
 /* ---- room ---- */
 
-static size_t rounded(size_t bytes)
+static size_t rounded_bytes(size_t bytes)
 {
     return (bytes + 15) / 16 * 16;
 }
@@ -169,7 +169,7 @@ static void count_node(room *all, const ph_record_source_node *node)
     const ph_node_info *info = &node->info;
     all->words += info->word_count;
     all->edges += info->dependency_count;
-    all->args += rounded(info->args_size);
+    all->args += rounded_bytes(info->args_size);
     all->names += info->name ? strlen(info->name) + 1 : 0;
     for (size_t w = 0; w < info->word_count; w++)
         all->names += strlen(node->words[w].name) + 1;
@@ -177,14 +177,14 @@ static void count_node(room *all, const ph_record_source_node *node)
 
 static bool make_room(maker *m, const room *all, size_t count)
 {
-    size_t head = rounded(sizeof(ph_record)), nodes, words, total;
-    size_t edges = rounded(2 * all->edges * sizeof(size_t)),
-           kinds = rounded(all->edges * sizeof(ph_edge_kind));
+    size_t head = rounded_bytes(sizeof(ph_record)), nodes, words, total;
+    size_t edges = rounded_bytes(2 * all->edges * sizeof(size_t)),
+           kinds = rounded_bytes(all->edges * sizeof(ph_edge_kind));
     if (!ph__mul(count, sizeof(ph__record_node), &nodes) ||
         !ph__mul(all->words, sizeof(ph_word), &words))
         return false;
-    nodes = rounded(nodes);
-    words = rounded(words);
+    nodes = rounded_bytes(nodes);
+    words = rounded_bytes(words);
     if (!ph__add(head + edges + kinds + all->args, nodes, &total) ||
         !ph__add(total, words, &total) || !ph__add(total, all->names, &total))
         return false;
@@ -278,7 +278,7 @@ static ph_status fill_node(maker *m, const ph_record_source_node *node, size_t i
     if (node->info.args_size) {
         put_args(m->args, node);
         to->info.args = m->args;
-        m->args += rounded(node->info.args_size);
+        m->args += rounded_bytes(node->info.args_size);
     }
     if (node->info.value_size)
         to->count = node->info.bytes / node->info.value_size;

@@ -26,7 +26,7 @@ static const char *write_name(ph__builder *b, const ph__word_slot *slot)
 }
 
 /* The words of this node are the next ones: both walks are in the record's order. */
-static void take_found(ph__builder *b, ph__record_node *node)
+static void store_found(ph__builder *b, ph__record_node *node)
 {
     node->kept = b->sparse_words;
     node->places = b->places;
@@ -45,7 +45,7 @@ static ph_status fill_kernel(ph__builder *b, ph__record_node *node, const ph__dr
     node->info.args_size = info->args_size;
     if (ph__words_are_sparse(kernel != NULL, info->args_size)) {
         node->info.args = info->launch.args;
-        take_found(b, node);
+        store_found(b, node);
         return PH_OK;
     }
     if (info->args_size) {

@@ -45,7 +45,7 @@ static bool add_range(ph__record_foreign *to, const ph__drv_pointer *where)
 }
 
 /* False: no host memory. */
-static bool ask(asker *a, uint64_t value)
+static bool ask_driver(asker *a, uint64_t value)
 {
     ph__drv_pointer where = {0};
     const void *address = (const void *)(uintptr_t)value;
@@ -70,7 +70,7 @@ static bool look_up_words(asker *a, ph_record *record)
         for (size_t w = 0; w < node->info.word_count; w++) {
             ph_word room;
             const ph_word *word = ph__record_word(&room, node, w);
-            if (asks(word, node) && !ask(a, word->value))
+            if (asks(word, node) && !ask_driver(a, word->value))
                 return false;
         }
         if (node->info.body && !look_up_words(a, (ph_record *)(uintptr_t)node->info.body))

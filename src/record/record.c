@@ -53,8 +53,8 @@ static ph_status count_node(ph__builder *b, size_t at)
     if (info->kind == PH_NODE_BATCH_MEM_OP)
         b->all.words += info->op_count;
     if (info->kind == PH_NODE_MEM_ALLOC && info->memory) {
-        ph__given_span span = {(uintptr_t)info->memory,
-                               info->memory_bytes ? info->memory_bytes : 1};
+        ph__node_memory_range span = {(uintptr_t)info->memory,
+                                      info->memory_bytes ? info->memory_bytes : 1};
         if (!ph__vec_push(&b->given.spans, span))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
     }
@@ -173,7 +173,7 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
 {
     ph__builder b = {.device = device, .own = *own, .call = call};
     ph__lookups seen = {0};
-    ph__memory_hulls(&seen.hulls, device);
+    ph__memory_read_bounds(&seen.bounds, device);
     b.given.outer = own->nodes;
     b.own.nodes = &b.given;
     b.own.seen = &seen;

@@ -42,7 +42,7 @@ static bool find_recent(uint32_t *out, const ph__found *found, uint64_t value)
     return false;
 }
 
-static void remember(ph__found *found, uint64_t value, uint32_t word)
+static void remember_word(ph__found *found, uint64_t value, uint32_t word)
 {
     found->recent[found->next] = value;
     found->recent_word[found->next] = word;
@@ -56,13 +56,13 @@ static bool add_place(ph__found *found, size_t offset, uint64_t value)
         place.word = (uint32_t)found->words.count;
         if (!ph__vec_push(&found->words, (ph_word){.value = value}))
             return false;
-        remember(found, value, place.word);
+        remember_word(found, value, place.word);
     }
     return ph__vec_push(&found->places, place);
 }
 
-static void look_up(ph__found *found, ph_word *words, size_t count, const ph_device *device,
-                    const ph__own_memory *own)
+static void look_up_values(ph__found *found, ph_word *words, size_t count, const ph_device *device,
+                           const ph__own_memory *own)
 {
     uintptr_t addresses[PH__FIND_MOST] = {0};
     ph_allocation at[PH__FIND_MOST];
@@ -84,8 +84,8 @@ void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_
 {
     for (size_t i = 0; i < found->words.count; i += PH__FIND_MOST) {
         size_t left = found->words.count - i;
-        look_up(found, &found->words.at[i], left < PH__FIND_MOST ? left : PH__FIND_MOST, device,
-                own);
+        look_up_values(found, &found->words.at[i], left < PH__FIND_MOST ? left : PH__FIND_MOST,
+                       device, own);
     }
 }
 
@@ -106,11 +106,11 @@ typedef struct window {
 /* Memory of memory nodes may lie anywhere. */
 static window window_of(const ph__own_memory *own)
 {
-    const ph__hulls *hulls = &own->seen->hulls;
-    if (ph__own_has_given(own))
+    const ph__memory_bounds *bounds = &own->seen->bounds;
+    if (ph__own_has_node_memory(own))
         return (window){1, UINTPTR_MAX, 0, 0}; /* all but NULL */
-    return (window){hulls->device.lowest, hulls->device.highest - hulls->device.lowest,
-                    hulls->pinned.lowest, hulls->pinned.highest - hulls->pinned.lowest};
+    return (window){bounds->device.lowest, bounds->device.highest - bounds->device.lowest,
+                    bounds->pinned.lowest, bounds->pinned.highest - bounds->pinned.lowest};
 }
 
 /* The first word at the offset or behind it that may be an address; args_size or more: there is

@@ -116,7 +116,7 @@ bool ph__own_has(const ph__own_memory *own, uintptr_t address)
         return false;
     if (own->capture && ph__ranges_find(own->capture, address))
         return true;
-    for (const ph__given *given = own->nodes; given; given = given->outer)
+    for (const ph__node_memory *given = own->nodes; given; given = given->outer)
         for (size_t i = 0; i < given->spans.count; i++)
             if (address - given->spans.at[i].base < given->spans.at[i].size)
                 return true;
@@ -135,7 +135,7 @@ static bool find_seen(ph_allocation *out, ph_pool_id *pool, const ph__lookups *s
     return false;
 }
 
-static void remember(ph__lookups *seen, const ph_allocation *found, ph_pool_id pool)
+static void remember_allocation(ph__lookups *seen, const ph_allocation *found, ph_pool_id pool)
 {
     enum {
         ROOM = sizeof seen->at / sizeof seen->at[0]
@@ -157,13 +157,13 @@ static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_devic
         return false;
     *pool = ph__pool_id(out->pool);
     if (seen)
-        remember(seen, out, *pool);
+        remember_allocation(seen, out, *pool);
     return true;
 }
 
-bool ph__own_has_given(const ph__own_memory *own)
+bool ph__own_has_node_memory(const ph__own_memory *own)
 {
-    for (const ph__given *given = own->nodes; given; given = given->outer)
+    for (const ph__node_memory *given = own->nodes; given; given = given->outer)
         if (given->spans.count > 0)
             return true;
     return false;
@@ -173,7 +173,8 @@ bool ph__own_has_given(const ph__own_memory *own)
 static bool may_be_known(const ph__own_memory *own, uintptr_t address)
 {
     const ph__lookups *seen = own ? own->seen : NULL;
-    return seen == NULL || ph__hulls_have(&seen->hulls, address) || ph__own_has_given(own);
+    return seen == NULL || ph__memory_bounds_have(&seen->bounds, address) ||
+           ph__own_has_node_memory(own);
 }
 
 void ph__word_lies_in(ph_word *word, const ph_allocation *allocation)
@@ -185,7 +186,7 @@ void ph__word_lies_in(ph_word *word, const ph_allocation *allocation)
 }
 
 /* True when the value lies in memory that the library knows. */
-static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory *own)
+static bool look_up_word(ph_word *out, const ph_device *device, const ph__own_memory *own)
 {
     ph_allocation found;
     const void *address = (const void *)(uintptr_t)out->value;
@@ -208,10 +209,10 @@ void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *
         break;
     case PH__CLASS_ADDRESS:
         out->kind = PH_WORD_PROVED;
-        look_up(out, device, own);
+        look_up_word(out, device, own);
         break;
     case PH__CLASS_UNTYPED:
-        out->kind = look_up(out, device, own) ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
+        out->kind = look_up_word(out, device, own) ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
         break;
     }
 }
@@ -224,7 +225,7 @@ void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memor
     out->name = name;
     out->offset = offset;
     out->value = (uint64_t)(uintptr_t)address;
-    look_up(out, device, own);
+    look_up_word(out, device, own);
 }
 
 const char *ph__word_kind_name(ph_word_kind kind)

@@ -9,18 +9,19 @@
 #include <phonograph/inspect/record.h>
 
 /* Memory that the memory nodes of a record give, and those of the one that it is nested in. */
-typedef struct ph__given_span {
+typedef struct ph__node_memory_range {
     uintptr_t base;
     size_t size;
-} ph__given_span;
-typedef struct ph__given {
-    const struct ph__given *outer;
-    PH__VEC(ph__given_span) spans;
-} ph__given;
+} ph__node_memory_range;
+typedef struct ph__node_memory {
+    const struct ph__node_memory *outer;
+    PH__VEC(ph__node_memory_range) spans;
+} ph__node_memory;
 
 /* Allocations that were met last: words of one capture address few of them. */
 typedef struct ph__lookups {
-    ph__hulls hulls; /* nothing that the library knows lies outside, but what memory nodes give */
+    ph__memory_bounds
+        bounds; /* nothing that the library knows lies outside, but what memory nodes give */
     unsigned next, count;
     ph_allocation at[4];
     ph_pool_id pool[4];
@@ -32,8 +33,8 @@ typedef struct ph__own_memory {
     const ph__ranges *capture; /* memory that the capture was given out of its pool */
     /* in bodies: the same, and what the captures of nested graphs were given */
     const ph__ranges *nested;
-    const ph__given *nodes; /* while a record is built */
-    ph__lookups *seen;      /* likewise */
+    const ph__node_memory *nodes; /* while a record is built */
+    ph__lookups *seen;            /* likewise */
 } ph__own_memory;
 
 /* ---- words ---- walks the words of a launch's arguments: of a typed kernel each parameter, cut
@@ -64,7 +65,7 @@ enum {
     PH__NAMED_OFFSETS = 4096 /* all that are smaller, and whole words, have a name that lasts */
 };
 /* Whether memory nodes give any: it may lie where the library knows of nothing. */
-bool ph__own_has_given(const ph__own_memory *own);
+bool ph__own_has_node_memory(const ph__own_memory *own);
 bool ph__own_has(const ph__own_memory *own, uintptr_t address);
 void ph__word_lies_in(ph_word *word, const ph_allocation *allocation); /* but for its pool */
 /* Classifies into a word of zeros; out->name is left NULL. */

@@ -66,8 +66,8 @@ ph_host_kernel_fn fake_kernel_form(const char *name)
         fn = core_fill;
     else if (strncmp(name, "ph_core_cells_", 14) == 0)
         fn = core_cells;
-    else if (strcmp(name, "phonograph_crumb") == 0)
-        fn = ph__host_crumb_fn;
+    else if (strcmp(name, "phonograph_breadcrumb") == 0)
+        fn = ph__host_breadcrumb_fn;
     else if (strcmp(name, "phonograph_check_finite") == 0)
         fn = ph__host_finite_fn;
     pthread_mutex_lock(&forms.lock);

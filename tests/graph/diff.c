@@ -211,7 +211,7 @@ TEST(watching_nodes)
         " (a breadcrumb: the other graph was captured without "
         "ph_capture_options.breadcrumbs, or with other scopes) (blocks an update)\n";
     char *text = text_of(plain, crumbs);
-    const char *at = strstr(text, "node 0 (phonograph_crumb) was added");
+    const char *at = strstr(text, "node 0 (phonograph_breadcrumb) was added");
     assert_non_null(at);
     assert_memory_equal(strchr(at, '\n') + 1 - strlen(why), why, strlen(why));
     ph_string_free(text);

@@ -61,7 +61,7 @@ static bool is_crumb(size_t node)
     ph_node_info info;
     assert_ok(ph_graph_record(&record, bc.graph));
     assert_ok(ph_record_node(&info, record, node));
-    return strcmp(info.name, "phonograph_crumb") == 0;
+    return strcmp(info.name, "phonograph_breadcrumb") == 0;
 }
 
 TEST(test_crumbs_as_nodes)

@@ -296,11 +296,11 @@ TEST(test_cells)
 TEST(test_crumbs)
 {
     unsigned long long table[4] = {0};
-    phonograph_crumb(0, 2);
-    phonograph_crumb((uintptr_t)table, 2);
+    phonograph_breadcrumb(0, 2);
+    phonograph_breadcrumb((uintptr_t)table, 2);
     unsigned long long first = table[2];
-    phonograph_crumb((uintptr_t)table, 1);
-    phonograph_crumb((uintptr_t)table, 2);
+    phonograph_breadcrumb((uintptr_t)table, 1);
+    phonograph_breadcrumb((uintptr_t)table, 2);
     assert_true(first > 0 && table[1] > first && table[2] > table[1]);
     assert_true(table[0] == 0 && table[3] == 0);
 }

@@ -205,7 +205,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(graph_nodes(NULL, NULL, NULL));
     CALL(node_info(NULL, NULL));
     CALL(graph_lower(NULL));
-    CALL(graph_look_again(NULL, NULL));
+    CALL(graph_reread(NULL, NULL));
     CALL(instantiate(NULL, NULL, 0, NULL));
     CALL(exec_upload(NULL, NULL));
     CALL(exec_launch(NULL, NULL));

@@ -19,7 +19,7 @@ TEST(test_tracking)
     ph_allocation found;
     assert_ok(ph_malloc(&p, 1, 100, w.stream));
     assert_true(ph__memory_find(&found, w.device, (char *)p + 99));
-    uint64_t before = ph__memory_deaths(w.device);
+    uint64_t before = ph__memory_free_count(w.device);
     ph__watch watch = {0}, other = {0};
     for (int i = 0; i < 20; i++)
         assert_int_equal(ph__memory_track(w.device, p, found.generation, &watch), PH__TRACKS);
@@ -28,9 +28,9 @@ TEST(test_tracking)
     ph__memory_untrack(w.device, p, found.generation, &other);
     assert_true(ph__memory_is_live(w.device, p, found.generation));
     ph_free(p, w.stream);
-    assert_int_equal(ph__memory_deaths(w.device), before + 1);
-    assert_true(atomic_load(&watch.deaths) > 0);
-    assert_int_equal(atomic_load(&other.deaths), 0);
+    assert_int_equal(ph__memory_free_count(w.device), before + 1);
+    assert_true(atomic_load(&watch.free_count) > 0);
+    assert_int_equal(atomic_load(&other.free_count), 0);
     assert_false(ph__memory_is_live(w.device, p, found.generation));
     /* The same address again is another allocation, and nobody tracks it. */
     void *q;
@@ -38,7 +38,7 @@ TEST(test_tracking)
     assert_ptr_equal(q, p);
     assert_false(ph__memory_is_live(w.device, q, found.generation));
     ph_free(q, w.stream);
-    assert_int_equal(ph__memory_deaths(w.device), before + 1);
+    assert_int_equal(ph__memory_free_count(w.device), before + 1);
 }
 
 /* Tracked once and untracked: its end is no death. With a record of uses beside, too. */
@@ -57,8 +57,8 @@ TEST(test_untracked)
         if (i == 0)
             ph__memory_untrack(w.device, p, found.generation, &watch);
         ph_free(p, w.stream);
-        assert_int_equal(atomic_load(&watch.deaths), i);
-        assert_int_equal(ph__memory_deaths(w.device), i);
+        assert_int_equal(atomic_load(&watch.free_count), i);
+        assert_int_equal(ph__memory_free_count(w.device), i);
     }
     ph_stream_destroy(side);
 }

@@ -18,7 +18,7 @@ enum {
 };
 
 /* The last one that covers the address. */
-static const ph__placing *look(const ph__layout *layout, uintptr_t address)
+static const ph__logged_allocation *look(const ph__layout *layout, uintptr_t address)
 {
     for (size_t i = layout->list.count; i-- > 0;)
         if (address - layout->list.at[i].address < layout->list.at[i].size)
@@ -41,14 +41,14 @@ static void compare(const ph__layout *layout, uintptr_t most)
 
 TEST(test_blocks_over_one_another)
 {
-    ph__placing blocks[MOST];
+    ph__logged_allocation blocks[MOST];
     ph__rng rng = {3};
     for (int round = 0; round < 600; round++) {
         ph__layout layout = {.list = {blocks, ph__rng_below(&rng, MOST + 1), MOST}};
         uintptr_t room = 4 + ph__rng_below(&rng, 200);
         for (size_t i = 0; i < layout.list.count; i++)
-            blocks[i] = (ph__placing){.address = 1 + ph__rng_below(&rng, room),
-                                      .size = 1 + ph__rng_below(&rng, 1 + room / 4)};
+            blocks[i] = (ph__logged_allocation){.address = 1 + ph__rng_below(&rng, room),
+                                                .size = 1 + ph__rng_below(&rng, 1 + room / 4)};
         compare(&layout, room + room / 4 + 3);
     }
 }
@@ -56,16 +56,16 @@ TEST(test_blocks_over_one_another)
 /* One address again and again, and blocks that touch: as captures mostly have them. */
 TEST(test_blocks_in_a_row)
 {
-    ph__placing blocks[MOST];
+    ph__logged_allocation blocks[MOST];
     ph__layout layout = {.list = {blocks, MOST, MOST}};
     for (size_t i = 0; i < MOST; i++)
-        blocks[i] = (ph__placing){.address = 16 + 8 * (i % 10), .size = 8};
+        blocks[i] = (ph__logged_allocation){.address = 16 + 8 * (i % 10), .size = 8};
     compare(&layout, 120);
 }
 
 TEST(test_no_host_memory)
 {
-    ph__placing block = {.address = 16, .size = 8};
+    ph__logged_allocation block = {.address = 16, .size = 8};
     ph__layout layout = {.list = {&block, 1, 1}};
     ph__block_index index;
     for (int64_t n = 0; n < 3; n++) {

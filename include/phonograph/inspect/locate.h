@@ -8,7 +8,7 @@
 
 PH_BEGIN_DECLS
 
-/* ---- breadcrumbs ---- Small kernel nodes, "phonograph_crumb", that report the progress of a
+/* ---- breadcrumbs ---- Small kernel nodes, "phonograph_breadcrumb", that report the progress of a
  * replay. ph_capture_options.breadcrumbs, with enable_annotations, captures them: one before all
  * others, and one at the beginning and end of each scope that begins on a stream of the capture
  * (ph_annotation_push), on that stream.

@@ -15,7 +15,7 @@ static struct {
     PH__VEC(ph__capture *) open;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 _Atomic uint64_t ph__marks_serial;
-atomic_uint ph__marks_count, ph__marks_told;
+atomic_uint ph__marks_count, ph__marks_reported;
 
 /* ---- the marks of one capture ---- */
 ph__marks *ph__marks_retain(ph__marks *marks)
@@ -59,7 +59,7 @@ static void count_open_captures(void)
     unsigned told = 0;
     for (size_t i = 0; i < all.open.count; i++)
         told += all.open.at[i]->scope != NULL;
-    atomic_store(&ph__marks_told, told);
+    atomic_store(&ph__marks_reported, told);
     atomic_store(&ph__marks_count, (unsigned)all.open.count);
 }
 
@@ -266,7 +266,7 @@ void ph__marks_leave_graph(const ph__marks_graph *graph, ph__marks *nested, bool
     pthread_mutex_unlock(&all.lock);
 }
 
-void ph__marks_settle(ph__marks *marks, const ph_device *device, ph__drv_graph *graph)
+void ph__marks_resolve(ph__marks *marks, const ph_device *device, ph__drv_graph *graph)
 {
     if (marks == NULL)
         return;

@@ -37,7 +37,7 @@ void ph__marks_release(ph__marks *marks);
 bool ph__marks_open(ph__capture *capture);
 void ph__marks_close(ph__capture *capture);
 /* The capture has become this graph, whose nodes were listed: positions become numbers of nodes. */
-void ph__marks_settle(ph__marks *marks, const ph_device *device, ph__drv_graph *graph);
+void ph__marks_resolve(ph__marks *marks, const ph_device *device, ph__drv_graph *graph);
 
 /* Reports that the open scopes of the calling thread have changed, to the captures that it was the
  * last to submit to, and to the one that the stream is in. stream NULL: only to the captures of the
@@ -47,7 +47,7 @@ ph_status ph__marks_change(const ph_stream *stream, const char *call);
  * user leaves it so. */
 ph_status ph__marks_find(ph__capture **out, const ph_stream *stream, const char *call);
 /* annotated captures that are open and have a function for scopes */
-extern atomic_uint ph__marks_told;
+extern atomic_uint ph__marks_reported;
 
 /* of all annotated captures that are open; UINT64_MAX: they differ */
 extern _Atomic uint64_t ph__marks_serial;

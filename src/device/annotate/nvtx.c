@@ -52,7 +52,7 @@ static const void *find_table(uint32_t number)
     return number == PH__NVTX_TABLE_VERSION ? &version : NULL;
 }
 
-static bool take_over(ph__nvtx_start_fn start)
+static bool replace_start(ph__nvtx_start_fn start)
 {
     ph__nvtx_create_fn create;
     for (size_t m = 0; m < PH__NVTX_MODULES; m++) /* number 0 has no place */
@@ -97,16 +97,16 @@ ph__nvtx_start_fn ph__nvtx_find_tool(void)
     return start == InitializeInjectionNvtx2 ? NULL : start;
 }
 
-static void look_for_tool(void)
+static void find_tool(void)
 {
     ph__nvtx_start_fn start = ph__nvtx_find_tool();
-    ph__nvtx_listens = start && take_over(start);
+    ph__nvtx_listens = start && replace_start(start);
 }
 
 void ph__nvtx_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, look_for_tool);
+    (void)pthread_once(&once, find_tool);
 }
 
 void ph__nvtx_push(const char *name)

@@ -112,7 +112,7 @@ static const char *registered(const void *domain, const void *handle)
 }
 
 /* made: by the next tool, whose handle is the program's; else it is the text itself. */
-static void *remember(bool made, const void *domain, void *handle, const char *text)
+static void *remember_handle(bool made, const void *domain, void *handle, const char *text)
 {
     pthread_mutex_lock(&next.lock);
     const char *kept = intern(text);
@@ -211,7 +211,7 @@ static void *register_ascii(ph__nvtx_domain domain, const char *text)
     void *(*theirs)(ph__nvtx_domain, const char *) =
         NEXT(void *(*)(ph__nvtx_domain, const char *), core2, PH__NVTX_DOMAIN_REGISTER_A);
     void *handle = theirs ? theirs(domain, text) : NULL;
-    return text ? remember(theirs != NULL, domain, handle, text) : handle;
+    return text ? remember_handle(theirs != NULL, domain, handle, text) : handle;
 }
 
 static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
@@ -223,7 +223,7 @@ static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
     if (!text)
         return handle;
     ph__wide_to_utf8(name, text);
-    return remember(theirs != NULL, domain, handle, name);
+    return remember_handle(theirs != NULL, domain, handle, name);
 }
 
 /* Where no tool makes domains, a handle is the name: two of one name are one. The handle of a

@@ -12,7 +12,7 @@
 /* Reports a capture's scopes to the layer above. */
 static ph_status report_scope(ph_stream *stream, bool begins, const char *call)
 {
-    if (atomic_load_explicit(&ph__marks_told, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&ph__marks_reported, memory_order_relaxed) == 0)
         return PH_OK;
     ph__capture *capture;
     PH_TRY(ph__marks_find(&capture, stream, call));

@@ -174,7 +174,7 @@ bool ph__capture_keep_event(ph_device *device, ph_event *event, uint64_t capture
     return kept;
 }
 
-ph__map ph__capture_take_events(ph__capture *capture)
+ph__map ph__capture_acquire_events(ph__capture *capture)
 {
     ph__map events = capture->events;
     capture->events = (ph__map){0};

@@ -76,7 +76,7 @@ bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capt
 bool ph__capture_keep_event(ph_device *device, ph_event *event, uint64_t capture_id);
 /* Objects that a capture kept, with its references: the caller's from here on, key and value. Call
  * it after release_kernels. */
-ph__map ph__capture_take_events(ph__capture *capture);
+ph__map ph__capture_acquire_events(ph__capture *capture);
 
 /* Runs fn(item) now when no capture is open on the device, else when the last one has ended, on
  * the thread that ended it, no lock held. The item is the caller's memory and must live until fn

@@ -62,8 +62,8 @@ static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch
                                    const char *call)
 {
     static const ph_param crumb[] = {
-        {"table", PH_PARAM_ADDRESS, offsetof(ph__drv_crumb, table), sizeof(uint64_t), {0}},
-        {"number", PH_PARAM_VALUE, offsetof(ph__drv_crumb, number), sizeof(uint64_t), {0}}};
+        {"table", PH_PARAM_ADDRESS, offsetof(ph__drv_breadcrumb, table), sizeof(uint64_t), {0}},
+        {"number", PH_PARAM_VALUE, offsetof(ph__drv_breadcrumb, number), sizeof(uint64_t), {0}}};
     static const ph_param finite[] = {
         {"address", PH_PARAM_ADDRESS, offsetof(ph__drv_finite, address), sizeof(uint64_t), {0}},
         {"count", PH_PARAM_VALUE, offsetof(ph__drv_finite, count), sizeof(uint64_t), {0}},
@@ -71,8 +71,8 @@ static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch
         {"number", PH_PARAM_VALUE, offsetof(ph__drv_finite, number), sizeof(uint32_t), {0}},
         {"parts", PH_PARAM_ADDRESS, offsetof(ph__drv_finite, parts), sizeof(uint64_t), {0}}};
     static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
-        [PH__WATCH_CRUMB] = {.name = "phonograph_crumb",
-                             .args_size = sizeof(ph__drv_crumb),
+        [PH__WATCH_CRUMB] = {.name = "phonograph_breadcrumb",
+                             .args_size = sizeof(ph__drv_breadcrumb),
                              .params = crumb,
                              .param_count = sizeof crumb / sizeof crumb[0]},
         [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",

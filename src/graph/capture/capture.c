@@ -176,7 +176,7 @@ static ph_status fail_capture_for_good(ph_graph *graph, ph_status status)
 static ph_status read_captured_record(ph_graph *graph, const char *call)
 {
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
-    ph__pool_take_layout(&graph->layout, graph->own->pool, graph->capture.id);
+    ph__pool_acquire_layout(&graph->layout, graph->own->pool, graph->capture.id);
     PH_TRY(ph__pool_record_ranges(&ranges, graph->own->pool, graph->capture.id));
     ph_status status = ph__graph_acquire_lent(&nested, graph, &ranges, call);
     if (status == PH_OK && !ph__ranges_copy(&copy, &ranges))

@@ -16,7 +16,7 @@
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {
     PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
-    ph__marks_settle(graph->marks, graph->device, graph->template);
+    ph__marks_resolve(graph->marks, graph->device, graph->template);
     PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
     ph__cells_record(graph, own);
     ph__locate_record(graph);

@@ -50,7 +50,7 @@ static int read_whole_graph(ph__drv_graph *picture, const ph__driver *driver)
 static ph_status read_again(ph__drv_graph **out, ph_graph *graph, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
-    int result = driver->graph_look_again(out, graph->template);
+    int result = driver->graph_reread(out, graph->template);
     if (result == PH__R_OK && (result = read_whole_graph(*out, driver)) != PH__R_OK) {
         driver->graph_destroy(*out);
         *out = NULL;

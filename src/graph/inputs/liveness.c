@@ -32,7 +32,7 @@ ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
         PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
         graph->inputs = inputs; /* there were none */
         graph->inputs_due = false;
-        graph->deaths = UINT64_MAX;
+        graph->free_count = UINT64_MAX;
     }
     return ph__graph_collect_sets(graph, call);
 }
@@ -44,7 +44,7 @@ void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs)
     graph->inputs_due = false;
     ph__graph_drop_sets(graph);
     memset(inputs, 0, sizeof *inputs);
-    graph->deaths = UINT64_MAX;
+    graph->free_count = UINT64_MAX;
 }
 
 /* ---- the check ---- */
@@ -112,7 +112,7 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
     ph__dead dead;
     dead.count = 0;
     /* Before the look: what dies meanwhile is seen next time. */
-    uint64_t deaths = atomic_load_explicit(&graph->watch.deaths, memory_order_acquire);
+    uint64_t free_count = atomic_load_explicit(&graph->watch.free_count, memory_order_acquire);
     PH_TRY(ph__graph_collect_inputs(graph, call));
     if (how & PH__LIVE_FOREIGN)
         PH_TRY(ask_foreign(graph, call));
@@ -134,7 +134,7 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
     if (how & PH__LIVE_FOREIGN)
         graph->foreign_turn = 0;
     if (!as_captured && !graph->watch_lost)
-        graph->deaths = deaths;
+        graph->free_count = free_count;
     return PH_OK;
 }
 

@@ -10,7 +10,7 @@ void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs); /* takes them ov
  * them. */
 ph_status ph__graph_acquire_inputs(ph_graph *graph, const char *call);
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call);
-/* Looks at the inputs: STALE_INPUT, or PH_OK and remembers the count of deaths. */
+/* Looks at the inputs: STALE_INPUT, or PH_OK and remembers the count of frees. */
 enum {
     PH__LIVE_AS_CAPTURED = 1, /* as the template has them, whatever the slots are set to */
     PH__LIVE_FOREIGN = 2,     /* asks the driver about memory of other code's, too */
@@ -23,7 +23,7 @@ static inline bool ph__graph_must_check_live(ph_graph *graph, unsigned *how)
     *how = 0;
     if (graph->foreign && graph->foreign_every && ++graph->foreign_turn >= graph->foreign_every)
         *how = PH__LIVE_FOREIGN;
-    return *how ||
-           atomic_load_explicit(&graph->watch.deaths, memory_order_acquire) != graph->deaths;
+    return *how || atomic_load_explicit(&graph->watch.free_count, memory_order_acquire) !=
+                       graph->free_count;
 }
 #endif

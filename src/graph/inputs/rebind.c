@@ -20,12 +20,12 @@ typedef struct set_word {
 struct ph__set_launch {
     const ph_kernel *kernel; /* retained by the graph */
     bool due;                /* the graph's inputs do not know of it yet */
-    uint64_t deaths;         /* the device's count when the allocations of the words lived */
+    uint64_t free_count;     /* the device's count when the allocations of the words lived */
     size_t count;
     set_word words[];
 };
 
-/* ---- allocations met last ---- tracked, so that the device's count of deaths tells when one
+/* ---- allocations met last ---- tracked, so that the device's count of frees tells when one
  * has gone. */
 static void forget_allocations(ph_graph *graph)
 {
@@ -113,13 +113,13 @@ ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_ker
 
 void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args)
 {
-    uint64_t deaths = ph__memory_deaths(graph->device);
-    bool all_live = deaths == graph->met_deaths && deaths == set->deaths;
-    if (deaths != graph->met_deaths) {
+    uint64_t free_count = ph__memory_free_count(graph->device);
+    bool all_live = free_count == graph->met_free_count && free_count == set->free_count;
+    if (free_count != graph->met_free_count) {
         forget_allocations(graph);
-        graph->met_deaths = deaths;
+        graph->met_free_count = free_count;
     }
-    set->deaths = deaths;
+    set->free_count = free_count;
     for (size_t i = 0; i < set->count; i++) {
         set_word *word = &set->words[i];
         uint64_t value = 0;
@@ -133,7 +133,7 @@ void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args)
     }
     set->due = true;
     graph->sets_due = true;
-    graph->deaths = UINT64_MAX;
+    graph->free_count = UINT64_MAX;
 }
 
 /* ---- making inputs of them ---- */

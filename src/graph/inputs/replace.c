@@ -31,5 +31,5 @@ void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs)
     }
     graph->inputs.count = kept + inputs->count;
     ph__vec_free(inputs);
-    graph->deaths = UINT64_MAX;
+    graph->free_count = UINT64_MAX;
 }

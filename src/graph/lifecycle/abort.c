@@ -12,7 +12,7 @@ void ph__graph_close_pool(ph_graph *graph)
     ph__pool_record_end(graph->own->pool, graph->capture.id);
     ph__graph_drop_lent(graph);
     ph__capture_release_kernels(&graph->capture);
-    graph->events = ph__capture_take_events(&graph->capture);
+    graph->events = ph__capture_acquire_events(&graph->capture);
     ph__marks_release(graph->capture.marks);
     graph->capture.marks = NULL;
     graph->capture_open = false;

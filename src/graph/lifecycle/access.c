@@ -14,7 +14,7 @@ ph_status ph_graph_pool(ph_pool **out, ph_graph *graph)
         return ph__fail_null("ph_graph_pool", "out");
     *out = NULL;
     PH_TRY(ph__graph_check(graph, PH__CALL_POOL));
-    ph__pool_tell(graph->own->pool);
+    ph__pool_report_handle(graph->own->pool);
     *out = graph->own->pool;
     return PH_OK;
 }
@@ -35,7 +35,7 @@ ph_status ph_graph_pools(ph_pool **pools, size_t capacity, size_t *count, const 
         if (graph->pools.at[i] != graph->own)
             pools[written++] = graph->pools.at[i]->pool;
     for (size_t i = 0; i < written; i++)
-        ph__pool_tell(pools[i]);
+        ph__pool_report_handle(pools[i]);
     *count = graph->pools.count;
     return PH_OK;
 }

@@ -58,7 +58,7 @@ void ph__graph_clear(ph_graph *graph)
         ph__stream_release(graph->stream);
     graph->stream = NULL;
     graph->epoch = 0;
-    graph->deaths = UINT64_MAX;
+    graph->free_count = UINT64_MAX;
     graph->watch_lost = false;
     graph->foreign_every = graph->foreign_turn = 0;
     graph->liveness = false;

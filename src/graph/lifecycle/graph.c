@@ -31,7 +31,7 @@ ph_status ph_graph_create(ph_graph **out, const ph_graph_options *options)
     graph->keep = options && options->keep_graph;
     graph->defer = options && options->defer_upload;
     graph->id = next_id();
-    graph->deaths = UINT64_MAX;
+    graph->free_count = UINT64_MAX;
     *out = graph;
     return PH_OK;
 }

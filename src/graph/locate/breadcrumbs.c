@@ -107,8 +107,8 @@ void ph__scopes_left(size_t count, const char *call)
 }
 
 /* ---- scopes ---- under the device's capture_lock ---- */
-static void add_crumb(ph__probe_failure *f, ph__locate *locate, ph_stream *stream, size_t scope,
-                      bool ends, const char *call)
+static void add_breadcrumb(ph__probe_failure *f, ph__locate *locate, ph_stream *stream,
+                           size_t scope, bool ends, const char *call)
 {
     ph__probe_node node = {.scope = scope, .ends = ends};
     node.args.breadcrumb.number = locate->breadcrumbs.nodes.count + 1;
@@ -126,7 +126,7 @@ static void begin_scope(ph__probe_failure *f, ph_graph *graph, ph_stream *stream
     ph__located_scope scope = {ph__located_path(), ph__thread_ambient.serial,
                                locate->breadcrumbs.nodes.count, SIZE_MAX};
     if (scope.path)
-        add_crumb(f, locate, stream, locate->scopes.count, false, call);
+        add_breadcrumb(f, locate, stream, locate->scopes.count, false, call);
     else
         f->result = PH__R_OUT_OF_MEMORY;
     if (ph__probe_failed(f))
@@ -145,7 +145,7 @@ static void end_scope(ph__probe_failure *f, ph_graph *graph, ph_stream *stream, 
     if (i == 0)
         return;
     size_t breadcrumb = locate->breadcrumbs.nodes.count;
-    add_crumb(f, locate, stream, i - 1, true, call);
+    add_breadcrumb(f, locate, stream, i - 1, true, call);
     if (!ph__probe_failed(f))
         locate->scopes.at[i - 1].last = breadcrumb;
 }

@@ -25,7 +25,7 @@ typedef struct ph__probe_node {
     uint32_t blocks;      /* checks: of the grid, each with a part of the table from part on */
     size_t part;
     union {
-        ph__drv_crumb breadcrumb;
+        ph__drv_breadcrumb breadcrumb;
         ph__drv_finite finite;
     } args; /* but for the table */
 } ph__probe_node;

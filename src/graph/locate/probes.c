@@ -160,7 +160,8 @@ void ph__locate_record(ph_graph *graph)
         if (node->kernel == NULL || i == locate->checks.root.index)
             continue;
         if (node->kernel == breadcrumb)
-            note_node(&locate->breadcrumbs, ((const ph__drv_crumb *)node->info.args)->number, node);
+            note_node(&locate->breadcrumbs, ((const ph__drv_breadcrumb *)node->info.args)->number,
+                      node);
         else if (node->kernel == finite)
             note_node(&locate->checks, ((const ph__drv_finite *)node->info.args)->number, node);
     }

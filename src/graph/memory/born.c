@@ -119,7 +119,7 @@ static ph_status hold_address(ph_graph *graph, const ph__births *births,
     for (size_t i = 0; i < births->count; i++) {
         const ph__birthplace *place = &births->at[i];
         ph__born born;
-        if (!ph__hulls_have(&place->hulls, address))
+        if (!ph__memory_bounds_have(&place->bounds, address))
             continue;
         ph__birth birth = ph__memory_find_born(&born, graph->own->pool, place->device, address);
         if (birth == PH__BORN_AGAIN)

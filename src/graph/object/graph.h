@@ -25,7 +25,7 @@ struct ph_graph {
     unsigned busy;  /* hooks of it that are running */
     uint64_t epoch; /* of the last replay, in the own pool */
     /* the count of `watch` when the inputs were last seen alive; UINT64_MAX: never */
-    uint64_t deaths;
+    uint64_t free_count;
     ph__watch watch;      /* grows when an allocation dies that the graph tracks */
     ph__foreign *foreign; /* allocations of other code in which its inputs lie */
     /* replays between two queries of that memory (0: never), and since the last */
@@ -47,7 +47,7 @@ struct ph_graph {
     bool sets_due;               /* not in them yet: some of `sets` */
     /* by node: what it was last set to; NULL: none was. See inputs/rebind.c */
     struct ph__set_launch **sets;
-    uint64_t met_deaths; /* the device's count when they all lived */
+    uint64_t met_free_count; /* the device's count when they all lived */
     ph_record *record;
     ph__marks *marks; /* NULL: the capture was not annotated */
     /* in the list of graphs that have annotations; annotated_at NULL: it is not there */

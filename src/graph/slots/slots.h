@@ -47,7 +47,7 @@ typedef struct ph__slot {
     unsigned char *value; /* the scalar's bytes */
     ph_allocation where;  /* once set; base NULL: memory that the library did not allocate */
     bool tracked, told;   /* told: that it is dead */
-    uint64_t deaths;      /* the device's count when the allocation lived */
+    uint64_t free_count;  /* the device's count when the allocation lived */
     uint64_t named;       /* the call that named it last, as ph__slots.calls counts */
     PH__VEC(ph__slot_use) uses;
 } ph__slot;
@@ -58,7 +58,7 @@ typedef struct ph__slot_staged {
     size_t number;
     const void *value;
     ph_allocation where;
-    uint64_t deaths;
+    uint64_t free_count;
 } ph__slot_staged;
 
 struct ph__slots {

@@ -87,14 +87,14 @@ static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot
 /* ---- taking values down ---- */
 /* Where allocations have died, the same address may be another one's; of those that nobody
  * tracks only a look tells. */
-static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t deaths)
+static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t free_count)
 {
     if (!slot->set)
         return false;
     if (!slot->address)
         return memcmp(slot->value, value, slot->bytes) == 0;
     return slot->current == (uintptr_t)value &&
-           (!slot->where.base || (slot->tracked && slot->deaths == deaths));
+           (!slot->where.base || (slot->tracked && slot->free_count == free_count));
 }
 
 static bool is_found_unchanged(const ph__slot_staged *staged)
@@ -105,7 +105,7 @@ static bool is_found_unchanged(const ph__slot_staged *staged)
            staged->where.generation == slot->where.generation;
 }
 
-static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64_t deaths,
+static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64_t free_count,
                              const char *call)
 {
     ph__slots *slots = graph->slots;
@@ -121,10 +121,10 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
     if (value->value == NULL)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: the value of slot %zu (%s) is NULL", call,
                        value->slot, slot->name);
-    if (is_unchanged(slot, value->value, deaths))
+    if (is_unchanged(slot, value->value, free_count))
         return PH_OK;
     slots->staged.at[slots->staged.count++] = (ph__slot_staged){
-        .slot = slot, .number = value->slot, .value = value->value, .deaths = deaths};
+        .slot = slot, .number = value->slot, .value = value->value, .free_count = free_count};
     slot->staged = true;
     return PH_OK;
 }
@@ -183,13 +183,13 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
                           const char *call)
 {
     ph_status status = PH_OK;
-    uint64_t deaths = ph__memory_deaths(graph->device);
+    uint64_t free_count = ph__memory_free_count(graph->device);
     if (values == NULL && count)
         return ph__fail_null(call, "values");
     if (graph->slots)
         graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        status = stage_value(graph, &values[i], deaths, call);
+        status = stage_value(graph, &values[i], free_count, call);
     if (status == PH_OK && graph->slots)
         status = check_staged(graph, call);
     if (status != PH_OK)
@@ -250,14 +250,14 @@ void ph__slot_patch(ph__slots *slots, ph__slot *slot)
     }
 }
 
-/* Allocations are tracked where every replay checks inputs, so that the device's count of deaths
+/* Allocations are tracked where every replay checks inputs, so that the device's count of frees
  * tells when one has gone. */
 static void adopt_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *staged)
 {
     ph_device *device = graph->device;
     bool same = slot->tracked && slot->where.base == staged->where.base &&
                 slot->where.generation == staged->where.generation;
-    slot->deaths = staged->deaths;
+    slot->free_count = staged->free_count;
     if (same)
         return;
     if (slot->tracked)
@@ -270,7 +270,7 @@ static void adopt_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged 
         slot->tracked = tracking == PH__TRACKS;
         graph->watch_lost = graph->watch_lost || tracking == PH__TRACK_NO_MEMORY;
         if (tracking != PH__TRACKS)
-            graph->deaths = UINT64_MAX; /* gone meanwhile: the next look finds it */
+            graph->free_count = UINT64_MAX; /* gone meanwhile: the next look finds it */
     }
     if (slot->copied && slot->where.pinned)
         ph__memory_pin_used(graph->own->pool, (const void *)(uintptr_t)slot->current);

@@ -54,7 +54,7 @@ static extent extent_of(const ph__profile_times *times, size_t replay)
     return (extent){last > first ? last - first : 0, first, replay};
 }
 
-static void take_node(ph__profile_node *node, size_t n, const ph__profile_times *times,
+static void read_node(ph__profile_node *node, size_t n, const ph__profile_times *times,
                       const extent *median, uint64_t *scratch)
 {
     const ph__profile_time *chosen = &times->at[median->replay * times->nodes + n];
@@ -87,7 +87,7 @@ bool ph__profile_acquire_times(ph_profile *profile, const ph__profile_times *tim
         const extent *median = &extents[(times->replays - 1) / 2];
         profile->summary.replay_ns = median->length_ns;
         for (size_t n = 0; n < times->nodes; n++) {
-            take_node(&profile->nodes[n], n, times, median, scratch);
+            read_node(&profile->nodes[n], n, times, median, scratch);
             profile->summary.work_ns += profile->nodes[n].info.median_ns;
         }
     }

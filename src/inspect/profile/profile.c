@@ -181,7 +181,7 @@ static ph_status start_run(run *r)
 /* ---- around them ---- */
 
 /* Nodes that do nothing are not measured, whatever the source says of them. */
-static ph_status look_at_nodes(run *r)
+static ph_status inspect_nodes(run *r)
 {
     const ph_record *record = r->graph->record;
     r->off = ph__calloc(record->node_count + 1, sizeof *r->off);
@@ -225,13 +225,13 @@ static ph_status make_room(run *r)
     return PH_OK;
 }
 
-static ph_status measure(run *r)
+static ph_status measure_nodes(run *r)
 {
     PH_TRY(check_room(r));
     for (unsigned i = 0; i < r->options.warmup; i++)
         PH_TRY(replay(r));
     PH_TRY(check_ready(r->graph));
-    PH_TRY(look_at_nodes(r));
+    PH_TRY(inspect_nodes(r));
     PH_TRY(make_room(r));
     PH_TRY(start_run(r));
     for (unsigned i = 0; i < r->options.replays; i++) {
@@ -253,7 +253,7 @@ static void finish_run(run *r)
 }
 
 /* A hook of the replays did not return. */
-static void abandon(void *what)
+static void abandon_profile(void *what)
 {
     run *r = what;
     close_source(r);
@@ -270,8 +270,8 @@ ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
     PH_TRY(read_options(&r.options, options));
     PH_TRY(check_profile(graph, stream));
     graph->bodies++; /* a destroy inside a hook waits */
-    PH__UNWIND unwind = {abandon, &r};
-    ph_status status = measure(&r);
+    PH__UNWIND unwind = {abandon_profile, &r};
+    ph_status status = measure_nodes(&r);
     unwind.undo = NULL;
     close_source(&r);
     if (status == PH_OK)

@@ -59,7 +59,7 @@ bool ph__block_index_make(ph__block_index *out, const ph__layout *layout)
     if (count == 0)
         return true;
     out->from = ph__alloc(2 * count * sizeof *out->from);
-    out->block = ph__calloc(2 * count, sizeof(ph__placing *));
+    out->block = ph__calloc(2 * count, sizeof(ph__logged_allocation *));
     size_t *next = ph__alloc((2 * count + 1) * sizeof *next);
     bool made = out->from && out->block && next;
     if (made)
@@ -67,7 +67,7 @@ bool ph__block_index_make(ph__block_index *out, const ph__layout *layout)
     for (size_t i = 0; made && i <= out->count; i++)
         next[i] = i;
     for (size_t i = count; made && i-- > 0;) {
-        const ph__placing *block = &layout->list.at[i];
+        const ph__logged_allocation *block = &layout->list.at[i];
         size_t part = next_free(next, part_at(out, block->address));
         for (; part < out->count && out->from[part] < block->address + block->size;
              part = next_free(next, part)) {
@@ -88,7 +88,7 @@ void ph__block_index_free(ph__block_index *index)
     *index = (ph__block_index){0};
 }
 
-const ph__placing *ph__block_index_find(const ph__block_index *index, uintptr_t address)
+const ph__logged_allocation *ph__block_index_find(const ph__block_index *index, uintptr_t address)
 {
     if (index->count == 0 || address < index->from[0])
         return NULL;
@@ -97,7 +97,7 @@ const ph__placing *ph__block_index_find(const ph__block_index *index, uintptr_t 
 
 bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address)
 {
-    const ph__placing *block = ph__block_index_find(&verify->blocks, address);
+    const ph__logged_allocation *block = ph__block_index_find(&verify->blocks, address);
     if (block == NULL) {
         const ph__range *foreign = ph__ranges_find(&verify->foreign, address);
         if (foreign == NULL)

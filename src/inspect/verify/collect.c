@@ -45,7 +45,7 @@ static ph_status add_range(ph__verify *verify, uintptr_t base, size_t bytes, con
 
 static int by_address(const void *a, const void *b)
 {
-    const ph__placing *x = a, *y = b;
+    const ph__logged_allocation *x = a, *y = b;
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
@@ -56,7 +56,7 @@ static ph_status add_layout(ph__verify *verify, const ph_graph *graph, bool comp
 {
     const ph__layout *layout = ph__verify_layout(graph);
     ph_status status = PH_OK;
-    ph__placing *sorted = ph__calloc(layout->list.count + 1, sizeof *sorted);
+    ph__logged_allocation *sorted = ph__calloc(layout->list.count + 1, sizeof *sorted);
     if (sorted == NULL)
         return ph__fail_host_memory(verify->call, "the list of the memory");
     if (layout->list.count > 0)
@@ -68,11 +68,11 @@ static ph_status add_layout(ph__verify *verify, const ph_graph *graph, bool comp
     for (size_t i = 0, next; i < layout->list.count && status == PH_OK; i = next) {
         uintptr_t end = sorted[i].address + sorted[i].size;
         const ph__kept as = {.own = true, .poisoned = !sorted[i].pinned, .compared = compared};
-        bool there = ph__placing_is_there(graph->device, &sorted[i]);
+        bool there = ph__logged_allocation_is_live(graph->device, &sorted[i]);
         for (next = i + 1; next < layout->list.count && sorted[next].address < end; next++) {
             if (sorted[next].address + sorted[next].size > end)
                 end = sorted[next].address + sorted[next].size;
-            there = there || ph__placing_is_there(graph->device, &sorted[next]);
+            there = there || ph__logged_allocation_is_live(graph->device, &sorted[next]);
         }
         if (there)
             status = add_range(verify, sorted[i].address, end - sorted[i].address, &as);

@@ -62,8 +62,8 @@ const ph_verify_output *ph__verify_output_at(const ph__verify *verify, uintptr_t
 
 /* The values around the first difference, which it is moved to: the number of an output, or what
  * there is of 4 bytes. */
-static void take_word(ph__difference *out, const ph__verify *verify, const ph__image *a,
-                      const ph__image *b)
+static void store_word(ph__difference *out, const ph__verify *verify, const ph__image *a,
+                       const ph__image *b)
 {
     const ph__kept *kept = out->kept;
     const ph_verify_output *output = ph__verify_output_at(verify, out->address);
@@ -94,7 +94,7 @@ static void compare_bytes(ph__difference *out, const ph__verify *verify, const p
                 note_difference(out, kept, kept->base + i);
     }
     if (out->different)
-        take_word(out, verify, a, b);
+        store_word(out, verify, a, b);
 }
 
 /* ---- numbers ---- */

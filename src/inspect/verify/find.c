@@ -284,7 +284,8 @@ static ph_status make_switches(ph__verify *verify)
 
 /* differs: the replay from the eager run; else two replays, with different poison, from one
  * another. */
-static ph_status explain(ph__verify *verify, const ph__difference *seen, bool differs, bool poison)
+static ph_status explain_difference(ph__verify *verify, const ph__difference *seen, bool differs,
+                                    bool poison)
 {
     static const ph__verify_words replays = {"", "in one replay",
                                              "in another one from the same contents"};
@@ -312,7 +313,7 @@ static ph_status explain(ph__verify *verify, const ph__difference *seen, bool di
 }
 
 /* How much is compared is known when it is known what eager runs write. */
-static ph_status take_written(ph__verify *verify, ph__written *written)
+static ph_status collect_written(ph__verify *verify, ph__written *written)
 {
     ph__written_free(written);
     ph_status status = ph__verify_written(written, verify);
@@ -324,12 +325,12 @@ static ph_status judge(ph__verify *verify, ph__written *written)
 {
     ph__difference seen, with_poison;
     bool poison = false, found = false;
-    PH_TRY(take_written(verify, written));
+    PH_TRY(collect_written(verify, written));
     PH_TRY(ph__verify_replay(verify, &verify->replay, PH__POISON_NAN));
     if (verify->options->output_count == 0)
         PH_TRY(ph__verify_inspect_held(verify, &found));
     if (found)
-        PH_TRY(take_written(verify, written));
+        PH_TRY(collect_written(verify, written));
     bool differs = ph__verify_compare(&seen, verify, &verify->replay, &verify->eager, 0);
     if (verify->prepared) {
         PH_TRY(ph__verify_replay(verify, &verify->other, PH__POISON_NUMBER));
@@ -342,7 +343,7 @@ static ph_status judge(ph__verify *verify, ph__written *written)
     }
     verify->out->different = differs ? seen.different : with_poison.different;
     verify->out->compared = seen.compared;
-    PH_TRY(explain(verify, differs ? &seen : &with_poison, differs, poison));
+    PH_TRY(explain_difference(verify, differs ? &seen : &with_poison, differs, poison));
     if (verify->out->verdict != PH_VERIFY_CAPTURE_DIFFERS && verify->out->node != SIZE_MAX)
         ph__verify_add_changes(verify, verify->out->node);
     ph__verify_add_hints(verify);

@@ -45,7 +45,7 @@ static bool is_known(const ph__verify *verify, uintptr_t address)
 
 /* An address range that is reserved and not mapped throughout cannot be read as a whole: it
  * stays as it is. */
-static void look_for_lost(ph__verify *verify, size_t first)
+static void find_lost(ph__verify *verify, size_t first)
 {
     for (size_t i = first; i < verify->kept.count; i++) {
         ph__kept *one = &verify->kept.at[i];
@@ -85,7 +85,7 @@ ph_status ph__verify_keep(ph__verify *verify)
     if (bytes == NULL)
         return fail_contents(verify);
     verify->start.bytes = bytes;
-    look_for_lost(verify, verify->kept_so_far);
+    find_lost(verify, verify->kept_so_far);
     PH_TRY(read_from(verify, &verify->start, verify->kept_so_far));
     verify->kept_so_far = verify->kept.count;
     return PH_OK;

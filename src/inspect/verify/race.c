@@ -133,7 +133,7 @@ static void note_pair(search *s, const touch *one, const touch *two)
 }
 
 /* [first, end) are of one block, by node. */
-static void look_at_block(search *s, const touch *first, const touch *end)
+static void inspect_block(search *s, const touch *first, const touch *end)
 {
     if (!is_written(s->verify, first->base))
         return;
@@ -155,7 +155,7 @@ static void search_pairs(search *s)
         const touch *next = first;
         while (next < end && next->base == first->base)
             next++;
-        look_at_block(s, first, next);
+        inspect_block(s, first, next);
         first = next;
     }
 }
@@ -222,7 +222,7 @@ static bool can_prove(const search *s)
            s->record->node_count <= MOST_NODES && s->proofs < MOST_PROOFS;
 }
 
-static ph_status look_at_pair(bool *races, ph__race *out, search *s, const pair *at)
+static ph_status inspect_pair(bool *races, ph__race *out, search *s, const pair *at)
 {
     *races = false;
     PH_TRY(writes(races, s, at->one));
@@ -252,7 +252,7 @@ static ph_status choose(ph__race *out, search *s)
     for (unsigned rank = 4; rank-- > 0;)
         for (size_t i = 0; i < s->count && !races; i++)
             if (s->pairs[i].rank == rank)
-                PH_TRY(look_at_pair(&races, out, s, &s->pairs[i]));
+                PH_TRY(inspect_pair(&races, out, s, &s->pairs[i]));
     return PH_OK;
 }
 

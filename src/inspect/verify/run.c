@@ -30,14 +30,14 @@ static ph_status say_whose(const ph__verify *verify, ph_status status, const ph_
 }
 
 /* Scopes that a callback leaves open would be around all that this thread does from then on. */
-static void enter(const ph__verify *verify, ph_error *before, size_t *depth)
+static void enter_run(const ph__verify *verify, ph_error *before, size_t *depth)
 {
     forget(before);
     *depth = ph_annotation_depth();
     verify->graph->busy++;
 }
 
-static void leave(const ph__verify *verify, size_t depth)
+static void leave_run(const ph__verify *verify, size_t depth)
 {
     verify->graph->busy--;
     ph_annotation_unwind(depth);
@@ -50,10 +50,10 @@ typedef struct inside {
 } inside;
 
 /* A function of the user's did not return. The verification is put back by ph_graph_verify. */
-static void abandon(void *what)
+static void abandon_run(void *what)
 {
     const inside *in = what;
-    leave(in->verify, in->depth);
+    leave_run(in->verify, in->depth);
     if (in->scope)
         ph__pool_leave(in->verify->pool);
 }
@@ -64,36 +64,36 @@ static ph_status prepare_round(ph__verify *verify)
         return PH_OK;
     ph_error before;
     size_t depth;
-    enter(verify, &before, &depth);
+    enter_run(verify, &before, &depth);
     inside in = {verify, depth, false};
-    PH__UNWIND unwind = {abandon, &in};
+    PH__UNWIND unwind = {abandon_run, &in};
     ph_status status = verify->options->prepare(verify->stream, verify->user);
     unwind.undo = NULL;
-    leave(verify, depth);
+    leave_run(verify, depth);
     return say_whose(verify, status, &before, "ph_verify_options.prepare");
 }
 
-static ph_status capture(ph__verify *verify)
+static ph_status capture_again(ph__verify *verify)
 {
     const ph_capture_options options = {.pool = verify->pool,
                                         .mode = verify->graph->capture.mode,
                                         .enable_annotations = verify->graph->marks != NULL,
                                         .breadcrumbs = verify->graph->breadcrumbs,
                                         .compared = true};
-    ph__script_rewind(verify->script, verify->skip_held);
+    ph__replay_allocator_rewind(verify->script, verify->skip_held);
     ph_graph_destroy(verify->second);
     verify->second = NULL;
     PH_TRY(prepare_round(verify));
     PH_TRY(ph_graph_create(&verify->second, NULL));
     ph_error before;
     size_t depth;
-    enter(verify, &before, &depth);
+    enter_run(verify, &before, &depth);
     inside in = {verify, depth, false};
-    PH__UNWIND unwind = {abandon, &in};
+    PH__UNWIND unwind = {abandon_run, &in};
     ph_status status =
         ph_graph_capture(verify->second, verify->stream, &options, verify->body, verify->user);
     unwind.undo = NULL;
-    leave(verify, depth);
+    leave_run(verify, depth);
     return say_whose(verify, status, &before, "capturing body again");
 }
 
@@ -102,16 +102,16 @@ static ph_status capture(ph__verify *verify)
 ph_status ph__verify_capture(ph__verify *verify)
 {
     size_t bytes;
-    PH_TRY(capture(verify));
-    if (ph__script_unused(verify->script) == 0)
+    PH_TRY(capture_again(verify));
+    if (ph__replay_allocator_unused(verify->script) == 0)
         return PH_OK;
-    size_t missed = ph__script_missed(&bytes, verify->script);
+    size_t missed = ph__replay_allocator_missed(&bytes, verify->script);
     verify->skip_held = true;
-    PH_TRY(capture(verify));
-    if (ph__script_missed(&bytes, verify->script) <= missed)
+    PH_TRY(capture_again(verify));
+    if (ph__replay_allocator_missed(&bytes, verify->script) <= missed)
         return PH_OK;
     verify->skip_held = false;
-    return capture(verify);
+    return capture_again(verify);
 }
 
 static ph_status run_body(ph__verify *verify)
@@ -119,12 +119,12 @@ static ph_status run_body(ph__verify *verify)
     ph_error before, failure;
     size_t depth;
     PH_TRY(ph_pool_begin(verify->pool));
-    enter(verify, &before, &depth);
+    enter_run(verify, &before, &depth);
     inside in = {verify, depth, true};
-    PH__UNWIND unwind = {abandon, &in};
+    PH__UNWIND unwind = {abandon_run, &in};
     ph_status status = verify->body(verify->stream, verify->user);
     unwind.undo = NULL;
-    leave(verify, depth);
+    leave_run(verify, depth);
     (void)say_whose(verify, status, &before, "running body eagerly");
     ph__error_save(&failure);
     /* not where body has left a scope of its own open */
@@ -140,9 +140,9 @@ ph_status ph__verify_eager(ph__verify *verify, ph__image *to)
 {
     PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
     PH_TRY(prepare_round(verify));
-    ph__script_rewind(verify->script, verify->skip_held);
+    ph__replay_allocator_rewind(verify->script, verify->skip_held);
     ph_status status = run_body(verify);
-    verify->missed = ph__script_missed(&verify->missed_bytes, verify->script);
+    verify->missed = ph__replay_allocator_missed(&verify->missed_bytes, verify->script);
     if (status != PH_OK)
         return status;
     PH_TRY(ph_device_synchronize(verify->graph->device));
@@ -265,7 +265,7 @@ ph_status ph__switches_restore(ph__switches *switches, const char *call)
 }
 
 /* ---- parts ---- */
-static ph_status launch(ph__verify *verify, ph__switches *switches)
+static ph_status launch_nodes(ph__verify *verify, ph__switches *switches)
 {
     PH_TRY(prepare_round(verify));
     return ph_graph_replay(switches->graph, verify->stream);
@@ -312,7 +312,7 @@ static ph_status one_by_one(ph__verify *verify, ph__switches *switches, const si
             PH_TRY(switch_node(switches, node, switches->on[node], verify->call));
         }
         if (any)
-            PH_TRY(launch(verify, switches));
+            PH_TRY(launch_nodes(verify, switches));
         for (size_t i = first; i < end; i++)
             PH_TRY(switch_node(switches, node_at(order, i), false, verify->call));
     }
@@ -325,7 +325,7 @@ ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t cou
     PH_TRY(ph__verify_write(verify, poison));
     if (count > 0) {
         PH_TRY(select_nodes(switches, 0, count, verify->call));
-        PH_TRY(launch(verify, switches));
+        PH_TRY(launch_nodes(verify, switches));
     }
     if (then_rest && count < switches->count) {
         PH_TRY(select_nodes(switches, 0, 0, verify->call));

@@ -52,7 +52,7 @@ static ph_status submit_round(const work *w)
 }
 
 /* A failure of the library names its call; the body's own words stay as they are. */
-static ph_status measure(sample *out, const work *w)
+static ph_status measure_sample(sample *out, const work *w)
 {
     uint64_t start = ph__now_ns();
     ph_status status = submit_round(w);
@@ -106,13 +106,13 @@ static ph_status measure_both(ph_verdict *out, const work *eager, const work *re
     uint64_t *eager_total = values, *eager_host = values + rounds,
              *total = values + 2 * (size_t)rounds, *host = values + 3 * (size_t)rounds;
     sample one;
-    PH_TRY(measure(&one, eager)); /* the cost of a first run does not count */
-    PH_TRY(measure(&one, replays));
+    PH_TRY(measure_sample(&one, eager)); /* the cost of a first run does not count */
+    PH_TRY(measure_sample(&one, replays));
     for (unsigned i = 0; i < rounds; i++) {
-        PH_TRY(measure(&one, eager));
+        PH_TRY(measure_sample(&one, eager));
         eager_total[i] = one.total_ns;
         eager_host[i] = one.host_ns;
-        PH_TRY(measure(&one, replays));
+        PH_TRY(measure_sample(&one, replays));
         total[i] = one.total_ns;
         host[i] = one.host_ns;
     }
@@ -258,7 +258,7 @@ typedef struct measuring {
 } measuring;
 
 /* A function of the user's did not return. */
-static void abandon(void *what)
+static void abandon_verdict(void *what)
 {
     const measuring *m = what;
     ph__free(m->values);
@@ -281,7 +281,7 @@ ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, 
     ph_verdict v = {0};
     graph->bodies++; /* a destroy inside body, or inside a hook, waits */
     measuring m = {graph, values};
-    PH__UNWIND unwind = {abandon, &m};
+    PH__UNWIND unwind = {abandon_verdict, &m};
     ph_status status = measure_both(&v, &eager, &replays, rounds, values);
     unwind.undo = NULL;
     ph__free(values);

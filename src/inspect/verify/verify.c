@@ -195,7 +195,7 @@ static ph_status set_up(ph__verify *verify)
         return ph__fail_host_memory(call, "the blocks of the capture");
     PH_TRY(ph_pool_create(&verify->pool, graph->device, NULL));
     bool updated = graph->updated_pool != NULL;
-    return ph__script_begin(
+    return ph__replay_allocator_begin(
         &verify->script, verify->pool, updated ? graph->updated_pool : graph->own->pool,
         ph__verify_layout(graph), updated ? graph->updated_stream : graph->capture_stream,
         verify->stream->id, call);
@@ -229,7 +229,7 @@ static ph_status put_back(ph__verify *verify)
 static bool clean_up(ph__verify *verify)
 {
     ph_graph_destroy(verify->second);
-    bool settled = ph__script_end(verify->script);
+    bool settled = ph__replay_allocator_end(verify->script);
     ph_pool_release(verify->pool);
     ph__switches_free(&verify->switches);
     ph__switches_free(&verify->second_switches);
@@ -266,7 +266,7 @@ static ph_status finish_verify(ph__verify *verify, ph_status status)
 }
 
 /* A function of the user's did not return: all that was there before is put back. */
-static void abandon(void *what)
+static void abandon_verify(void *what)
 {
     ph__verify *verify = what;
     ph_graph *graph = verify->graph;
@@ -301,7 +301,7 @@ ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *str
                          .call = call,
                          .driver = graph->device->driver,
                          .prepared = graph->cells == NULL || options->prepare};
-    PH__UNWIND unwind = {abandon, &verify};
+    PH__UNWIND unwind = {abandon_verify, &verify};
     ph_status status = set_up(&verify);
     if (status == PH_OK)
         status = run_verify(&verify);

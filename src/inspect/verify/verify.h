@@ -54,7 +54,7 @@ typedef struct ph__switches {
  * address, each up to the next. */
 typedef struct ph__block_index {
     uintptr_t *from;
-    const ph__placing **block; /* the last one there; NULL: none is */
+    const ph__logged_allocation **block; /* the last one there; NULL: none is */
     size_t count;
 } ph__block_index;
 
@@ -76,13 +76,13 @@ typedef struct ph__verify {
     ph__image start, eager, replay, other;
     unsigned char *chunk; /* for poison on its way */
     ph_pool *pool;        /* of the second capture, and of what body allocates beyond the layout */
-    ph__script *script;
+    ph__replay_allocator *script;
     ph__switches switches, second_switches;
-    size_t missed, missed_bytes; /* of the eager run: as ph__script_missed */
+    size_t missed, missed_bytes; /* of the eager run: as ph__replay_allocator_missed */
     uint64_t epoch;
     uint64_t *lasts; /* of the graph's pools */
     bool prepared;   /* each run of the graph starts from the same state */
-    bool skip_held;  /* as ph__script_rewind */
+    bool skip_held;  /* as ph__replay_allocator_rewind */
     bool steady;     /* further eager runs gave what the first gave */
     bool swapped;    /* `start` and `replay` have each other's contents of some blocks */
 } ph__verify;

@@ -66,7 +66,7 @@ static bool is_copy_or_fill(const ph_node_info *info)
 }
 
 /* Memory of the library's is compared, or is scratch, whose contents nobody promises. */
-static ph_status look_at_input(const survey *s, const ph_input_info *input)
+static ph_status inspect_input(const survey *s, const ph_input_info *input)
 {
     const ph_node_info *info = info_of(s, input->node);
     const ph__kept *kept = ph__verify_find_kept(s->verify, (uintptr_t)input->address);
@@ -100,7 +100,7 @@ static bool is_the_librarys(const ph_graph *graph, size_t node)
     return ph__cells_are_written_by(graph, node) || ph__locate_call_of(graph, node);
 }
 
-static void look_at_nodes(const survey *s)
+static void inspect_nodes(const survey *s)
 {
     const ph_graph *graph = s->verify->graph;
     for (size_t n = 0; n < graph->record->node_count; n++) {
@@ -122,9 +122,9 @@ static ph_status survey_graph(const survey *s)
     PH_TRY(ph_graph_input_count(&count, s->verify->graph));
     for (size_t i = 0; i < count; i++) {
         PH_TRY(ph_graph_input(&input, s->verify->graph, i));
-        PH_TRY(look_at_input(s, &input));
+        PH_TRY(inspect_input(s, &input));
     }
-    look_at_nodes(s);
+    inspect_nodes(s);
     return PH_OK;
 }
 

@@ -54,12 +54,12 @@ static void hand_out_block(ph__memory *memory, ph__pinned *block, const ph__requ
     block->stream = ph__stream_retain(request->stream);
     if (request->capture_id)
         ph__layout_note(request->pool, request->capture_id,
-                        &(ph__placing){.stream = request->stream->id,
-                                       .address = block->address,
-                                       .requested = block->requested,
-                                       .size = block->size,
-                                       .generation = block->generation,
-                                       .pinned = true});
+                        &(ph__logged_allocation){.stream = request->stream->id,
+                                                 .address = block->address,
+                                                 .requested = block->requested,
+                                                 .size = block->size,
+                                                 .generation = block->generation,
+                                                 .pinned = true});
     memory->account.pinned += block->size;
     if (!ph__pool_is_default(block->pool))
         block->pool->account.pinned += block->size;
@@ -84,7 +84,7 @@ static bool adopt_block(ph__memory *memory, ph__pinned *block, const ph__request
     ph__spin_lock(&memory->lock);
     bool added = ph__range_map_add(&memory->pinned, block->address, block->size, block);
     if (added) {
-        ph__hull_widen(&memory->pinned_hull, block->address, block->size);
+        ph__address_bounds_widen(&memory->pinned_bounds, block->address, block->size);
         block->pool->keeps++;
         memory->account.pinned_reserved += block->size;
         if (!ph__pool_is_default(block->pool))

@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* ---- a run ---- */
-static void free_allocator(ph__script *allocator)
+static void free_allocator(ph__replay_allocator *allocator)
 {
     if (allocator == NULL)
         return;
@@ -29,7 +29,7 @@ static void free_allocator(ph__script *allocator)
 }
 
 /* All parts that a run may be given are in their lines again. */
-static void line_up_parts(ph__script *allocator)
+static void line_up_parts(ph__replay_allocator *allocator)
 {
     size_t count = allocator->log->list.count;
     memset(allocator->heads, 0, count * sizeof(ph__part *));
@@ -43,7 +43,7 @@ static void line_up_parts(ph__script *allocator)
 }
 
 /* Memory that requests and frees need, which have the lock. */
-static bool make_parts(ph__script *allocator, const ph__layout *log)
+static bool make_parts(ph__replay_allocator *allocator, const ph__layout *log)
 {
     size_t count = log->list.count;
     allocator->log = log;
@@ -53,7 +53,7 @@ static bool make_parts(ph__script *allocator, const ph__layout *log)
         !ph__vec_reserve(&allocator->live, count))
         return false;
     for (size_t i = 0; i < count; i++) {
-        const ph__placing *entry = &log->list.at[i];
+        const ph__logged_allocation *entry = &log->list.at[i];
         allocator->parts[i].entry = entry;
         if (!ph__map_put(&allocator->at, entry->address, &allocator->parts[i]) ||
             !ph__map_put(&allocator->lines,
@@ -65,12 +65,13 @@ static bool make_parts(ph__script *allocator, const ph__layout *log)
     return true;
 }
 
-ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *log,
-                           uint64_t from, uint64_t to, const char *call)
+ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, ph_pool *home,
+                                     const ph__layout *log, uint64_t from, uint64_t to,
+                                     const char *call)
 {
     ph__memory *memory = pool->memory;
     *out = NULL;
-    ph__script *allocator = ph__calloc(1, sizeof *allocator);
+    ph__replay_allocator *allocator = ph__calloc(1, sizeof *allocator);
     if (allocator == NULL || !make_parts(allocator, log)) {
         free_allocator(allocator);
         return ph__fail_host_memory(call, "the allocation log of the capture");
@@ -92,7 +93,7 @@ ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const
 }
 
 /* Whoever the capture gave it to has it. */
-static bool is_held(const ph__memory *memory, const ph__placing *entry)
+static bool is_held(const ph__memory *memory, const ph__logged_allocation *entry)
 {
     if (entry->pinned) {
         const ph__pinned *pinned = ph__pinned_find(memory, entry->address);
@@ -102,7 +103,7 @@ static bool is_held(const ph__memory *memory, const ph__placing *entry)
     return block && block->generation == entry->generation && ph__block_is_live(block);
 }
 
-void ph__script_rewind(ph__script *allocator, bool skip_held)
+void ph__replay_allocator_rewind(ph__replay_allocator *allocator, bool skip_held)
 {
     ph__spin_lock(&allocator->memory->lock);
     allocator->skip_held = skip_held;
@@ -117,18 +118,18 @@ void ph__script_rewind(ph__script *allocator, bool skip_held)
     ph__spin_unlock(&allocator->memory->lock);
 }
 
-size_t ph__script_missed(size_t *bytes, const ph__script *allocator)
+size_t ph__replay_allocator_missed(size_t *bytes, const ph__replay_allocator *allocator)
 {
     *bytes = allocator->missed_bytes;
     return allocator->missed;
 }
 
-size_t ph__script_looked(const ph__script *allocator)
+size_t ph__replay_allocator_steps(const ph__replay_allocator *allocator)
 {
     return allocator->examined;
 }
 
-size_t ph__script_unused(const ph__script *allocator)
+size_t ph__replay_allocator_unused(const ph__replay_allocator *allocator)
 {
     size_t count = 0;
     for (size_t i = 0; i < allocator->log->list.count; i++)
@@ -139,7 +140,8 @@ size_t ph__script_unused(const ph__script *allocator)
 /* ---- the end ---- */
 /* A block that the run has left becomes an allocation, where the capture's own is gone. false: no
  * host memory for that. Lock held. */
-static bool adopt_left_block(const ph__script *allocator, const ph__placing *entry)
+static bool adopt_left_block(const ph__replay_allocator *allocator,
+                             const ph__logged_allocation *entry)
 {
     const ph__block *there = ph__memory_block(allocator->memory, entry->address);
     bool no_memory;
@@ -153,10 +155,10 @@ static bool adopt_left_block(const ph__script *allocator, const ph__placing *ent
 }
 
 /* Every block that the run freed and was not given again. */
-static void free_owed_blocks(const ph__script *allocator)
+static void free_owed_blocks(const ph__replay_allocator *allocator)
 {
     for (size_t i = 0; i < allocator->log->list.count; i++) {
-        const ph__placing *entry = allocator->parts[i].entry;
+        const ph__logged_allocation *entry = allocator->parts[i].entry;
         const ph__range *live = ph__ranges_find(&allocator->live, entry->address);
         if (!allocator->parts[i].owed || (live && live->base == entry->address))
             continue;
@@ -167,14 +169,14 @@ static void free_owed_blocks(const ph__script *allocator)
     }
 }
 
-bool ph__script_end(ph__script *allocator)
+bool ph__replay_allocator_end(ph__replay_allocator *allocator)
 {
     bool adopted = true;
     if (allocator == NULL)
         return true;
     ph__memory *memory = allocator->memory;
     ph__spin_lock(&memory->lock);
-    ph__script **link = &memory->replay_allocators;
+    ph__replay_allocator **link = &memory->replay_allocators;
     while (*link != allocator)
         link = &(*link)->next;
     *link = allocator->next;

@@ -6,7 +6,7 @@
 #include "memory/state/allocation.h"
 #include <phonograph/memory.h>
 
-typedef struct ph__script ph__script;
+typedef struct ph__replay_allocator ph__replay_allocator;
 
 /* Begins to answer requests to `pool` with the blocks of an allocation log of `home`, in whose
  * memory they are.
@@ -17,17 +17,19 @@ typedef struct ph__script ph__script;
  * - Freeing what lies at an address of the log, on the thread that began, is put off to the end.
  * For work that is done once more while nobody uses that memory. The graph of the log is held
  * meanwhile. */
-ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *log,
-                           uint64_t from, uint64_t to, const char *call);
+ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, ph_pool *home,
+                                     const ph__layout *log, uint64_t from, uint64_t to,
+                                     const char *call);
 /* From the beginning again. skip_held: without the blocks that somebody still has from the capture,
  * as where the work asks for them the first time alone. */
-void ph__script_rewind(ph__script *allocator, bool skip_held);
+void ph__replay_allocator_rewind(ph__replay_allocator *allocator, bool skip_held);
 /* Requests since then that found none, and the bytes of the first. */
-size_t ph__script_missed(size_t *bytes, const ph__script *allocator);
-size_t ph__script_unused(const ph__script *allocator); /* blocks, but for those that are held */
-size_t
-ph__script_looked(const ph__script *allocator); /* at how many blocks its requests since then */
+size_t ph__replay_allocator_missed(size_t *bytes, const ph__replay_allocator *allocator);
+size_t ph__replay_allocator_unused(
+    const ph__replay_allocator *allocator); /* blocks, but for those that are held */
+size_t ph__replay_allocator_steps(
+    const ph__replay_allocator *allocator); /* at how many blocks its requests since then */
 /* Ends it. A block that is left of the last run is an allocation of `home`, as far as nobody has
  * one there. false: of some it is none, for want of host memory. Takes NULL. */
-bool ph__script_end(ph__script *allocator);
+bool ph__replay_allocator_end(ph__replay_allocator *allocator);
 #endif

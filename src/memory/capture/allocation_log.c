@@ -11,7 +11,7 @@
 
 /* ---- what captures are given ---- lock held. A request may outlive the capture that it was
  * made in: that one's list is gone then. */
-void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *entry)
+void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__logged_allocation *entry)
 {
     if (pool->capture_id != capture_id)
         return;
@@ -20,7 +20,7 @@ void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *entr
         pool->allocation_log.lost || !ph__vec_push(&pool->allocation_log.list, *entry);
 }
 
-void ph__pool_take_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id)
+void ph__pool_acquire_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id)
 {
     *out = (ph__layout){0};
     ph__spin_lock(&pool->memory->lock);
@@ -55,7 +55,7 @@ bool ph__layout_copy(ph__layout *out, const ph__layout *from)
 
 /* Pinned blocks are not the pool's own for good: it must be the one that the capture had, and be
  * in nobody else's hands. */
-bool ph__allocation_entry_is_in(const ph__memory *memory, const ph__placing *entry)
+bool ph__allocation_entry_is_in(const ph__memory *memory, const ph__logged_allocation *entry)
 {
     const ph__range *range =
         ph__range_map_find(entry->pinned ? &memory->pinned : &memory->segments, entry->address);
@@ -65,7 +65,7 @@ bool ph__allocation_entry_is_in(const ph__memory *memory, const ph__placing *ent
     return !block->free && block->generation == entry->generation;
 }
 
-bool ph__placing_is_there(const ph_device *device, const ph__placing *entry)
+bool ph__logged_allocation_is_live(const ph_device *device, const ph__logged_allocation *entry)
 {
     ph__memory *memory = ph__memory_of(device);
     if (memory == NULL)

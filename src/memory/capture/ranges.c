@@ -49,11 +49,11 @@ bool ph__capture_ranges_reserve(ph_pool *pool)
 
 void ph__capture_ranges_add(ph_pool *pool, uint64_t capture_id, const ph__block *block)
 {
-    const ph__placing entry = {.stream = block->segment->stream,
-                               .address = block->address,
-                               .requested = block->requested,
-                               .size = block->size,
-                               .generation = block->generation};
+    const ph__logged_allocation entry = {.stream = block->segment->stream,
+                                         .address = block->address,
+                                         .requested = block->requested,
+                                         .size = block->size,
+                                         .generation = block->generation};
     ph__mseg_of(block)->captured = true;
     ph__born_work(pool);
     ph__layout_note(pool, capture_id, &entry);

@@ -20,7 +20,8 @@ uint64_t ph__replay_allocator_key(size_t requested, uint64_t stream, bool pinned
     return key ? key : 1;
 }
 
-ph__part **ph__replay_allocator_head(const ph__script *allocator, const ph__placing *entry)
+ph__part **ph__replay_allocator_head(const ph__replay_allocator *allocator,
+                                     const ph__logged_allocation *entry)
 {
     return ph__map_get(&allocator->lines,
                        ph__replay_allocator_key(entry->requested, entry->stream, entry->pinned));
@@ -29,14 +30,15 @@ ph__part **ph__replay_allocator_head(const ph__script *allocator, const ph__plac
 /* ---- requests ---- lock held */
 /* A run that frees later than the capture did must not be given one block twice. There is room:
  * false says that they overlap. */
-static bool add_live_part(ph__script *allocator, ph__part *one)
+static bool add_live_part(ph__replay_allocator *allocator, ph__part *one)
 {
     return ph__ranges_add(&allocator->live, one->entry->address, one->entry->size, one);
 }
 
-static bool part_fits(const ph__script *allocator, const ph__part *one, const ph__placing *asked)
+static bool part_fits(const ph__replay_allocator *allocator, const ph__part *one,
+                      const ph__logged_allocation *asked)
 {
-    const ph__placing *entry = one->entry;
+    const ph__logged_allocation *entry = one->entry;
     return entry->requested == asked->requested && entry->stream == asked->stream &&
            entry->pinned == asked->pinned &&
            (asked->address == 0 || asked->address == entry->address) &&
@@ -45,12 +47,12 @@ static bool part_fits(const ph__script *allocator, const ph__part *one, const ph
 
 /* The part is live from then on. In a capture, memory that has no stream of its own is its
  * stream's, else the default one's (ph_memory_stream). */
-static ph__part *acquire_part(ph__script *allocator, const ph__request *request, uintptr_t address,
-                              bool pinned)
+static ph__part *acquire_part(ph__replay_allocator *allocator, const ph__request *request,
+                              uintptr_t address, bool pinned)
 {
     bool there = request->stream->id == allocator->to || request->stream->is_default;
     uint64_t stream = there ? allocator->from : request->stream->id;
-    const ph__placing asked = {
+    const ph__logged_allocation asked = {
         .stream = stream, .address = address, .requested = request->bytes, .pinned = pinned};
     for (ph__part **link = ph__replay_allocator_head(allocator, &asked); link && *link;
          link = &(*link)->next) {
@@ -70,7 +72,7 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
     bool found = false;
     ph__spin_lock(&memory->lock);
     ph_pool *pool = request->pool;
-    ph__script *allocator = pool->replay_allocator;
+    ph__replay_allocator *allocator = pool->replay_allocator;
     bool given = request->capture_id && !pinned;
     bool room = allocator && (!given || ph__capture_ranges_reserve(pool));
     ph__part *one = room ? acquire_part(allocator, request, address, pinned) : NULL;
@@ -90,7 +92,7 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
 }
 
 /* The live part around the address, of *allocator. */
-static const ph__part *find_live_part(ph__script **allocator, const ph__memory *memory,
+static const ph__part *find_live_part(ph__replay_allocator **allocator, const ph__memory *memory,
                                       uintptr_t address)
 {
     for (*allocator = memory->replay_allocators; *allocator; *allocator = (*allocator)->next) {
@@ -103,7 +105,7 @@ static const ph__part *find_live_part(ph__script **allocator, const ph__memory *
 
 bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uintptr_t address)
 {
-    ph__script *allocator;
+    ph__replay_allocator *allocator;
     const ph__part *one = find_live_part(&allocator, memory, address);
     if (one == NULL)
         return false;
@@ -120,7 +122,7 @@ bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uin
 /* A run frees what an earlier one left where it is about to be given a block itself. */
 static bool note_owed_free(const ph__memory *memory, uintptr_t address)
 {
-    for (ph__script *allocator = memory->replay_allocators; allocator;
+    for (ph__replay_allocator *allocator = memory->replay_allocators; allocator;
          allocator = allocator->next) {
         ph__part *one =
             allocator->thread == ph__thread_id() ? ph__map_get(&allocator->at, address) : NULL;
@@ -134,7 +136,7 @@ static bool note_owed_free(const ph__memory *memory, uintptr_t address)
 
 bool ph__replay_allocator_free(ph__memory *memory, const void *pointer)
 {
-    ph__script *allocator;
+    ph__replay_allocator *allocator;
     uintptr_t address = (uintptr_t)pointer;
     ph__spin_lock(&memory->lock);
     const ph__part *one = find_live_part(&allocator, memory, address);

@@ -9,14 +9,14 @@
 /* One block of the log, in the run. owed: the block that is there was freed by the
  * run, as one that came before: it is given again, or goes at the end. */
 typedef struct ph__part {
-    const ph__placing *entry;
+    const ph__logged_allocation *entry;
     struct ph__part *next; /* of its line */
     bool used, held, owed;
     uint64_t generation;
 } ph__part;
 
-struct ph__script {
-    ph__script *next; /* in the memory's list, under its lock, as is all of it */
+struct ph__replay_allocator {
+    ph__replay_allocator *next; /* in the memory's list, under its lock, as is all of it */
     ph__memory *memory;
     ph_pool *pool, *home; /* whose requests are answered; whose blocks the log is of */
     const ph__layout *log;
@@ -35,7 +35,8 @@ struct ph__script {
 
 /* Where the parts begin that are alike to the entry, or NULL. Lock held. */
 uint64_t ph__replay_allocator_key(size_t requested, uint64_t stream, bool pinned);
-ph__part **ph__replay_allocator_head(const ph__script *allocator, const ph__placing *entry);
+ph__part **ph__replay_allocator_head(const ph__replay_allocator *allocator,
+                                     const ph__logged_allocation *entry);
 
 /* Answers the request. false: the pool has no such allocator, or no block of it fits. address 0:
  * anywhere. No lock held. */

@@ -44,7 +44,7 @@ bool ph__pool_record_births(ph__births *out, ph_pool *pool)
         ph__birthplace place = {.device = memory->device};
         if (!has_born(memory, pool))
             continue;
-        ph__memory_hulls(&place.hulls, memory->device);
+        ph__memory_read_bounds(&place.bounds, memory->device);
         ok = ph__vec_push(out, place);
     }
     ph__memories_end();
@@ -204,7 +204,7 @@ bool ph__memory_is_free(const ph_device *device, uintptr_t address)
 {
     ph__memory *memory = ph__memory_of(device);
     bool is_free = false;
-    if (!memory || !ph__hull_has(&memory->device_hull, address))
+    if (!memory || !ph__address_bounds_have(&memory->device_bounds, address))
         return false;
     ph__spin_lock(&memory->lock);
     const ph__range *range = ph__range_map_find(&memory->segments, address);

@@ -17,7 +17,7 @@ typedef struct ph__born {
 } ph__born;
 typedef struct ph__birthplace {
     ph_device *device;
-    ph__hulls hulls;
+    ph__memory_bounds bounds;
 } ph__birthplace;
 typedef PH__VEC(ph__birthplace) ph__births;
 /* The devices, of all of the process, that have such memory, and where it can lie. They are

@@ -115,20 +115,21 @@ bool ph__memory_is_taken(const ph_device *device, const void *address)
     return ph__memory_taken_by(&pool, device, address);
 }
 
-static void read_hull(uintptr_t *lowest, uintptr_t *highest, const struct ph__hull *hull)
+static void read_bounds(uintptr_t *lowest, uintptr_t *highest,
+                        const struct ph__address_bounds *hull)
 {
     *highest = atomic_load_explicit(&hull->highest, memory_order_acquire);
     *lowest = atomic_load_explicit(&hull->lowest, memory_order_relaxed);
 }
 
-void ph__memory_hulls(ph__hulls *out, const ph_device *device)
+void ph__memory_read_bounds(ph__memory_bounds *out, const ph_device *device)
 {
     const ph__memory *memory = ph__memory_of(device);
-    *out = (ph__hulls){{0, 0}, {0, 0}};
+    *out = (ph__memory_bounds){{0, 0}, {0, 0}};
     if (!memory)
         return;
-    read_hull(&out->device.lowest, &out->device.highest, &memory->device_hull);
-    read_hull(&out->pinned.lowest, &out->pinned.highest, &memory->pinned_hull);
+    read_bounds(&out->device.lowest, &out->device.highest, &memory->device_bounds);
+    read_bounds(&out->pinned.lowest, &out->pinned.highest, &memory->pinned_bounds);
 }
 
 ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address)
@@ -142,6 +143,6 @@ ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const vo
     PH_TRY(ph__device_check(device, call));
     if (!ph__memory_find(out, device, address))
         return ph__fail_not_live(call, address, device);
-    ph__pool_tell(out->pool);
+    ph__pool_report_handle(out->pool);
     return PH_OK;
 }

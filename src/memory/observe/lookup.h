@@ -17,16 +17,16 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
 /* Where all lies that the allocator took from the driver, of the device and of pinned memory,
  * which are far apart on a GPU: for looking at many addresses. From lowest up to, without,
  * highest; both 0: there is none. */
-typedef struct ph__hulls {
+typedef struct ph__memory_bounds {
     struct {
         uintptr_t lowest, highest;
     } device, pinned;
-} ph__hulls;
-void ph__memory_hulls(ph__hulls *out, const ph_device *device);
-static inline bool ph__hulls_have(const ph__hulls *hulls, uintptr_t address)
+} ph__memory_bounds;
+void ph__memory_read_bounds(ph__memory_bounds *out, const ph_device *device);
+static inline bool ph__memory_bounds_have(const ph__memory_bounds *bounds, uintptr_t address)
 {
-    return address - hulls->device.lowest < hulls->device.highest - hulls->device.lowest ||
-           address - hulls->pinned.lowest < hulls->pinned.highest - hulls->pinned.lowest;
+    return address - bounds->device.lowest < bounds->device.highest - bounds->device.lowest ||
+           address - bounds->pinned.lowest < bounds->pinned.highest - bounds->pinned.lowest;
 }
 ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
 /* Whether the address is in memory that the allocator took from the driver, in use or not. */

@@ -80,10 +80,10 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
     ph__free(gone);
 }
 
-uint64_t ph__memory_deaths(const ph_device *device)
+uint64_t ph__memory_free_count(const ph_device *device)
 {
     ph__memory *memory = ph__memory_of(device);
-    return memory ? atomic_load_explicit(&memory->deaths, memory_order_acquire) : 0;
+    return memory ? atomic_load_explicit(&memory->free_count, memory_order_acquire) : 0;
 }
 
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation)

@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct ph__placing {
+typedef struct ph__logged_allocation {
     uint64_t stream;
     uintptr_t address;
     size_t requested, size;
     uint64_t generation;
     bool pinned;
-} ph__placing;
+} ph__logged_allocation;
 typedef struct ph__layout {
-    PH__VEC(ph__placing) list;
+    PH__VEC(ph__logged_allocation) list;
     bool lost;
 } ph__layout;
 #endif

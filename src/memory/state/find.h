@@ -23,7 +23,8 @@ static inline uint64_t ph__handed(const ph__memory *memory)
 }
 /* The block in use that address is in, live or waiting. */
 ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address);
-static inline void ph__hull_widen(struct ph__hull *hull, uintptr_t address, size_t size)
+static inline void ph__address_bounds_widen(struct ph__address_bounds *hull, uintptr_t address,
+                                            size_t size)
 {
     uintptr_t highest = atomic_load_explicit(&hull->highest, memory_order_relaxed);
     if (highest == 0 || address < atomic_load_explicit(&hull->lowest, memory_order_relaxed))
@@ -32,15 +33,15 @@ static inline void ph__hull_widen(struct ph__hull *hull, uintptr_t address, size
         atomic_store_explicit(&hull->highest, address + size, memory_order_release);
 }
 /* False: nothing of the memory was ever there. */
-static inline bool ph__hull_has(const struct ph__hull *hull, uintptr_t address)
+static inline bool ph__address_bounds_have(const struct ph__address_bounds *hull, uintptr_t address)
 {
     return address < atomic_load_explicit(&hull->highest, memory_order_acquire) &&
            address >= atomic_load_explicit(&hull->lowest, memory_order_relaxed);
 }
 static inline bool ph__memory_may_have(const ph__memory *memory, uintptr_t address)
 {
-    return ph__hull_has(&memory->device_hull, address) ||
-           ph__hull_has(&memory->pinned_hull, address);
+    return ph__address_bounds_have(&memory->device_bounds, address) ||
+           ph__address_bounds_have(&memory->pinned_bounds, address);
 }
 /* The live block that begins at the pointer, or NULL. */
 ph__block *ph__memory_live_block(const ph__memory *memory, const void *pointer);

@@ -65,11 +65,11 @@ ph__watcher *ph__watcher_create(void)
 
 void ph__free_counter_add(ph__memory *memory, uint64_t generation)
 {
-    atomic_fetch_add_explicit(&memory->deaths, 1, memory_order_release);
+    atomic_fetch_add_explicit(&memory->free_count, 1, memory_order_release);
     if (memory->watchers.count == 0)
         return;
     for (ph__watcher *at = ph__map_get(&memory->watchers, generation); at; at = at->next)
-        atomic_fetch_add_explicit(&at->watch->deaths, 1, memory_order_release);
+        atomic_fetch_add_explicit(&at->watch->free_count, 1, memory_order_release);
 }
 
 void ph__watchers_free(ph__memory *memory)

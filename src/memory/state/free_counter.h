@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct ph__watch {
-    _Atomic uint64_t deaths;
+    _Atomic uint64_t free_count;
 } ph__watch;
 
 typedef struct ph__memory ph__memory;

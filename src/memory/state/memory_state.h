@@ -46,7 +46,7 @@ struct ph__memory {
     size_t reserved, limit;
     size_t scopes;
     ph_pool *routes;
-    ph__script *replay_allocators;
+    ph__replay_allocator *replay_allocators;
     ph__stream_uses *awaited;  /* see capture/born.c */
     ph__block *awaited_blocks; /* awaited blocks without a record of uses, by their links */
     /* memory was allocated while a capture is open: the device is retained for that */
@@ -74,10 +74,10 @@ struct ph__memory {
     /* Everything that was ever in segments and pinned lies in [lowest, highest) of its own hull:
      * most words that are looked up are no addresses at all. They grow under the lock, and are read
      * without it: memory is handed out after that. */
-    struct ph__hull {
+    struct ph__address_bounds {
         atomic_uintptr_t lowest, highest;
-    } device_hull, pinned_hull;
-    _Atomic uint64_t deaths;
+    } device_bounds, pinned_bounds;
+    _Atomic uint64_t free_count;
     ph__map watchers; /* generation -> ph__watcher: see state/free_counter.c */
     ph__history *history;
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */

@@ -3,7 +3,7 @@
 #include "memory/state/pool_handle.h"
 #include "memory/state/memory_state.h"
 
-void ph__pool_tell(ph_pool *pool)
+void ph__pool_report_handle(ph_pool *pool)
 {
     if (!pool)
         return;

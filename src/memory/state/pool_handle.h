@@ -6,5 +6,5 @@
 
 /* The user of the pool has its handle from now on, and may have it still when the pool has gone:
  * its address is given to no other pool for some time. Takes NULL. */
-void ph__pool_tell(ph_pool *pool);
+void ph__pool_report_handle(ph_pool *pool);
 #endif

@@ -9,7 +9,7 @@
 #include <phonograph/memory.h>
 
 typedef struct ph__dependency_walk ph__dependency_walk;
-typedef struct ph__script ph__script;
+typedef struct ph__replay_allocator ph__replay_allocator;
 
 typedef enum ph__recording {
     PH__IDLE,
@@ -76,9 +76,9 @@ struct ph_pool {
     uint64_t noted;
     uint64_t capture_id; /* published; 0: none */
     PH__VEC(ph__address_span) capture_ranges;
-    size_t capture_ranges_merged; /* of them, at the last merge */
-    ph__layout allocation_log;    /* of the open capture */
-    ph__script *replay_allocator; /* NULL: none; under the lock */
+    size_t capture_ranges_merged;           /* of them, at the last merge */
+    ph__layout allocation_log;              /* of the open capture */
+    ph__replay_allocator *replay_allocator; /* NULL: none; under the lock */
     ph__dependency_walk *walks;
 
     ph__pinned *pinned_free[PH__PINNED_CLASSES];

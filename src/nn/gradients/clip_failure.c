@@ -51,7 +51,7 @@ static ph_status watch_replays(ph_tape *tape, ph_tensor *nonfinite)
 }
 
 /* ---- calls ---- */
-static void make(ph_tape *tape, ph_tensor **nonfinite, const char *call)
+static void make_nonfinite(ph_tape *tape, ph_tensor **nonfinite, const char *call)
 {
     if (ph_stream_is_capturing(ph_tape_stream(tape))) {
         ph_tape_fail(
@@ -70,7 +70,7 @@ static void make(ph_tape *tape, ph_tensor **nonfinite, const char *call)
 bool ph__clip_failure_begin(ph_tape *tape, ph_tensor **nonfinite, const char *call)
 {
     if (!*nonfinite)
-        make(tape, nonfinite, call);
+        make_nonfinite(tape, nonfinite, call);
     if (ph__tape_failed(tape))
         return false;
     ph_tape_check(tape, tell(*nonfinite, call));

@@ -71,7 +71,7 @@ static bool take(gathering *to, const char *name, const ph_tensor *param)
     return false;
 }
 
-static bool take_entry(const ph__entry *entry, void *user)
+static bool collect_entry(const ph__entry *entry, void *user)
 {
     gathering *to = user;
     if (!entry->tensor || entry->buffer || !ph_tensor_requires_grad(entry->tensor))
@@ -80,12 +80,12 @@ static bool take_entry(const ph__entry *entry, void *user)
     return !to->failed;
 }
 
-static bool gather(ph__gradients *g, ph_tape *tape, const ph_module *module,
-                   const ph_optimizer *optimizer)
+static bool gather_gradients(ph__gradients *g, ph_tape *tape, const ph_module *module,
+                             const ph_optimizer *optimizer)
 {
     gathering to = {.gradients = g, .tape = tape};
     if (module) {
-        if (!ph__module_walk(module, take_entry, &to) && !to.failed)
+        if (!ph__module_walk(module, collect_entry, &to) && !to.failed)
             ph__tape_fail_host_memory(tape, g->call, "the parameters of a module");
         return !ph__tape_failed(tape);
     }
@@ -113,7 +113,7 @@ bool ph__gradients_begin(ph__gradients *g, ph_tape *tape, const ph_module *modul
 {
     *g = (ph__gradients){.call = call, .op = {.tape = tape}};
     g->grad_enabled = ph_tape_set_grad_enabled(tape, false);
-    if (!gather(g, tape, module, optimizer))
+    if (!gather_gradients(g, tape, module, optimizer))
         return false;
     g->all_wide = g->list.count > 0 && g->wide == g->list.count;
     for (size_t i = 0; i < count; i++)

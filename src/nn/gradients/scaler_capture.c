@@ -111,7 +111,7 @@ static void after_replay(void *user, bool launched)
 }
 
 /* ---- in the capture ---- */
-static ph__scaler_capture *find(ph_grad_scaler *scaler, uint64_t capture)
+static ph__scaler_capture *find_capture(ph_grad_scaler *scaler, uint64_t capture)
 {
     ph__spin_lock(&scaler->lock);
     ph__scaler_capture *c = scaler->captures;
@@ -121,8 +121,8 @@ static ph__scaler_capture *find(ph_grad_scaler *scaler, uint64_t capture)
     return c;
 }
 
-static ph_status make(ph__scaler_capture **out, ph_grad_scaler *scaler, ph_stream *stream,
-                      uint64_t capture, const char *call)
+static ph_status make_capture(ph__scaler_capture **out, ph_grad_scaler *scaler, ph_stream *stream,
+                              uint64_t capture, const char *call)
 {
     uint64_t *cell;
     ph__scaler_capture *c = ph__calloc(1, sizeof *c);
@@ -162,9 +162,9 @@ bool ph__scaler_capture_begin(ph_tape *tape, ph_grad_scaler *scaler,
     ph_tape_check(tape, ph_stream_get_capture_info(&info, stream));
     if (ph__tape_failed(tape) || info.status == PH_CAPTURE_NONE)
         return !ph__tape_failed(tape);
-    ph__scaler_capture *c = find(scaler, info.id);
+    ph__scaler_capture *c = find_capture(scaler, info.id);
     if (!c)
-        ph_tape_check(tape, make(&c, scaler, stream, info.id, call));
+        ph_tape_check(tape, make_capture(&c, scaler, stream, info.id, call));
     if (ph__tape_failed(tape) || !met)
         return !ph__tape_failed(tape);
     stages *s = &c->optimizers[met - scaler->optimizers];

@@ -119,8 +119,8 @@ static ph_status check_names(const ph_safetensors *file, const char *path, const
     return ph__state_check(wanted, NAMES, file, path, true, call);
 }
 
-static ph_status load(ph_tape *tape, ph_grad_scaler *scaler, ph_safetensors *file, const char *path,
-                      const char *call)
+static ph_status load_scaler(ph_tape *tape, ph_grad_scaler *scaler, ph_safetensors *file,
+                             const char *path, const char *call)
 {
     ph__grad_scaler_state state;
     places p = places_of(&state);
@@ -148,7 +148,7 @@ ph_status ph_grad_scaler_load(ph_grad_scaler *scaler, const char *path)
     if (status == PH_OK)
         status = ph__state_begin(&tape, scaler->device, call);
     if (status == PH_OK)
-        status = ph__layer_finish(tape, load(tape, scaler, file, path, call), call);
+        status = ph__layer_finish(tape, load_scaler(tape, scaler, file, path, call), call);
     ph_safetensors_close(file);
     return status;
 }

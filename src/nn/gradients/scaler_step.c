@@ -12,7 +12,7 @@
 #include <float.h>
 
 /* ---- optimizers of a scaler ---- */
-static ph__scaled_optimizer *find(ph_grad_scaler *scaler, const ph_optimizer *optimizer)
+static ph__scaled_optimizer *find_optimizer(ph_grad_scaler *scaler, const ph_optimizer *optimizer)
 {
     for (size_t i = 0; i < PH_GRAD_SCALER_OPTIMIZERS; i++)
         if (scaler->optimizers[i].optimizer == optimizer)
@@ -23,7 +23,7 @@ static ph__scaled_optimizer *find(ph_grad_scaler *scaler, const ph_optimizer *op
 /* One that nobody else has any more, whose flag is 0, makes room. */
 static ph__scaled_optimizer *find_place(ph_grad_scaler *scaler)
 {
-    ph__scaled_optimizer *place = find(scaler, NULL);
+    ph__scaled_optimizer *place = find_optimizer(scaler, NULL);
     for (size_t i = 0; !place && i < PH_GRAD_SCALER_OPTIMIZERS; i++) {
         ph__scaled_optimizer *o = &scaler->optimizers[i];
         if (atomic_load(&o->optimizer->references) > 1 || o->stage != PH__SCALER_READY || o->dirty)
@@ -39,7 +39,7 @@ static ph__scaled_optimizer *optimizer_of(ph_tape *tape, ph_grad_scaler *scaler,
                                           ph_optimizer *optimizer, const char *call)
 {
     const ph_shape scalar = PH_SCALAR;
-    ph__scaled_optimizer *o = find(scaler, optimizer);
+    ph__scaled_optimizer *o = find_optimizer(scaler, optimizer);
     if (o)
         return o;
     if (!(o = find_place(scaler))) {

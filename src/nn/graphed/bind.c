@@ -139,7 +139,7 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
     if (!x || x->overwrite_tag || x->count == 0 || x->storage->kind != PH__STORAGE_CACHED)
         return;
     const uint64_t stamp = atomic_load_explicit(&x->storage->stamp, memory_order_relaxed);
-    if (!ph__shared_pool_replayed(callable->set->shared, stamp) || whole->told_of_pool ||
+    if (!ph__shared_pool_replayed(callable->set->shared, stamp) || whole->pool_reported ||
         (binding->elsewhere == x->data && binding->elsewhere_stamp == stamp))
         return;
     if (!is_in_pool(callable, x)) {
@@ -149,7 +149,7 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
                                      binding->bytes)) {
         const ph__binding *first =
             kind == PH__BINDING_GRAD_OUTPUT ? callable->grad_outputs : callable->inputs;
-        whole->told_of_pool = true;
+        whole->pool_reported = true;
         warn_overwritten(whole, (size_t)(binding - first), x, kind, by);
     }
 }

@@ -80,7 +80,7 @@ struct ph__callable {
     bool routed_aside;    /* this call's thread is */
     bool looked_at_route; /* this call has looked where its thread is routed to */
     /* a warning was given that memory which a call brought may have been overwritten */
-    bool told_of_pool;
+    bool pool_reported;
     /* ---- used.c, depends.c, others.c ---- */
     /* out_count rows of in_count + 1: output o has a history through input i; the last of a row:
      * through a parameter */

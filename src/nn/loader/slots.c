@@ -94,7 +94,7 @@ ph_status ph__slot_await_copies(ph__loader_slot *slot)
 }
 
 /* Somebody still has a tensor of that memory: it stays as it is, and theirs. */
-static ph_status take_other_memory(ph_data_loader *loader, ph__loader_slot *slot, size_t i)
+static ph_status replace_memory(ph_data_loader *loader, ph__loader_slot *slot, size_t i)
 {
     ph__storage *fresh;
     PH_TRY(ph__storage_create(&fresh, loader->backend, slot->device[i]->bytes, loader->stream,
@@ -108,7 +108,7 @@ static ph_status copy_field(ph_data_loader *loader, ph__loader_slot *slot, size_
 {
     size_t bytes = loader->fields[i].row_bytes * slot->rows;
     if (atomic_load_explicit(&slot->device[i]->references, memory_order_acquire) > 1)
-        PH_TRY(take_other_memory(loader, slot, i));
+        PH_TRY(replace_memory(loader, slot, i));
     return bytes == 0 ? PH_OK
                       : ph_memcpy(slot->device[i]->data, slot->pinned[i], bytes, loader->stream);
 }

@@ -215,7 +215,7 @@ static ph_status check_file_names(const ph__module_load *l, bool strict)
     return check_state(&l->state, l->file, l->path, strict || none, l->call);
 }
 
-static ph_status look_at_file(ph__module_load *l, ph_module *module, bool strict)
+static ph_status inspect_file(ph__module_load *l, ph_module *module, bool strict)
 {
     PH_TRY(ph_safetensors_open(&l->file, l->path));
     PH_TRY(check_file_names(l, strict));
@@ -235,7 +235,7 @@ ph_status ph__module_load_begin(ph__module_load **out, ph_module *module, const 
     l->call = call;
     ph_status status = state_of(&l->state, module, path, call);
     if (status == PH_OK)
-        status = look_at_file(l, module, strict);
+        status = inspect_file(l, module, strict);
     if (status == PH_OK)
         *out = l;
     else

@@ -70,8 +70,8 @@ static uint64_t *find_cell(ph_optimizer *optimizer, size_t group, uint64_t captu
     return at;
 }
 
-static ph_status make(uint64_t **out, ph_optimizer *optimizer, size_t group, ph_stream *stream,
-                      uint64_t capture)
+static ph_status make_cell(uint64_t **out, ph_optimizer *optimizer, size_t group, ph_stream *stream,
+                           uint64_t capture)
 {
     ph__lr_cell *cell = ph__calloc(1, sizeof *cell);
     if (!cell)
@@ -108,5 +108,5 @@ ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, size_t gro
                              ph_stream *stream, uint64_t capture)
 {
     *out = find_cell(optimizer, group, capture);
-    return *out ? ph_cells_require(stream) : make(out, optimizer, group, stream, capture);
+    return *out ? ph_cells_require(stream) : make_cell(out, optimizer, group, stream, capture);
 }

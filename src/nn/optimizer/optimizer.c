@@ -63,7 +63,7 @@ static ph_status check_param(const char *name, const ph_tensor *x, const char *c
     return PH_OK;
 }
 
-static bool gather(const ph__entry *entry, void *user)
+static bool gather_param(const ph__entry *entry, void *user)
 {
     gathering *g = user;
     if (!entry->tensor || entry->buffer || !ph_tensor_requires_grad(entry->tensor))
@@ -83,7 +83,7 @@ static bool gather(const ph__entry *entry, void *user)
 static ph_status gather_params(ph_optimizer *optimizer, const ph_module *module, const char *call)
 {
     gathering g = {optimizer, call, PH_OK};
-    if (!ph__module_walk(module, gather, &g))
+    if (!ph__module_walk(module, gather_param, &g))
         return g.status != PH_OK ? g.status
                                  : ph__fail_host_memory(call, "the parameters of an optimizer");
     size_t most = optimizer->params.count * (2 + PH__OPTIMIZER_STATES) + 4;

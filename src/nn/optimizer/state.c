@@ -90,7 +90,7 @@ static ph_status read_kept(double *out, const load *l, const char *name)
     return PH_OK;
 }
 
-static void look_at_state(const load *l, const ph__state_entry *e)
+static void inspect_state(const load *l, const ph__state_entry *e)
 {
     const ph__trained *p = &l->optimizer->params.at[e->param];
     ph_dtype dtype;
@@ -101,7 +101,7 @@ static void look_at_state(const load *l, const ph__state_entry *e)
         *first = l->optimizer->kind->state_names[e->number];
 }
 
-static ph_status look_at(const load *l, const ph__state_entry *e)
+static ph_status inspect_entry(const load *l, const ph__state_entry *e)
 {
     double *counter = l->counters + e->param * PH__COUNT_SIZE, steps;
     if (e->kind == PH__STATE_OPTIMIZER_STEPS)
@@ -110,12 +110,12 @@ static ph_status look_at(const load *l, const ph__state_entry *e)
         return read_count(&counter[0], l, e->name);
     if (e->kind == PH__STATE_KEPT)
         return read_kept(&counter[1 + e->number], l, e->name);
-    look_at_state(l, e);
+    inspect_state(l, e);
     return PH_OK;
 }
 
 /* After everything has been looked at. */
-static ph_status look_at_param(const load *l, size_t i)
+static ph_status inspect_param(const load *l, size_t i)
 {
     ph_optimizer *o = l->optimizer;
     if (l->has[i] && l->lacks[i])
@@ -128,7 +128,7 @@ static ph_status look_at_param(const load *l, size_t i)
 }
 
 /* Memory that graphs address keeps its place. */
-static ph_status take_state(const load *l, const ph__state_entry *e)
+static ph_status load_state(const load *l, const ph__state_entry *e)
 {
     ph__trained *p = &l->optimizer->params.at[e->param];
     p->started = l->has[e->param] != NULL;
@@ -153,7 +153,7 @@ static ph_status write_counters(ph_tape *tape, ph_optimizer *o, const double *co
     return PH_OK;
 }
 
-static ph_status look_at_all(load *l)
+static ph_status inspect_all(load *l)
 {
     ph_optimizer *o = l->optimizer;
     size_t count = o->params.count + 1;
@@ -165,19 +165,19 @@ static ph_status look_at_all(load *l)
     PH_TRY(check_names(l));
     PH_TRY(ph__state_begin(&l->tape, o->device, l->call));
     for (size_t i = 0; i < l->entries.count; i++)
-        PH_TRY(look_at(l, &l->entries.at[i]));
+        PH_TRY(inspect_entry(l, &l->entries.at[i]));
     for (size_t i = 0; i < o->params.count; i++)
-        PH_TRY(look_at_param(l, i));
+        PH_TRY(inspect_param(l, i));
     return ph__safetensors_look_up(l->file, l->tape, l->call);
 }
 
-static ph_status take_all(const load *l)
+static ph_status apply_all(const load *l)
 {
     PH_TRY(write_counters(l->tape, l->optimizer, l->counters));
     PH_TRY(ph_safetensors_read_into(l->tape, l->optimizer->steps, l->file, l->entries.at[0].name));
     for (size_t i = 0; i < l->entries.count; i++)
         if (l->entries.at[i].kind == PH__STATE_TENSOR)
-            PH_TRY(take_state(l, &l->entries.at[i]));
+            PH_TRY(load_state(l, &l->entries.at[i]));
     return PH_OK;
 }
 
@@ -196,7 +196,7 @@ ph_status ph__optimizer_load_begin(ph__optimizer_load **out, ph_optimizer *optim
     if (status == PH_OK)
         status = ph_safetensors_open(&l->file, path);
     if (status == PH_OK)
-        status = look_at_all(l);
+        status = inspect_all(l);
     if (status == PH_OK)
         *out = l;
     else
@@ -207,7 +207,7 @@ ph_status ph__optimizer_load_begin(ph__optimizer_load **out, ph_optimizer *optim
 ph_status ph__optimizer_load_apply(ph__optimizer_load *l)
 {
     ph_tape *tape = l->tape;
-    ph_status status = take_all(l);
+    ph_status status = apply_all(l);
     l->tape = NULL;
     return ph__layer_finish(tape, status, l->call);
 }

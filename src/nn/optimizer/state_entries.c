@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
-static char *join(const char *name, const char *suffix)
+static char *join_names(const char *name, const char *suffix)
 {
     ph__text text = {.at = NULL};
     ph__text_format(&text, "%s.%s", name, suffix);
@@ -23,7 +23,7 @@ static bool add_entry(ph__state_entries *all, const ph_optimizer *o, ph__state_k
                       size_t param, size_t number, const char *suffix)
 {
     char *name = kind == PH__STATE_OPTIMIZER_STEPS ? ph__strdup(suffix)
-                                                   : join(o->params.at[param].name, suffix);
+                                                   : join_names(o->params.at[param].name, suffix);
     if (name && ph__vec_push(all, ((ph__state_entry){name, kind, param, number})))
         return true;
     ph__free(name);

@@ -83,7 +83,7 @@ static bool check_capture(const step *s)
 }
 
 /* The learning rates of this step: what set_lr does meanwhile is for the next one. */
-static void take_rates(const ph_optimizer *o)
+static void acquire_rates(const ph_optimizer *o)
 {
     for (size_t i = 0; i < o->group_count; i++)
         o->groups[i].step_lr = ph_optimizer_group_lr(o, i);
@@ -349,11 +349,11 @@ static bool host_skips(const step *s, const char *call)
     return status != PH_OK || found != 0;
 }
 
-static bool prepare(step *s, const char *call)
+static bool prepare_step(step *s, const char *call)
 {
     ph_capture_info info = {0};
     ph_tape_check(s->tape, ph_stream_get_capture_info(&info, ph_tape_stream(s->tape)));
-    take_rates(s->optimizer);
+    acquire_rates(s->optimizer);
     s->capture = info.id;
     if (info.status == PH_CAPTURE_NONE)
         return !host_skips(s, call) && make_states(s) && begin(s);
@@ -366,7 +366,7 @@ void ph__optimizer_step(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_
     step s = {
         .tape = tape, .optimizer = optimizer, .grad_scale = grad_scale, .found_inf = found_inf};
     bool enabled = ph_tape_set_grad_enabled(tape, false);
-    if (choose(optimizer) && prepare(&s, call) && derive(&s) && launch_all(&s))
+    if (choose(optimizer) && prepare_step(&s, call) && derive(&s) && launch_all(&s))
         ph__op_done_n(&s.op, NULL, 0);
     forget(optimizer);
     ph_tape_set_grad_enabled(tape, enabled);

@@ -32,7 +32,7 @@ char *ph__folder_join(const char *folder, const char *name)
     return ph__text_take(&text);
 }
 
-static ph_status join(char **out, const char *folder, const char *name, const char *call)
+static ph_status join_path(char **out, const char *folder, const char *name, const char *call)
 {
     *out = ph__folder_join(folder, name);
     return *out ? PH_OK : ph__fail_host_memory(call, "the name of a file");
@@ -124,7 +124,7 @@ ph_status ph__folder_latest(uint64_t *out, const char *folder, const char *call)
 {
     char *path;
     *out = 0;
-    PH_TRY(join(&path, folder, PH__TRAINING_LATEST, call));
+    PH_TRY(join_path(&path, folder, PH__TRAINING_LATEST, call));
     ph_status status = access(path, F_OK) == 0 ? read_latest(out, path, call) : PH_OK;
     ph__free(path);
     return status;
@@ -158,12 +158,12 @@ ph_status ph__folder_lock(int *out, const char *folder, const char *call)
     if (!made && errno != EEXIST)
         return ph__folder_fail(call, "make", folder);
     if (made) {
-        PH_TRY(join(&parent, folder, "..", call));
+        PH_TRY(join_path(&parent, folder, "..", call));
         ph_status status = ph__folder_sync(parent, call);
         ph__free(parent);
         PH_TRY(status);
     }
-    PH_TRY(join(&path, folder, "lock", call));
+    PH_TRY(join_path(&path, folder, "lock", call));
     ph_status status = open_lock(out, path, folder, call);
     ph__free(path);
     return status;
@@ -228,7 +228,7 @@ static ph_status remove_inside(const char *name, void *user)
 {
     const visiting *v = user;
     char *path;
-    PH_TRY(join(&path, v->folder, name, v->call));
+    PH_TRY(join_path(&path, v->folder, name, v->call));
     ph_status status = ph__folder_remove(path, v->call);
     ph__free(path);
     return status;

@@ -47,7 +47,8 @@ static const ph__training_entry *find_entry(const ph_training *training, const c
     return NULL;
 }
 
-static void compare(ph__text *words, const ph_training *training, const ph__manifest *manifest)
+static void compare_manifest(ph__text *words, const ph_training *training,
+                             const ph__manifest *manifest)
 {
     for (size_t i = 0; i < training->entries.count; i++) {
         const ph__training_entry *entry = &training->entries.at[i];
@@ -68,7 +69,7 @@ static void compare(ph__text *words, const ph_training *training, const ph__mani
 static ph_status check_parts(const loading *l)
 {
     ph__text words = {.at = NULL};
-    compare(&words, l->training, &l->manifest);
+    compare_manifest(&words, l->training, &l->manifest);
     bool differs = words.length > 0 || words.failed;
     char *text = ph__text_take(&words);
     ph_status status = PH_OK;
@@ -236,7 +237,7 @@ static ph_status begin_newest(loading *l, uint64_t *number)
     return fail_none(l, &first);
 }
 
-static ph_status list(loading *l)
+static ph_status list_states(loading *l)
 {
     const char *folder = l->training->folder;
     struct stat there;
@@ -251,7 +252,7 @@ static ph_status find_newest(loading *l, uint64_t *number)
 {
     ph_status status = PH_OK;
     for (int i = 0; i < LISTINGS; i++) {
-        PH_TRY(list(l));
+        PH_TRY(list_states(l));
         uint64_t newest = l->numbers.count > 0 ? l->numbers.at[0] : 0;
         l->passed_over = 0;
         l->wrong.length = 0;
@@ -260,7 +261,7 @@ static ph_status find_newest(loading *l, uint64_t *number)
             return status;
         ph_error cause;
         ph__error_save(&cause);
-        ph_status again = list(l);
+        ph_status again = list_states(l);
         bool same = (l->numbers.count > 0 ? l->numbers.at[0] : 0) == newest;
         ph__error_restore(&cause);
         if (again != PH_OK || same)
@@ -277,7 +278,7 @@ static ph_status find_state(loading *l, uint64_t number, uint64_t *found)
     if (number == 0)
         return find_newest(l, found);
     *found = number;
-    PH_TRY(list(l));
+    PH_TRY(list_states(l));
     for (size_t i = 0; i < l->numbers.count; i++)
         if (l->numbers.at[i] == number)
             return begin_state(l, number, &damaged);

@@ -165,7 +165,7 @@ static ph_status next_number(uint64_t *out, const char *folder)
     return status;
 }
 
-static ph_status prepare(saving *s)
+static ph_status prepare_save(saving *s)
 {
     const char *folder = s->training->folder;
     char number[PH__TRAINING_NUMBER];
@@ -199,7 +199,7 @@ static void undo(saving *s)
     ph__error_restore(&cause);
 }
 
-static void abandon(void *what)
+static void abandon_save(void *what)
 {
     undo(what);
     end_saving(what);
@@ -227,8 +227,8 @@ ph_status ph_training_save(ph_training *training, uint64_t *number)
 {
     saving s = {.training = training};
     PH_TRY(check_training(training));
-    PH__UNWIND unwind = {abandon, &s};
-    ph_status status = prepare(&s);
+    PH__UNWIND unwind = {abandon_save, &s};
+    ph_status status = prepare_save(&s);
     if (status == PH_OK)
         status = save_parts(&s);
     if (status == PH_OK)

@@ -115,8 +115,8 @@ ph_status ph_values_set_text(ph_values *values, const char *name, const char *va
 }
 
 /* ---- getting ---- */
-static ph_status find(const ph__value **out, const ph_values *values, const char *name,
-                      bool is_text, const void *where, const char *call)
+static ph_status find_value(const ph__value **out, const ph_values *values, const char *name,
+                            bool is_text, const void *where, const char *call)
 {
     if (!where)
         return ph__fail_null(call, "out");
@@ -134,7 +134,7 @@ ph_status ph_values_get_integer(int64_t *out, const ph_values *values, const cha
 {
     static const char call[] = "ph_values_get_integer";
     const ph__value *value;
-    PH_TRY(find(&value, values, name, false, out, call));
+    PH_TRY(find_value(&value, values, name, false, out, call));
     if (!value->whole)
         return ph_fail(PH_ERROR_MISMATCH,
                        "%s: '%s' is %.17g, and must be a whole number of 64 bits", call, name,
@@ -146,7 +146,7 @@ ph_status ph_values_get_integer(int64_t *out, const ph_values *values, const cha
 ph_status ph_values_get_real(double *out, const ph_values *values, const char *name)
 {
     const ph__value *value;
-    PH_TRY(find(&value, values, name, false, out, "ph_values_get_real"));
+    PH_TRY(find_value(&value, values, name, false, out, "ph_values_get_real"));
     *out = value->real;
     return PH_OK;
 }
@@ -154,7 +154,7 @@ ph_status ph_values_get_real(double *out, const ph_values *values, const char *n
 ph_status ph_values_get_text(const char **out, const ph_values *values, const char *name)
 {
     const ph__value *value;
-    PH_TRY(find(&value, values, name, true, out, "ph_values_get_text"));
+    PH_TRY(find_value(&value, values, name, true, out, "ph_values_get_text"));
     *out = value->text;
     return PH_OK;
 }

@@ -56,7 +56,7 @@ static long start_of(const search *s, long d, long k)
     return comes_down(s, d, k) ? reached(s, d - 1, k + 1) : reached(s, d - 1, k - 1) + 1;
 }
 
-static long follow(const search *s, long k, long x)
+static long follow_diagonal(const search *s, long k, long x)
 {
     const span *at = &s->at;
     long n = (long)(at->a1 - at->a0), m = (long)(at->b1 - at->b0), y = x - k;
@@ -70,7 +70,7 @@ static long follow(const search *s, long k, long x)
 }
 
 /* Pairs what the path to diagonal k with d differences has in common. */
-static void take_path(const search *s, long d, long k)
+static void store_path(const search *s, long d, long k)
 {
     for (;; d--) {
         long x = reached(s, d, k), start = start_of(s, d, k);
@@ -107,11 +107,11 @@ static bool advance(search *s)
             return false;
         s->rows.count += (size_t)d + 1;
         for (long k = -d; k <= d; k += 2) {
-            long x = follow(s, k, start_of(s, d, k));
+            long x = follow_diagonal(s, k, start_of(s, d, k));
             row(s, d)[(k + d) / 2] = (uint32_t)x;
             if (x < n || x - k < m)
                 continue;
-            take_path(s, d, k);
+            store_path(s, d, k);
             s->at.a0 = s->at.a1;
             s->at.b0 = s->at.b1;
             return true;
@@ -119,7 +119,7 @@ static bool advance(search *s)
         if (d < MOST)
             continue;
         long k = furthest(s, d), x = reached(s, d, k);
-        take_path(s, d, k);
+        store_path(s, d, k);
         s->at.a0 += (size_t)x;
         s->at.b0 += (size_t)(x - k);
         return true;

@@ -96,11 +96,11 @@ void ph__put_probe(ph__text *text, const ph__record_node *mine, const ph__record
 {
     static const struct {
         const char *name, *text;
-    } watches[] = {{"phonograph_crumb", " (a breadcrumb: the other graph was captured without "
-                                        "ph_capture_options.breadcrumbs, or with other scopes)"},
-                   {"phonograph_check_finite",
-                    " (a check for NaN and infinity: the other graph's capture did "
-                    "not call ph_finite_check here)"}};
+    } watches[] = {
+        {"phonograph_breadcrumb", " (a breadcrumb: the other graph was captured without "
+                                  "ph_capture_options.breadcrumbs, or with other scopes)"},
+        {"phonograph_check_finite", " (a check for NaN and infinity: the other graph's capture did "
+                                    "not call ph_finite_check here)"}};
     for (size_t i = 0; i < sizeof watches / sizeof watches[0]; i++) {
         bool is_mine = mine && mine->info.kind == PH_NODE_KERNEL &&
                        strcmp(mine->info.name, watches[i].name) == 0;
@@ -111,7 +111,7 @@ void ph__put_probe(ph__text *text, const ph__record_node *mine, const ph__record
     }
 }
 
-static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j)
+static void report_unmatched(ph__differ *d, const ph__diff_level *level, size_t i, size_t j)
 {
     bool added = i == SIZE_MAX;
     const char *rule =
@@ -124,14 +124,14 @@ static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, siz
 }
 
 /* In the order of the nodes, what was removed before what was added in its place. */
-static size_t walk(ph__differ *d, const ph__diff_level *level)
+static size_t walk_level(ph__differ *d, const ph__diff_level *level)
 {
     size_t i = 0, j = 0, alike = 0;
     while (!d->failed && (i < level->a->node_count || j < level->b->node_count)) {
         if (i < level->a->node_count && level->there[i] == SIZE_MAX) {
-            tell_alone(d, level, i++, SIZE_MAX);
+            report_unmatched(d, level, i++, SIZE_MAX);
         } else if (j < level->b->node_count && level->back[j] == SIZE_MAX) {
-            tell_alone(d, level, SIZE_MAX, j++);
+            report_unmatched(d, level, SIZE_MAX, j++);
         } else {
             size_t before = d->changes.count;
             compare_pair(d, level, i++, j++);
@@ -155,7 +155,7 @@ static void compare_level(ph__differ *d, const ph__diff_level *outer, const ph_r
     }
     level.back = level.there + a->node_count;
     d->failed = !ph__record_match(level.there, level.back, a, b, &d->steps);
-    *alike = walk(d, &level);
+    *alike = walk_level(d, &level);
     ph__free(level.there);
 }
 

@@ -54,7 +54,7 @@ static bool add_dependencies(ph__differ *d, ph__numbers *out, const side *s,
 }
 
 /* By b's numbers. false: they lie behind more unpaired nodes than are looked through. */
-static bool list(ph__differ *d, ph__numbers *out, const side *s, const ph__record_node *node)
+static bool list_edges(ph__differ *d, ph__numbers *out, const side *s, const ph__record_node *node)
 {
     ph__vec_clear(out);
     ph__vec_clear(&d->stack);
@@ -152,7 +152,7 @@ void ph__diff_edges(ph__differ *d, const ph__diff_level *level, size_t i, size_t
     compare_kinds(d, level, i, j);
     if (same_dependencies(level, a, b))
         return;
-    if (!list(d, &d->mine, &mine, a) || !list(d, &d->theirs, &theirs, b))
+    if (!list_edges(d, &d->mine, &mine, a) || !list_edges(d, &d->theirs, &theirs, b))
         return;
     drop_common(d->mine.at, &d->mine.count, d->theirs.at, &d->theirs.count);
     if (d->mine.count || d->theirs.count)

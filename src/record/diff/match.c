@@ -148,7 +148,7 @@ static bool can_slide(slider *s, size_t from, size_t to)
     return true;
 }
 
-static void move(const slider *s, size_t from, size_t to)
+static void move_run(const slider *s, size_t from, size_t to)
 {
     s->mate[to] = s->mate[from];
     s->mate[from] = SIZE_MAX;
@@ -171,9 +171,9 @@ static size_t slide_run(slider *s, size_t begin, size_t end)
         best = sum > best ? sum : best;
     }
     for (size_t k = 0; down == 0 && k < up; k++)
-        move(s, begin - k - 1, end - k - 1);
+        move_run(s, begin - k - 1, end - k - 1);
     for (size_t k = 0; k < down; k++)
-        move(s, end + k, begin + k);
+        move_run(s, end + k, begin + k);
     return end + down;
 }
 

@@ -26,8 +26,8 @@ static void put_what(ph__text *text, const ph__record_node *node)
     ph__put_name(text, node->info.name, 1000);
 }
 
-static void tell_other_work(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
-                            ph_change_kind kind, const char *rule)
+static void report_other_work(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                              ph_change_kind kind, const char *rule)
 {
     ph__change_begin(d, level, kind, i, j, rule);
     ph__text_add(&d->text, " is: ");
@@ -102,8 +102,8 @@ static void compare_number(ph__differ *d, const ph__diff_level *level, size_t i,
 
 /* The rule that the pair breaks is that of its first change since; where there is none, of one
  * that tells the forms. */
-static void tell_rule(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
-                      const char *rule, size_t since)
+static void report_rule(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                        const char *rule, size_t since)
 {
     const char *mine = level->a->nodes[i].form, *theirs = level->b->nodes[j].form;
     if (rule == NULL || d->failed)
@@ -127,7 +127,7 @@ static void compare_fill(ph__differ *d, const ph__diff_level *level, size_t i, s
     compare_number(d, level, i, j, PH_CHANGE_SIZE, "bytes of an element", a->value_size,
                    b->value_size, NULL);
     compare_number(d, level, i, j, PH_CHANGE_SIZE, "bytes", a->bytes, b->bytes, NULL);
-    tell_rule(d, level, i, j, rule, before);
+    report_rule(d, level, i, j, rule, before);
     compare_number(d, level, i, j, PH_CHANGE_VALUE, "value", a->value, b->value, NULL);
     ph__diff_words(d, level, i, j);
 }
@@ -140,7 +140,7 @@ static void compare_copy(ph__differ *d, const ph__diff_level *level, size_t i, s
                    level->b->nodes[j].info.bytes, NULL);
     size_t before = d->changes.count;
     ph__diff_words(d, level, i, j);
-    tell_rule(d, level, i, j, rule, before);
+    report_rule(d, level, i, j, rule, before);
 }
 
 static void compare_parameters(ph__differ *d, const ph__diff_level *level, size_t i, size_t j)
@@ -248,9 +248,9 @@ void ph__diff_node(ph__differ *d, const ph__diff_level *level, size_t i, size_t 
 {
     const ph__record_node *a = &level->a->nodes[i], *b = &level->b->nodes[j];
     if (a->info.kind != b->info.kind)
-        tell_other_work(d, level, i, j, PH_CHANGE_KIND, ph__rule_kind);
+        report_other_work(d, level, i, j, PH_CHANGE_KIND, ph__rule_kind);
     else if (a->info.kind == PH_NODE_KERNEL && !same_kernel(a, b))
-        tell_other_work(d, level, i, j, PH_CHANGE_KERNEL, NULL);
+        report_other_work(d, level, i, j, PH_CHANGE_KERNEL, NULL);
     else
         compare_parameters(d, level, i, j);
     compare_annotations(d, level, i, j);

@@ -112,8 +112,8 @@ static void report_word(ph__differ *d, const ph__diff_level *level, size_t i, si
 }
 
 /* Reports words of one node at an offset where the other has none. */
-static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
-                       const ph_word *word, bool is_mine)
+static void report_unmatched_word(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                                  const ph_word *word, bool is_mine)
 {
     ph__change_begin(d, level, is_address(word) ? PH_CHANGE_ADDRESS : PH_CHANGE_VALUE, i, j, NULL);
     ph__text_add(&d->text, " ");
@@ -138,10 +138,10 @@ void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t
                                     ? ph__record_look_up_foreign(&rooms[1], level->b, b, t)
                                     : NULL;
         if (theirs == NULL || (mine && mine->offset < theirs->offset)) {
-            tell_alone(d, level, i, j, mine, true);
+            report_unmatched_word(d, level, i, j, mine, true);
             m++;
         } else if (mine == NULL || theirs->offset < mine->offset) {
-            tell_alone(d, level, i, j, theirs, false);
+            report_unmatched_word(d, level, i, j, theirs, false);
             t++;
         } else {
             if (!same_word(d, mine, theirs))

@@ -28,7 +28,7 @@ typedef struct place {
     size_t count;
 } place;
 
-static int look_up_place(place *out, const ph__drv_stream *stream)
+static int find_stream_place(place *out, const ph__drv_stream *stream)
 {
     *out = (place){.status = PH__CU_CAPTURE_STATUS_NONE};
     return ph__cu.StreamGetCaptureInfo(stream->handle, &out->status, &out->id, &out->graph,
@@ -104,7 +104,7 @@ static int identify_capture(ph__cuda_capture *capture)
 {
     ph__drv_stream *stream = capture->origin;
     place now;
-    int result = look_up_place(&now, stream);
+    int result = find_stream_place(&now, stream);
     if (result == PH__R_OK && now.status != PH__CU_CAPTURE_STATUS_ACTIVE)
         result = PH__R_CAPTURE_INVALIDATED;
     if (result != PH__R_OK) {
@@ -256,7 +256,7 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
         return;
     place now;
     bool entered = ph__cuda_order_enter(stream);
-    int result = look_up_place(&now, stream);
+    int result = find_stream_place(&now, stream);
     ph__cuda_order_leave(stream, entered);
     /* Its number is reported of an active capture only. Another number: others ended ours and began
      * one of their own. */
@@ -360,7 +360,7 @@ int ph__cuda_capture_get(ph__drv_capture *out, ph__drv_stream *stream)
     int result = PH__R_OK;
     if (stream->handle) {
         bool entered = ph__cuda_order_enter(stream);
-        result = look_up_place(&now, stream);
+        result = find_stream_place(&now, stream);
         if (result == PH__R_OK && now.status == PH__CU_CAPTURE_STATUS_ACTIVE)
             result = get_active(&found, stream, &now);
         ph__cuda_order_leave(stream, entered);

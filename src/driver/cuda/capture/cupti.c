@@ -67,7 +67,7 @@ bool ph__cuda_cupti_is_ours(void)
 }
 
 /* Subscribed for good, as the log callback is registered for good; the library stays loaded. */
-static bool subscribe(const cupti *c, char why[256])
+static bool subscribe_to_callbacks(const cupti *c, char why[256])
 {
     ph__cupti_subscriber subscriber;
     int result = c->subscribe(&subscriber, on_call, NULL);
@@ -102,5 +102,5 @@ bool ph__cuda_cupti_start(char why[256])
         (void)dlclose(library);
         return false;
     }
-    return subscribe(&c, why);
+    return subscribe_to_callbacks(&c, why);
 }

@@ -48,7 +48,7 @@ typedef struct reader {
     const char *at, *end;
 } reader;
 
-static bool skip(reader *r, const char *word)
+static bool skip_word(reader *r, const char *word)
 {
     size_t length = strlen(word);
     if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0)
@@ -76,8 +76,8 @@ static size_t skip_name(reader *r)
 
 static bool read_report(ph__cuda_log_line *out, reader r)
 {
-    if (!skip(&r, "Returning ") || !read_number(&r, &out->result) || !skip(&r, " (") ||
-        skip_name(&r) == 0 || !skip(&r, ") from "))
+    if (!skip_word(&r, "Returning ") || !read_number(&r, &out->result) || !skip_word(&r, " (") ||
+        skip_name(&r) == 0 || !skip_word(&r, ") from "))
         return false;
     const char *name = r.at;
     size_t length = skip_name(&r);
@@ -182,7 +182,7 @@ static void start_cupti(void)
     register_callback();
 }
 
-static void start(void)
+static void start_log_callback(void)
 {
     const char *wish = ph__environment("PH_CULPRIT");
     if (wish && strcmp(wish, "off") == 0)
@@ -200,7 +200,7 @@ static void start(void)
 
 void ph__cuda_logs_begin(void)
 {
-    (void)pthread_once(&once, start);
+    (void)pthread_once(&once, start_log_callback);
     atomic_fetch_add(&open_captures, 1);
     if (trouble[0])
         PH__LOG_ONCE(PH_LOG_WARNING, "%s", trouble);

@@ -97,7 +97,7 @@ static size_t index_of(ph__drv_graph *graph, ph__cu_node handle, size_t near)
 }
 
 /* Positions become numbers of nodes, all at once. */
-static void settle_locked(ph__drv_graph *graph)
+static void resolve_locked(ph__drv_graph *graph)
 {
     size_t end = graph->frontiers.count, known = 0;
     for (size_t p = 0; p < graph->positions.count; p++) {
@@ -119,7 +119,7 @@ size_t ph__cuda_graph_position(ph__drv_graph *graph, uint64_t position)
         return 0;
     ph__spin_lock(&graph->device->cache_lock);
     if (!graph->settled)
-        settle_locked(graph);
+        resolve_locked(graph);
     size_t nodes =
         position < graph->positions.count ? graph->positions.at[position] : graph->nodes.count;
     ph__spin_unlock(&graph->device->cache_lock);

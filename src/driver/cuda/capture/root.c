@@ -18,7 +18,7 @@ typedef struct place {
     size_t count;
 } place;
 
-static int look_up_place(place *out, const ph__drv_stream *stream)
+static int find_root_place(place *out, const ph__drv_stream *stream)
 {
     const ph__cu_edge *edges = NULL;
     *out = (place){.status = PH__CU_CAPTURE_STATUS_NONE};
@@ -64,7 +64,7 @@ static int add_root(ph__drv_node **out, const ph__drv_stream *stream, const ph__
     ph__drv_device *device = stream->device;
     ph__cu_node handle;
     place at;
-    int result = look_up_place(&at, stream);
+    int result = find_root_place(&at, stream);
     if (result != PH__R_OK)
         return result;
     ph__cuda_capture *capture = capture_of(device, at.id);
@@ -131,7 +131,7 @@ static int add_dependency(const ph__drv_stream *stream, const ph__drv_node *node
 {
     place at;
     ph__cu_node handle = node->handle;
-    int result = look_up_place(&at, stream);
+    int result = find_root_place(&at, stream);
     if (result != PH__R_OK)
         return result;
     if (at.status == PH__CU_CAPTURE_STATUS_NONE)
@@ -159,7 +159,7 @@ int ph__cuda_capture_depend(ph__drv_stream *stream, ph__drv_node *node)
 bool ph__cuda_follows_root(ph__drv_stream *stream)
 {
     place at;
-    if (look_up_place(&at, stream) != PH__R_OK)
+    if (find_root_place(&at, stream) != PH__R_OK)
         return false;
     const ph__cuda_capture *capture = capture_of(stream->device, at.id);
     for (size_t i = 0; capture && i < capture->roots.count; i++)

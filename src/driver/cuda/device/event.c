@@ -27,7 +27,7 @@ int ph__cuda_event_create(ph__drv_event **out, ph__drv_device *device, int flags
 }
 
 /* The end of a capture inspects the events that were recorded in it. */
-static void destroy(ph__drv_device *device, ph__cu_event event)
+static void destroy_event(ph__drv_device *device, ph__cu_event event)
 {
     bool open = atomic_load_explicit(&device->open_captures, memory_order_relaxed) != 0;
     if (open)
@@ -43,14 +43,14 @@ void ph__cuda_event_destroy(ph__drv_event *event)
     if (!event)
         return;
     (void)ph__cuda_enter(&scope, event->device);
-    destroy(event->device, event->handle);
+    destroy_event(event->device, event->handle);
     ph__cuda_leave(&scope);
     ph__free(event);
 }
 
 /* A record of an external event is a node of the capture; any other keeps where the stream
  * stands in it. */
-static int record(ph__drv_event *event, ph__drv_stream *stream, int flags)
+static int record_event_flags(ph__drv_event *event, ph__drv_stream *stream, int flags)
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_RECORD, .event = event}};
     ph__cuda_submission submission;
@@ -72,12 +72,12 @@ int ph__cuda_event_record(ph__drv_event *event, ph__drv_stream *stream, int flag
         event->device != stream->device)
         return PH__R_INVALID_VALUE;
     if (stream->handle)
-        return record(event, stream, flags);
+        return record_event_flags(event, stream, flags);
     ph__cuda_scope scope;
     int result = ph__cuda_enter(&scope, stream->device);
     if (result != PH__R_OK)
         return result;
-    result = record(event, stream, flags);
+    result = record_event_flags(event, stream, flags);
     ph__cuda_leave(&scope);
     return result;
 }

@@ -225,7 +225,7 @@ static int on_stream(ph__drv_stream *stream, int (*call)(ph__cu_stream stream))
 }
 
 /* An event behind the stream's work, in no capture mode's way. */
-static int mark(ph__cu_event *event, ph__drv_stream *stream)
+static int record_mark(ph__cu_event *event, ph__drv_stream *stream)
 {
     ph__cuda_scope scope;
     int result = ph__cuda_enter(&scope, stream->device);
@@ -253,7 +253,7 @@ static inline __attribute__((always_inline)) int ask(bool *busy, ph__cu_event *e
     *busy = result == PH__R_NOT_READY;
     if (*busy) {
         int mode = ph__cuda_relax();
-        result = mark(event, stream);
+        result = record_mark(event, stream);
         ph__cuda_unrelax(mode);
     }
     ph__cuda_submission_leave(&submission, stream);
@@ -300,7 +300,7 @@ int ph__cuda_stream_query(ph__drv_stream *stream)
 }
 
 /* The wait by which a stream that is in no capture joins the event's. */
-static int join(ph__drv_stream *stream, const ph__drv_event *event, int flags)
+static int join_event(ph__drv_stream *stream, const ph__drv_event *event, int flags)
 {
     ph__alone_lock(&stream->calls);
     ph__spin_lock(&stream->device->order);
@@ -317,7 +317,7 @@ static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flag
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
     ph__cuda_submission submission;
     if (stream->handle && atomic_load(&event->captured))
-        return join(stream, event, flags);
+        return join_event(stream, event, flags);
     /* of a stream that is not capturing no spin lock is held: its queue may be full */
     ph__cuda_submission_begin(&submission, stream);
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);

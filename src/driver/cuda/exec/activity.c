@@ -89,7 +89,7 @@ static bool read_record(activity_record *out, const ph__cupti_record *record)
 }
 
 /* CUPTI may hold locks of its own meanwhile, so that none of ours is held around calls of it. */
-static void keep(const activity_record *record)
+static void keep_activity(const activity_record *record)
 {
     pthread_mutex_lock(&state.lock);
     if (state.in_use && !ph__vec_push(&state.records, *record))
@@ -107,7 +107,7 @@ static void read_buffer(ph__cu_context context, uint32_t stream, uint8_t *buffer
     while (used > 0 && state.call.next(buffer, used, &record) == 0) {
         activity_record one;
         if (read_record(&one, record))
-            keep(&one);
+            keep_activity(&one);
     }
     (void)munmap(buffer, BUFFER_BYTES);
 }
@@ -222,7 +222,7 @@ static bool find_node_ids(ph__cuda_activity *activity, char why[256])
 
 /* ---- open, close ---- */
 
-static bool subscribe(ph__cuda_activity *activity, char why[256])
+static bool subscribe_to_cupti(ph__cuda_activity *activity, char why[256])
 {
     if (ph__cuda_cupti_is_ours())
         return true;
@@ -277,7 +277,8 @@ bool ph__cuda_activity_open(ph__cuda_activity **out, const ph__drv_exec *exec, c
         return false;
     }
     activity->exec = exec;
-    if (subscribe(activity, why) && enable(activity, why) && find_node_ids(activity, why)) {
+    if (subscribe_to_cupti(activity, why) && enable(activity, why) &&
+        find_node_ids(activity, why)) {
         *out = activity;
         return true;
     }

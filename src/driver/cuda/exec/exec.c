@@ -38,7 +38,7 @@ static int upload(const ph__drv_exec *exec)
     return result == PH__R_OK ? ph__cu.StreamSynchronize(exec->device->upload) : result;
 }
 
-static int create(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+static int create_exec(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 {
     ph__cu_instantiate_params params = {.flags = (uint64_t)(flags & ~PH__INSTANTIATE_DEFER_UPLOAD)};
     int result = ph__cuda_report_memory(
@@ -61,13 +61,13 @@ static int add_taken(ph__drv_exec *exec, size_t before)
 }
 
 /* Where the upload is deferred, so is the account. */
-static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 {
     size_t before = 0, total;
     exec->deferred = flags & PH__INSTANTIATE_DEFER_UPLOAD;
     int result = exec->deferred ? PH__R_OK : ph__cu.MemGetInfo(&before, &total);
     if (result == PH__R_OK)
-        result = create(exec, flags, failed);
+        result = create_exec(exec, flags, failed);
     if (result != PH__R_OK || exec->deferred)
         return result;
     result = ph__cuda_report_memory(upload(exec));
@@ -92,7 +92,7 @@ int ph__cuda_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph
     ph__cuda_scope scope;
     int result = ph__cuda_enter(&scope, graph->device);
     if (result == PH__R_OK) {
-        result = make(exec, flags, &blamed);
+        result = instantiate_again(exec, flags, &blamed);
         ph__cuda_leave(&scope);
     }
     if (result != PH__R_OK) {

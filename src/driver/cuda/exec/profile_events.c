@@ -19,7 +19,7 @@ struct ph__cuda_clone {
     uint64_t *done_ns;
 };
 
-static void destroy(ph__cuda_clone *copy)
+static void destroy_clone(ph__cuda_clone *copy)
 {
     int mode = ph__cuda_relax();
     if (copy->handle)
@@ -92,7 +92,7 @@ static int switch_off(const ph__cuda_clone *copy, const ph__drv_exec *exec)
     return result;
 }
 
-static int make(ph__cuda_clone *copy, const ph__drv_exec *exec)
+static int clone_with_events(ph__cuda_clone *copy, const ph__drv_exec *exec)
 {
     ph__cu_instantiate_params params = {.flags = PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH |
                                                  PH__INSTANTIATE_USE_NODE_PRIORITY};
@@ -125,17 +125,17 @@ int ph__cuda_clone_open(ph__cuda_clone **out, ph__drv_exec *exec)
     copy->events = ph__calloc(count + 1, sizeof *copy->events);
     copy->done_ns = ph__calloc(count + 1, sizeof *copy->done_ns);
     if (!copy->nodes || !copy->events || !copy->done_ns) {
-        destroy(copy);
+        destroy_clone(copy);
         return PH__R_OUT_OF_MEMORY;
     }
     ph__cuda_scope scope;
     result = ph__cuda_enter(&scope, exec->device);
     if (result == PH__R_OK) {
-        result = make(copy, exec);
+        result = clone_with_events(copy, exec);
         ph__cuda_leave(&scope);
     }
     if (result != PH__R_OK) {
-        destroy(copy);
+        destroy_clone(copy);
         return result;
     }
     copy->original = exec->handle;
@@ -189,5 +189,5 @@ void ph__cuda_clone_close(ph__cuda_clone *copy)
         return;
     copy->exec->handle = copy->original;
     copy->exec->copies = NULL;
-    destroy(copy);
+    destroy_clone(copy);
 }

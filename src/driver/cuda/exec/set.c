@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* The template's node, decoded, if it is one of this executable and of that kind. */
-static int check(const ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind, const void *value)
+static int check_node_kind(const ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind,
+                           const void *value)
 {
     if (!exec || !node || !value || node->graph != exec->graph)
         return PH__R_INVALID_VALUE;
@@ -71,7 +72,7 @@ static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
 
 int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch)
 {
-    int result = check(exec, node, PH_NODE_KERNEL, launch);
+    int result = check_node_kind(exec, node, PH_NODE_KERNEL, launch);
     if (result != PH__R_OK)
         return result;
     ph__drv_kernel *kernel = kernel_of(exec, node);
@@ -122,7 +123,7 @@ static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node,
 int ph__cuda_exec_set_args(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch,
                            size_t args_size)
 {
-    int result = check(exec, node, PH_NODE_KERNEL, launch);
+    int result = check_node_kind(exec, node, PH_NODE_KERNEL, launch);
     if (result != PH__R_OK)
         return result;
     const ph__drv_kernel *kernel = kernel_of(exec, node);
@@ -167,7 +168,7 @@ static int set_copy(const ph__drv_exec *exec, const ph__drv_node *node, const ph
 
 int ph__cuda_exec_set_copy(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy)
 {
-    int result = check(exec, node, PH_NODE_MEMCPY, copy);
+    int result = check_node_kind(exec, node, PH_NODE_MEMCPY, copy);
     if (result != PH__R_OK)
         return result;
     if (!node->is_plain_copy) {
@@ -208,7 +209,7 @@ static int set_fill(const ph__drv_exec *exec, const ph__drv_node *node, const ph
 
 int ph__cuda_exec_set_fill(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memset *what)
 {
-    int result = check(exec, node, PH_NODE_MEMSET, what);
+    int result = check_node_kind(exec, node, PH_NODE_MEMSET, what);
     if (result != PH__R_OK)
         return result;
     if (node->is_rows_fill) {
@@ -235,7 +236,7 @@ int ph__cuda_exec_set_fill(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
 
 int ph__cuda_exec_set_host(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_host *host)
 {
-    int result = check(exec, node, PH_NODE_HOST, host);
+    int result = check_node_kind(exec, node, PH_NODE_HOST, host);
     if (result != PH__R_OK)
         return result;
     if (!host->fn)

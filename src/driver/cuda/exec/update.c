@@ -184,8 +184,8 @@ static bool same_fill(const node_pair *pair, ph__drv_update *out)
                     PH__CUDA_FILL_LIMIT);
 }
 
-static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer,
-                   ph__drv_update *out);
+static int compare_graphs(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer,
+                          ph__drv_update *out);
 
 /* CUDA's number: 0, or 910 with *out. */
 static int compare_pair(const node_pair *pair, ph__drv_update *out)
@@ -200,32 +200,32 @@ static int compare_pair(const node_pair *pair, ph__drv_update *out)
     if (same && mine->kind == PH_NODE_MEMSET)
         same = same_fill(pair, out);
     if (same && mine->kind == PH_NODE_GRAPH && mine->body && theirs->body)
-        return compare(mine->body, theirs->body, pair, out);
+        return compare_graphs(mine->body, theirs->body, pair, out);
     return same ? PH__R_OK : PH__R_UPDATE_FAILURE;
 }
 
-static int decode(ph__drv_node *node)
+static int decode_node_of(ph__drv_node *node)
 {
     return atomic_load_explicit(&node->decoded, memory_order_acquire) ? PH__R_OK
                                                                       : ph__cuda_decode(node);
 }
 
-static int list(ph__drv_graph *graph)
+static int list_nodes_of(ph__drv_graph *graph)
 {
     ph__drv_node *const *nodes;
     size_t count;
     int result = ph__cuda_graph_nodes(&nodes, &count, graph);
     for (size_t i = 0; result == PH__R_OK && i < count; i++)
-        result = decode(nodes[i]);
+        result = decode_node_of(nodes[i]);
     return result;
 }
 
-static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer,
-                   ph__drv_update *out)
+static int compare_graphs(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer,
+                          ph__drv_update *out)
 {
-    int result = list(graph);
+    int result = list_nodes_of(graph);
     if (result == PH__R_OK)
-        result = list(from);
+        result = list_nodes_of(from);
     if (result != PH__R_OK)
         return result;
     size_t mine = graph->nodes.count, theirs = from->nodes.count;
@@ -328,8 +328,8 @@ static ph__drv_node *node_of(const ph__drv_graph *graph, ph__cu_node handle)
 }
 
 /* The driver blames a node of the new graph, or none; both graphs are listed. */
-static void explain(ph__drv_update *out, const ph__drv_exec *exec, const ph__drv_graph *from,
-                    const ph__cu_update_result *why)
+static void explain_refusal(ph__drv_update *out, const ph__drv_exec *exec,
+                            const ph__drv_graph *from, const ph__cu_update_result *why)
 {
     ph__drv_node *theirs = node_of(from, why->node);
     ph__drv_node *mine = theirs ? NULL : node_of(exec->graph, why->node);
@@ -361,7 +361,7 @@ static int update_at_driver(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_upd
         (void)ph__cu.GraphDestroy(clone);
     ph__cuda_leave(&scope);
     if (result == PH__R_UPDATE_FAILURE)
-        explain(out, exec, from, &why);
+        explain_refusal(out, exec, from, &why);
     for (size_t i = 0; result == PH__R_OK && exec->kernels && i < exec->graph->nodes.count; i++)
         exec->kernels[i] = from->nodes.at[i]->info.kernel;
     return result;
@@ -378,7 +378,7 @@ int ph__cuda_exec_update(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update
         result = PH__R_UPDATE_FAILURE;
     }
     if (result == PH__R_OK)
-        result = compare(exec->graph, from, NULL, &answer);
+        result = compare_graphs(exec->graph, from, NULL, &answer);
     if (result == PH__R_OK && !ph__cuda_exec_reserve_kernels(exec, from))
         result = PH__R_OUT_OF_MEMORY;
     ph__cuda_layout **layouts = NULL;

@@ -20,7 +20,7 @@ typedef struct ph__cuda_core {
     ph__cu_function fill, few_cells, many_cells, watch[PH__WATCH_KERNELS];
 } ph__cuda_core;
 
-static int find(ph__cuda_core *core)
+static int find_core_kernels(ph__cuda_core *core)
 {
     int result = ph__cu.ModuleGetFunction(&core->fill, core->module, "ph_core_fill");
     if (result == PH__R_OK)
@@ -29,7 +29,7 @@ static int find(ph__cuda_core *core)
         result = ph__cu.ModuleGetFunction(&core->many_cells, core->module, "ph_core_cells_60");
     if (result == PH__R_OK)
         result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_CRUMB], core->module,
-                                          "phonograph_crumb");
+                                          "phonograph_breadcrumb");
     if (result == PH__R_OK)
         result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_FINITE], core->module,
                                           "phonograph_check_finite");
@@ -37,14 +37,14 @@ static int find(ph__cuda_core *core)
 }
 
 /* Legal in a capture, as loading a user's kernel is. */
-static int load(ph__cuda_core *core, const ph__drv_device *device)
+static int load_core_module(ph__cuda_core *core, const ph__drv_device *device)
 {
     ph__cuda_scope scope;
     int mode = ph__cuda_relax(), result = ph__cuda_enter(&scope, device);
     if (result == PH__R_OK) {
         result = ph__cu.ModuleLoadDataEx(&core->module, ph__core_kernels_ptx, 0, NULL, NULL);
         if (result == PH__R_OK) {
-            result = find(core);
+            result = find_core_kernels(core);
             if (result != PH__R_OK)
                 (void)ph__cu.ModuleUnload(core->module);
         }
@@ -58,14 +58,14 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 PH__FORK_LOCK(PH__FORK_CUDA_CORE, making)
 
 /* Two threads that come first at once load it one after the other: the lock is for nothing else. */
-static int make(ph__cuda_core **out, ph__drv_device *device)
+static int make_core(ph__cuda_core **out, ph__drv_device *device)
 {
     int result = PH__R_OK;
     pthread_mutex_lock(&making);
     ph__cuda_core *core = atomic_load_explicit(&device->core, memory_order_acquire);
     if (!core) {
         core = ph__calloc(1, sizeof *core);
-        result = core ? load(core, device) : PH__R_OUT_OF_MEMORY;
+        result = core ? load_core_module(core, device) : PH__R_OUT_OF_MEMORY;
         if (result == PH__R_OK)
             atomic_store_explicit(&device->core, core, memory_order_release);
         else
@@ -76,16 +76,16 @@ static int make(ph__cuda_core **out, ph__drv_device *device)
     return result;
 }
 
-static int get(ph__cuda_core **out, ph__drv_device *device)
+static int get_core(ph__cuda_core **out, ph__drv_device *device)
 {
     *out = atomic_load_explicit(&device->core, memory_order_acquire);
-    return *out ? PH__R_OK : make(out, device);
+    return *out ? PH__R_OK : make_core(out, device);
 }
 
 int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device)
 {
     ph__cuda_core *core;
-    int result = get(&core, device);
+    int result = get_core(&core, device);
     if (result == PH__R_OK)
         *out = core->fill;
     return result;
@@ -94,7 +94,7 @@ int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device)
 int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned room)
 {
     ph__cuda_core *core;
-    int result = get(&core, device);
+    int result = get_core(&core, device);
     if (result == PH__R_OK)
         *out = room == PH__CELLS_FEW ? core->few_cells : core->many_cells;
     return result;
@@ -103,7 +103,7 @@ int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned r
 int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_kernel which)
 {
     ph__cuda_core *core;
-    int result = get(&core, device);
+    int result = get_core(&core, device);
     if (result == PH__R_OK)
         *out = core->watch[which];
     return result;
@@ -115,7 +115,7 @@ int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_
 void ph__cuda_core_load(ph__drv_device *device)
 {
     ph__cuda_core *unused;
-    if (get(&unused, device) == PH__R_OK)
+    if (get_core(&unused, device) == PH__R_OK)
         return;
     ph__driver_clear_reason();
     ph__log(

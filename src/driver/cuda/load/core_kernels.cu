@@ -74,7 +74,7 @@ CORE_DEVICE unsigned long long next_tick(void)
 }
 
 /* One thread. Has reached the host before any node behind it begins. */
-CORE_KERNEL void phonograph_crumb(unsigned long long table, unsigned long long number)
+CORE_KERNEL void phonograph_breadcrumb(unsigned long long table, unsigned long long number)
 {
     volatile unsigned long long *at = (volatile unsigned long long *)table + number;
     if (table == 0)

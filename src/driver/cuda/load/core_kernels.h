@@ -129,7 +129,7 @@ static const char ph__core_kernels_ptx[] =
     "$L__BB2_2:\n"
     "\tret;\n"
     "}\n"
-    ".visible .entry phonograph_crumb(\n"
+    ".visible .entry phonograph_breadcrumb(\n"
     "\t.param .u64 phonograph_crumb_param_0,\n"
     "\t.param .u64 phonograph_crumb_param_1\n"
     ")\n"

@@ -155,7 +155,7 @@ static int read_shared(ph__drv_kernel *kernel)
 
 /* Of a wrapped function nothing is known but its parameters: the struct is padded as for members
  * of at most 8 bytes. */
-static int describe(ph__drv_kernel *kernel, const ph_kernel_source *source)
+static int describe_kernel(ph__drv_kernel *kernel, const ph_kernel_source *source)
 {
     parameters list = {0};
     int result = read_parameters(&list, kernel->function);
@@ -177,14 +177,15 @@ static int describe(ph__drv_kernel *kernel, const ph_kernel_source *source)
 }
 
 /* Under the device's context. */
-static int load(ph__drv_kernel *kernel, const ph__cuda_image *image, const ph_kernel_source *source)
+static int load_kernel(ph__drv_kernel *kernel, const ph__cuda_image *image,
+                       const ph_kernel_source *source)
 {
     int result = load_module(&kernel->module, image);
     if (result != PH__R_OK)
         return result;
     result = find_function(kernel);
     if (result == PH__R_OK)
-        result = describe(kernel, source);
+        result = describe_kernel(kernel, source);
     if (result == PH__R_OK)
         result = ph__cuda_kernel_register(kernel);
     return result;
@@ -203,7 +204,7 @@ int ph__cuda_kernel_create(ph__drv_kernel **out, ph__drv_device *device,
     int mode = ph__cuda_relax();
     result = kernel ? ph__cuda_enter(&scope, device) : PH__R_OUT_OF_MEMORY;
     if (result == PH__R_OK) {
-        result = load(kernel, &image, source);
+        result = load_kernel(kernel, &image, source);
         if (result != PH__R_OK)
             ph__cuda_kernel_discard(kernel);
         ph__cuda_leave(&scope);
@@ -218,7 +219,7 @@ int ph__cuda_kernel_create(ph__drv_kernel **out, ph__drv_device *device,
 }
 
 /* Under the device's context. */
-static int wrap(ph__drv_kernel **out, ph__drv_device *device, ph__cu_function function)
+static int wrap_function(ph__drv_kernel **out, ph__drv_device *device, ph__cu_function function)
 {
     const char *name = NULL;
     int result = ph__cu.FuncGetName(&name, function);
@@ -228,7 +229,7 @@ static int wrap(ph__drv_kernel **out, ph__drv_device *device, ph__cu_function fu
     if (!kernel)
         return PH__R_OUT_OF_MEMORY;
     kernel->function = function;
-    result = describe(kernel, NULL);
+    result = describe_kernel(kernel, NULL);
     if (result == PH__R_OK)
         result = ph__cuda_kernel_register(kernel);
     if (result == PH__R_OK)
@@ -248,7 +249,7 @@ int ph__cuda_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *nat
     int mode = ph__cuda_relax();
     int result = ph__cuda_enter(&scope, device);
     if (result == PH__R_OK) {
-        result = wrap(out, device, native);
+        result = wrap_function(out, device, native);
         ph__cuda_leave(&scope);
     }
     ph__cuda_unrelax(mode);
@@ -265,7 +266,7 @@ static int wrap_own(ph__drv_kernel **out, ph__drv_device *device, ph__cu_functio
     int result = ph__cuda_enter(&scope, device);
     if (result != PH__R_OK)
         return result;
-    result = wrap(out, device, function);
+    result = wrap_function(out, device, function);
     ph__cuda_leave(&scope);
     return result;
 }

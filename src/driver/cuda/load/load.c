@@ -81,7 +81,7 @@ static int too_old(const char *symbol)
 }
 
 /* Each as it was in its version, so that later changes of a function's form do not concern us. */
-static int resolve(ph__cu_get_proc_fn get_proc)
+static int resolve_functions(ph__cu_get_proc_fn get_proc)
 {
     for (size_t i = 0; i < SYMBOL_COUNT; i++) {
         void *address = NULL;
@@ -142,7 +142,7 @@ static const char *remedy(int result)
     }
 }
 
-static int failed(const char *call, int result)
+static int fail_load(const char *call, int result)
 {
     char words[24];
     version_words(words, driver_version);
@@ -161,7 +161,7 @@ static int read_version(void *library, ph__cu_get_proc_fn get_proc)
     memcpy(&get_version, &address, sizeof address);
     int result = get_version ? get_version(&version) : PH__R_OK;
     atomic_store(&driver_version, version);
-    return result == PH__R_OK ? PH__R_OK : failed("cuDriverGetVersion", result);
+    return result == PH__R_OK ? PH__R_OK : fail_load("cuDriverGetVersion", result);
 }
 
 static void in_child(void)
@@ -172,7 +172,7 @@ static void in_child(void)
 PH__FORK_PART(.order = PH__FORK_CUDA, .child = in_child)
 
 /* The library stays loaded whatever comes: it may have started threads. */
-static int load(void)
+static int load_libcuda(void)
 {
     void *library = open_library();
     if (!library)
@@ -185,16 +185,16 @@ static int load(void)
         return result;
     if (!get_proc)
         return too_old("cuGetProcAddress_v2");
-    result = resolve(get_proc);
+    result = resolve_functions(get_proc);
     if (result != PH__R_OK)
         return result;
     result = ph__cu.Init(0);
-    return result == PH__R_OK ? PH__R_OK : failed("cuInit", result);
+    return result == PH__R_OK ? PH__R_OK : fail_load("cuInit", result);
 }
 
 static void load_once(void)
 {
-    outcome = load();
+    outcome = load_libcuda();
     if (outcome == PH__R_OK)
         atomic_store(&ready, true);
 }

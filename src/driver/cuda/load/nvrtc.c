@@ -97,7 +97,7 @@ static bool ask_what_it_is(nvrtc_functions *out)
 }
 
 /* Under the lock. A failure is tried again at the next call: PH_NVRTC may have been set since. */
-static int load(void)
+static int load_nvrtc(void)
 {
     void *library = open_library();
     if (!library)
@@ -124,7 +124,7 @@ static int get_functions(const nvrtc_functions **out)
     if (*out)
         return PH__R_OK;
     pthread_mutex_lock(&loaded.lock);
-    int result = loaded.functions ? PH__R_OK : load();
+    int result = loaded.functions ? PH__R_OK : load_nvrtc();
     if (result == PH__R_OK) {
         *out = &loaded.storage;
         atomic_store_explicit(&loaded.functions, *out, memory_order_release);
@@ -273,7 +273,7 @@ static void set_reason_from_log(const char *log)
 }
 
 /* Only where the words are NVRTC's own. */
-static int failed(const nvrtc_functions *nvrtc, int number, const char *call)
+static int fail_nvrtc(const nvrtc_functions *nvrtc, int number, const char *call)
 {
     if (number == NVRTC_OUT_OF_MEMORY)
         return PH__R_OUT_OF_MEMORY;
@@ -291,7 +291,7 @@ static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const op
         set_reason_from_log(log);
         result = number == NVRTC_COMPILATION ? PH__R_INVALID_PTX : PH__R_INVALID_VALUE;
     } else if (number != 0) {
-        result = failed(nvrtc, number, "nvrtcCompileProgram");
+        result = fail_nvrtc(nvrtc, number, "nvrtcCompileProgram");
     }
     if (log)
         pass_on_log(number != 0 ? PH_LOG_WARNING : PH_LOG_INFO, name, log);
@@ -306,14 +306,14 @@ static int read_code(ph__cuda_image *out, const nvrtc_functions *nvrtc, nvrtc_pr
     bool cubin = nvrtc->GetCUBINSize(program, &bytes) == 0 && bytes != 0;
     int number = cubin ? 0 : nvrtc->GetPTXSize(program, &bytes);
     if (number != 0)
-        return failed(nvrtc, number, "nvrtcGetPTXSize");
+        return fail_nvrtc(nvrtc, number, "nvrtcGetPTXSize");
     char *code = ph__alloc(bytes + 1);
     if (!code)
         return PH__R_OUT_OF_MEMORY;
     number = cubin ? nvrtc->GetCUBIN(program, code) : nvrtc->GetPTX(program, code);
     if (number != 0) {
         ph__free(code);
-        return failed(nvrtc, number, cubin ? "nvrtcGetCUBIN" : "nvrtcGetPTX");
+        return fail_nvrtc(nvrtc, number, cubin ? "nvrtcGetCUBIN" : "nvrtcGetPTX");
     }
     code[bytes] = '\0';
     *out = (ph__cuda_image){code, cubin ? bytes : strlen(code)};
@@ -332,7 +332,7 @@ static int compile_text(ph__cuda_image *out, const nvrtc_functions *nvrtc, const
     int number = nvrtc->CreateProgram(&program, source->cuda, file_name, 0, NULL, NULL);
     ph__free(file_name);
     if (number != 0)
-        return failed(nvrtc, number, "nvrtcCreateProgram");
+        return fail_nvrtc(nvrtc, number, "nvrtcCreateProgram");
     int result = compile(nvrtc, program, o, source->name);
     if (result == PH__R_OK)
         result = read_code(out, nvrtc, program);

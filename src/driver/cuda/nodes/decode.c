@@ -136,8 +136,8 @@ static bool is_whole(const ph__cuda_layout *layout, size_t bytes)
 
 /* All parameters, each at its offset, in a buffer of the kernel's size: the struct's padding at
  * the end is zeros. */
-static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_kernel_params *params,
-                  const ph__cuda_layout *layout)
+static int gather_arguments(ph__drv_node_info *info, ph__drv_graph *graph,
+                            const ph__cu_kernel_params *params, const ph__cuda_layout *layout)
 {
     const void *buffer = NULL;
     size_t bytes = 0;
@@ -191,7 +191,7 @@ static int decode_kernel(ph__drv_node *out, ph__drv_graph *graph)
     memcpy(info->launch.grid, params.grid, sizeof info->launch.grid);
     memcpy(info->launch.block, params.block, sizeof info->launch.block);
     info->launch.shared_bytes = params.shared_bytes;
-    result = gather(info, graph, &params, layout);
+    result = gather_arguments(info, graph, &params, layout);
     if (result == PH__R_OK && params.function && info->args_size >= sizeof(ph__cuda_fill_args) &&
         params.function == ph__cuda_core_fill_if_loaded(graph->device))
         as_fill(out);
@@ -368,7 +368,7 @@ static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links 
     return result;
 }
 
-static int decode(ph__drv_node *node)
+static int decode_node_now(ph__drv_node *node)
 {
     ph__drv_node read = {.handle = node->handle};
     ph__cuda_links links;
@@ -387,12 +387,12 @@ static int decode(ph__drv_node *node)
 int ph__cuda_decode(ph__drv_node *node)
 {
     ph__cuda_scope scope;
-    int result = decode(node);
+    int result = decode_node_now(node);
     if (result != PH__R_INVALID_CONTEXT)
         return result;
     result = ph__cuda_enter(&scope, node->graph->device);
     if (result == PH__R_OK) {
-        result = decode(node);
+        result = decode_node_now(node);
         ph__cuda_leave(&scope);
     }
     return result;

@@ -69,7 +69,7 @@ void ph__cuda_graph_disown(ph__drv_graph *graph)
     ph__cuda_graph_destroy(graph);
 }
 
-int ph__cuda_graph_look_again(ph__drv_graph **out, ph__drv_graph *graph)
+int ph__cuda_graph_reread(ph__drv_graph **out, ph__drv_graph *graph)
 {
     *out = ph__cuda_graph_create(graph->device, graph->handle, false);
     return *out ? PH__R_OK : PH__R_OUT_OF_MEMORY;

@@ -19,7 +19,7 @@ bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream,
     return true;
 }
 
-static void leave(ph__host_stream *stream)
+static void leave_capture(ph__host_stream *stream)
 {
     stream->capture = NULL;
     stream->terminals = (ph__host_node_set){0};
@@ -27,12 +27,12 @@ static void leave(ph__host_stream *stream)
 }
 
 /* Takes the capture off its streams and its device. What is left of it is its graph. */
-static ph__host_graph *finish(ph__host_capture *capture)
+static ph__host_graph *finish_capture(ph__host_capture *capture)
 {
     ph__host_device *device = capture->device;
     ph__host_graph *graph = capture->graph;
     for (size_t i = 0; i < capture->streams.count; i++)
-        leave(capture->streams.at[i]);
+        leave_capture(capture->streams.at[i]);
     size_t at = 0;
     while (device->captures.at[at] != capture)
         at++;
@@ -45,7 +45,7 @@ static ph__host_graph *finish(ph__host_capture *capture)
 }
 
 /* All the memory that a new capture needs, or NULL. */
-static ph__host_capture *create(ph__host_stream *stream, ph_capture_mode mode)
+static ph__host_capture *create_capture(ph__host_stream *stream, ph_capture_mode mode)
 {
     ph__host_capture *capture = ph__calloc(1, sizeof *capture);
     if (!capture)
@@ -76,7 +76,7 @@ static int begin_locked(ph__host_stream *stream, ph_capture_mode mode)
         if (number)
             return number;
     }
-    ph__host_capture *capture = create(stream, mode);
+    ph__host_capture *capture = create_capture(stream, mode);
     if (!capture)
         return PH__R_OUT_OF_MEMORY;
     if (!ph__vec_push(&device->captures, capture)) {
@@ -86,7 +86,7 @@ static int begin_locked(ph__host_stream *stream, ph_capture_mode mode)
         return PH__R_OUT_OF_MEMORY;
     }
     atomic_fetch_add_explicit(&device->open_captures, 1, memory_order_release);
-    /* create() made room for it */
+    /* create_capture() made room for it */
     (void)ph__host_capture_join(capture, stream, (ph__host_node_set){0});
     return PH__R_OK;
 }
@@ -141,7 +141,7 @@ static int end_locked(ph__host_stream *stream, ph__host_graph **graph)
             "a forked stream has work that the capture's stream does not wait for");
         result = PH__R_CAPTURE_UNJOINED;
     }
-    *graph = finish(capture);
+    *graph = finish_capture(capture);
     return result;
 }
 
@@ -169,7 +169,7 @@ void ph__host_capture_drop(ph__drv_stream *handle)
     ph__host_graph *graph = NULL;
     pthread_mutex_lock(&stream->device->capture_lock);
     if (stream->capture && stream->capture->origin == stream)
-        graph = finish(stream->capture);
+        graph = finish_capture(stream->capture);
     pthread_mutex_unlock(&stream->device->capture_lock);
     ph__host_graph_destroy((ph__drv_graph *)graph);
 }
@@ -181,7 +181,7 @@ void ph__host_capture_stream_gone(ph__host_stream *stream)
     pthread_mutex_lock(&stream->device->capture_lock);
     ph__host_capture *capture = stream->capture;
     if (capture && capture->origin == stream) {
-        graph = finish(capture);
+        graph = finish_capture(capture);
     } else if (capture) {
         ph__host_capture_invalidate(capture, PH__R_CAPTURE_INVALIDATED, "cuStreamDestroy",
                                     "a stream of the capture");
@@ -189,7 +189,7 @@ void ph__host_capture_stream_gone(ph__host_stream *stream)
         while (capture->streams.at[at] != stream)
             at++;
         capture->streams.at[at] = capture->streams.at[--capture->streams.count];
-        leave(stream);
+        leave_capture(stream);
     }
     pthread_mutex_unlock(&stream->device->capture_lock);
     ph__host_graph_destroy((ph__drv_graph *)graph);
@@ -282,7 +282,7 @@ static int record_in(ph__host_stream *stream, const ph__host_work *work, uint64_
     return result;
 }
 
-static int record(ph__host_stream *stream, const ph__host_work *work)
+static int record_work(ph__host_stream *stream, const ph__host_work *work)
 {
     return record_in(stream, work, NULL);
 }
@@ -371,25 +371,26 @@ int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, ui
 
 int ph__host_record_fill(ph__host_stream *stream, const ph__drv_memset *fill)
 {
-    return record(
+    return record_work(
         stream, &(ph__host_work){.kind = PH_NODE_MEMSET, .args = fill, .args_size = sizeof *fill});
 }
 
 int ph__host_record_host(ph__host_stream *stream, const ph__drv_host *host)
 {
-    return record(stream,
-                  &(ph__host_work){.kind = PH_NODE_HOST, .args = host, .args_size = sizeof *host});
+    return record_work(
+        stream, &(ph__host_work){.kind = PH_NODE_HOST, .args = host, .args_size = sizeof *host});
 }
 
 int ph__host_record_child(ph__host_stream *stream, ph__host_graph *body)
 {
-    return record(stream, &(ph__host_work){.kind = PH_NODE_GRAPH, .body = body});
+    return record_work(stream, &(ph__host_work){.kind = PH_NODE_GRAPH, .body = body});
 }
 
 int ph__host_record_event_node(ph__host_stream *stream, ph__host_event *event, bool wait)
 {
     ph__host_event_args args = {.event = event};
-    return record(stream, &(ph__host_work){.kind = wait ? PH_NODE_EVENT_WAIT : PH_NODE_EVENT_RECORD,
-                                           .args = &args,
-                                           .args_size = sizeof args});
+    return record_work(stream,
+                       &(ph__host_work){.kind = wait ? PH_NODE_EVENT_WAIT : PH_NODE_EVENT_RECORD,
+                                        .args = &args,
+                                        .args_size = sizeof args});
 }

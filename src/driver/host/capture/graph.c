@@ -89,7 +89,7 @@ static void note_places(const ph__host_node_set *set, size_t first)
 
 /* Whether the node is in the set, from where it was put last: a block has it once. *unsure: that
  * was elsewhere. */
-static bool find(const ph__host_node_set *set, const ph__host_node *node, bool *unsure)
+static bool find_in_set(const ph__host_node_set *set, const ph__host_node *node, bool *unsure)
 {
     if (set->block == NULL)
         return set->count == 1 && set->at[0] == node->self;
@@ -107,7 +107,7 @@ static uint64_t mark_common(ph__host_graph *graph, const ph__host_node_set *set,
     bool unsure = false;
     for (size_t i = 0; i < other->count; i++) {
         ph__host_node *node = ph__host_node_of(other->at[i]);
-        if (find(set, node, &unsure))
+        if (find_in_set(set, node, &unsure))
             node->mark = mark;
     }
     for (size_t i = 0; unsure && i < set->count; i++)
@@ -262,7 +262,7 @@ int ph__host_graph_lower(ph__drv_graph *graph)
 }
 
 /* A graph of this driver can be read, and not be edited. */
-int ph__host_graph_look_again(ph__drv_graph **out, ph__drv_graph *graph)
+int ph__host_graph_reread(ph__drv_graph **out, ph__drv_graph *graph)
 {
     (void)out;
     return graph ? PH__R_NOT_SUPPORTED : PH__R_INVALID_VALUE;

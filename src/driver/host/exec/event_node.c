@@ -32,7 +32,7 @@ void ph__exec_drop_markers(ph__exec_launch *launch)
 
 /* Collects the events that the launch waits for and will signal. The chaos scheduler must not block
  * inside a plan: there the whole launch waits. */
-int ph__exec_take_markers(ph__exec_launch *launch, ph__host_stream *stream)
+int ph__exec_acquire_markers(ph__exec_launch *launch, ph__host_stream *stream)
 {
     const ph__exec_params *front = launch->exec->front;
     ph__host_device *device = launch->exec->device;

@@ -6,7 +6,7 @@
 
 /* All but the two functions at the end: under the executable's lock. */
 /* Binds what the launch waits for and makes what it will signal: 0, or 2 and nothing is held. */
-int ph__exec_take_markers(ph__exec_launch *launch, ph__host_stream *stream);
+int ph__exec_acquire_markers(ph__exec_launch *launch, ph__host_stream *stream);
 void ph__exec_drop_markers(ph__exec_launch *launch);
 /* From now on the events stand for this launch. */
 void ph__exec_install_records(const ph__exec_launch *launch);

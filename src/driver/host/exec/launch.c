@@ -105,12 +105,12 @@ static void run_command(ph__host_command *command)
 
 /* Everything that can fail. What failed leaves the executable as it was, but for changes that
  * have come further on their way. */
-static int prepare(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch **out)
+static int prepare_launch(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch **out)
 {
     ph__exec_launch *launch = ph__exec_launch_take(exec);
     if (!launch)
         return PH__R_OUT_OF_MEMORY;
-    int result = ph__exec_take_markers(launch, stream);
+    int result = ph__exec_acquire_markers(launch, stream);
     if (!result)
         result = wait_for_last(exec, stream);
     if (!result && exec->dirty_count > 0 && !ph__exec_prepare_image(exec, launch))
@@ -135,7 +135,7 @@ static int launch_locked(ph__host_exec *exec, ph__host_stream *stream, ph__exec_
                          bool *here)
 {
     bool idle = !exec->last;
-    int result = prepare(exec, stream, out);
+    int result = prepare_launch(exec, stream, out);
     if (result)
         return result;
     exec->in_flight++;

@@ -14,7 +14,7 @@ struct ph__drv_profile {
     ph__drv_span spans[];
 };
 
-static int start(ph__host_exec *exec)
+static int start_profile(ph__host_exec *exec)
 {
     int result = 0;
     pthread_mutex_lock(&exec->lock);
@@ -47,7 +47,7 @@ int ph__host_profile_open(ph__drv_profile **out, ph__drv_exec *handle, ph_profil
     if (!profile)
         return PH__R_OUT_OF_MEMORY;
     profile->exec = exec;
-    int result = start(exec);
+    int result = start_profile(exec);
     if (result) {
         ph__free(profile);
         return result;

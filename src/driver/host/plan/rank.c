@@ -28,7 +28,7 @@ static void sort_keys(uint64_t *keys, uint64_t *spare, uint32_t count)
 /* A node's rank is the cost of the longest path that begins with it. Costs that differ by
  * measuring noise only should tie, so that equal nodes keep the caller's order: steps of an
  * eighth or so. */
-static float rounded(float cost)
+static float rounded_cost(float cost)
 {
     uint32_t bits;
     if (!(cost >= 1.0f))
@@ -47,7 +47,7 @@ void ph__schedule_rank(ph__schedule_scratch *scratch, const ph__schedule_graph *
     float *behind = (float *)(void *)scratch->spare_keys; /* the longest path after the node */
     memset(behind, 0, graph->count * sizeof *behind);
     for (uint32_t n = graph->count; n-- > 0;) {
-        float rank = rounded(graph->cost_ns[n]) + behind[n];
+        float rank = rounded_cost(graph->cost_ns[n]) + behind[n];
         uint32_t bits;
         memcpy(&bits, &rank, sizeof bits);
         scratch->keys[n] = (uint64_t)~bits << 32 | n;

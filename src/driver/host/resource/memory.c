@@ -25,7 +25,7 @@ static void *next_buffer_id(void)
 
 /* ---- the memory that the device pretends to have ---- */
 
-static bool take_memory(ph__host_device *device, size_t bytes)
+static bool acquire_memory(ph__host_device *device, size_t bytes)
 {
     uint64_t limit = device->options.memory_bytes;
     pthread_mutex_lock(&device->memory_lock);
@@ -98,7 +98,7 @@ int ph__host_segment_create(void **out, ph__drv_device *handle, size_t bytes)
     int result = ph__host_rule(device, PH__RULE_SEGMENT_CREATE);
     if (result)
         return result;
-    if (!take_memory(device, bytes))
+    if (!acquire_memory(device, bytes))
         return PH__R_OUT_OF_MEMORY;
     void *address = map_aligned(bytes);
     if (!address || !add_range(device, &device->segments, address, bytes)) {
@@ -169,7 +169,7 @@ int ph__host_plain_alloc(void **out, ph__drv_device *handle, size_t bytes)
     int result = ph__host_rule(device, PH__RULE_PLAIN_ALLOC);
     if (result)
         return result;
-    if (!take_memory(device, bytes))
+    if (!acquire_memory(device, bytes))
         return PH__R_OUT_OF_MEMORY;
     result = allocate(out, device, &device->plain, bytes, PLAIN_ALIGNMENT);
     if (result)
@@ -179,7 +179,8 @@ int ph__host_plain_alloc(void **out, ph__drv_device *handle, size_t bytes)
 
 /* As cuMemFree, both frees wait for the device: work that was submitted may still use the
  * memory. */
-static int release(ph__host_device *device, ph__range_map *ranges, void *address, size_t *bytes)
+static int release_range(ph__host_device *device, ph__range_map *ranges, void *address,
+                         size_t *bytes)
 {
     *bytes = 0;
     if (!address)
@@ -199,7 +200,7 @@ int ph__host_plain_free(ph__drv_device *handle, void *address)
     if (result)
         return result;
     size_t bytes;
-    result = release(device, &device->plain, address, &bytes);
+    result = release_range(device, &device->plain, address, &bytes);
     if (bytes)
         give_memory(device, bytes);
     return result;
@@ -219,13 +220,14 @@ int ph__host_pinned_free(ph__drv_device *handle, void *address)
     ph__host_device *device = (ph__host_device *)handle;
     int result = ph__host_rule(device, PH__RULE_PINNED_FREE);
     size_t bytes;
-    return result ? result : release(device, &device->pinned, address, &bytes);
+    return result ? result : release_range(device, &device->pinned, address, &bytes);
 }
 
 /* ---- what an address is ---- */
 
 /* Under memory_lock. */
-static const ph__range *find(ph__host_device *device, const void *address, ph__memory_kind *kind)
+static const ph__range *find_range(ph__host_device *device, const void *address,
+                                   ph__memory_kind *kind)
 {
     const ph__range *range = ph__range_map_find(&device->segments, (uintptr_t)address);
     if (!range)
@@ -242,7 +244,7 @@ ph__memory_kind ph__host_memory_kind(ph__host_device *device, const void *addres
 {
     ph__memory_kind kind;
     pthread_mutex_lock(&device->memory_lock);
-    (void)find(device, address, &kind);
+    (void)find_range(device, address, &kind);
     pthread_mutex_unlock(&device->memory_lock);
     return kind;
 }
@@ -255,7 +257,7 @@ int ph__host_pointer_info(ph__drv_pointer *out, ph__drv_device *handle, const vo
         return result;
     ph__drv_pointer pointer = {0};
     pthread_mutex_lock(&device->memory_lock);
-    const ph__range *range = find(device, address, &pointer.kind);
+    const ph__range *range = find_range(device, address, &pointer.kind);
     if (range) {
         pointer.base = range->base;
         pointer.size = range->size;

@@ -13,16 +13,16 @@ static uint64_t next_tick(void)
 }
 
 /* Read on other threads while it is written. */
-static void put(uint64_t *at, uint64_t value)
+static void store_word(uint64_t *at, uint64_t value)
 {
     atomic_store_explicit((_Atomic uint64_t *)at, value, memory_order_release);
 }
 
-void ph__host_crumb_fn(const ph_block_range *range, const void *args)
+void ph__host_breadcrumb_fn(const ph_block_range *range, const void *args)
 {
-    const ph__drv_crumb *crumb = args;
+    const ph__drv_breadcrumb *crumb = args;
     if (range->begin == 0 && crumb->table)
-        put(&crumb->table[crumb->number], next_tick());
+        store_word(&crumb->table[crumb->number], next_tick());
 }
 
 /* ---- numbers ---- */
@@ -74,10 +74,10 @@ static void check_block(const ph__drv_finite *check, uint64_t block, uint64_t bl
         if (bad++ == 0)
             first = i;
     }
-    put(&part->bad, bad);
-    put(&part->first, first);
-    put(&part->bits, bad ? bits_at(check, of.size, first) : 0);
-    put(&part->tick, next_tick());
+    store_word(&part->bad, bad);
+    store_word(&part->first, first);
+    store_word(&part->bits, bad ? bits_at(check, of.size, first) : 0);
+    store_word(&part->tick, next_tick());
 }
 
 void ph__host_finite_fn(const ph_block_range *range, const void *args)
@@ -91,9 +91,9 @@ void ph__host_finite_fn(const ph_block_range *range, const void *args)
 int ph__host_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which)
 {
     static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
-        [PH__WATCH_CRUMB] = {.name = "phonograph_crumb",
-                             .host = ph__host_crumb_fn,
-                             .args_size = sizeof(ph__drv_crumb),
+        [PH__WATCH_CRUMB] = {.name = "phonograph_breadcrumb",
+                             .host = ph__host_breadcrumb_fn,
+                             .args_size = sizeof(ph__drv_breadcrumb),
                              .host_inline = true},
         [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
                               .host = ph__host_finite_fn,

@@ -4,6 +4,6 @@
 #define PH_DRIVER_HOST_RESOURCE_WATCH_H
 #include <phonograph/kernel.h>
 
-void ph__host_crumb_fn(const ph_block_range *range, const void *args);
+void ph__host_breadcrumb_fn(const ph_block_range *range, const void *args);
 void ph__host_finite_fn(const ph_block_range *range, const void *args);
 #endif

@@ -99,7 +99,7 @@ static ph__host_stream *pick(ph__host_chaos *chaos)
 
 /* Runs one command; false when none can run. On the scheduler's thread, also from inside a
  * command that waits. */
-static bool step(ph__host_chaos *chaos, bool *blocked)
+static bool run_one_command(ph__host_chaos *chaos, bool *blocked)
 {
     ph__host_device *device = chaos->device;
     pthread_mutex_lock(&device->streams_lock);
@@ -142,7 +142,7 @@ static bool step_unlocked(ph__host_chaos *chaos)
     uint64_t submissions = chaos->submissions;
     bool blocked = false;
     pthread_mutex_unlock(&chaos->lock);
-    bool ran = step(chaos, &blocked);
+    bool ran = run_one_command(chaos, &blocked);
     pthread_mutex_lock(&chaos->lock);
     if (!ran) {
         chaos->drained = submissions;

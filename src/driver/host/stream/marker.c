@@ -61,7 +61,7 @@ void ph__host_marker_pool_close(ph__host_marker_pool *pool)
         ph__free(pool);
 }
 
-static ph__host_marker *take_spare(ph__host_marker_pool *pool)
+static ph__host_marker *acquire_spare(ph__host_marker_pool *pool)
 {
     ph__spin_lock(&pool->lock);
     ph__host_marker *marker = pool->spare;
@@ -93,7 +93,7 @@ static void give_back(ph__host_marker_pool *pool, ph__host_marker *marker)
 
 ph__host_marker *ph__host_marker_create(ph__host_device *device)
 {
-    ph__host_marker *marker = take_spare(device->markers);
+    ph__host_marker *marker = acquire_spare(device->markers);
     if (!marker)
         marker = ph__alloc(sizeof *marker);
     if (!marker) {

@@ -7,7 +7,7 @@
 /* ---- running ---- */
 
 /* Under the stream's lock: the whole queue. */
-static ph__host_command *take_all(ph__host_stream *stream)
+static ph__host_command *acquire_all_commands(ph__host_stream *stream)
 {
     ph__host_command *first = atomic_load_explicit(&stream->head, memory_order_relaxed);
     atomic_store_explicit(&stream->head, NULL, memory_order_relaxed);
@@ -50,7 +50,7 @@ static void run_all(ph__host_stream *stream, ph__host_command *command)
         if (!next) {
             ph__spin_lock(&stream->lock);
             ph__host_commands_give_finished(stream);
-            next = take_all(stream);
+            next = acquire_all_commands(stream);
             stream->running = next != NULL;
             ph__spin_unlock(&stream->lock);
         }
@@ -81,7 +81,7 @@ static ph__host_command *await_commands(ph__host_stream *stream)
     for (;;) {
         spin_for_work(stream);
         ph__spin_lock(&stream->lock);
-        ph__host_command *first = stream->running ? NULL : take_all(stream);
+        ph__host_command *first = stream->running ? NULL : acquire_all_commands(stream);
         if (first)
             stream->running = true;
         else if (!stream->running && atomic_load_explicit(&stream->stopping, memory_order_relaxed))

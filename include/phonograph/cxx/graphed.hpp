@@ -112,7 +112,7 @@ class graphed
         try {
             for (const auto &one : variables_)
                 prove(*one, on, body);
-            (void)capture(on, body); /* what the body wrote on the host is of the values again */
+            (void)capture(on, body); /* host memory that the body writes follows the values again */
         } catch (...) {
             graph_.reset();
             throw;

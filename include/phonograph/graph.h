@@ -164,8 +164,10 @@ PH_CALL ph_graph_retain_pool(ph_graph *graph, ph_pool *pool);
 PH_CALL ph_stream_capturing_graph(ph_graph **out, const ph_stream *stream);
 
 /* Calls release(object) when the graph is reset or destroyed, in order of registration.
- * synchronize: first waits for every stream that replayed the graph (blocks). Legal in every
- * state. */
+ * - Graphs that run a copy of its nodes (replayed into their capture, ph_graph_update) hold the
+ *   object too: then it is released at the reset of the last of them.
+ * - synchronize: first waits for every stream that replayed the graph (blocks).
+ * - Legal in every state. Several threads may call it for one capture. */
 typedef void (*ph_release_fn)(void *object);
 PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize);
 
@@ -229,8 +231,8 @@ PH_CALL ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node);
 /* Gives the executable the parameters of another capture of the same shape.
  * - MISMATCH: the executable is as before. *out has the node that differs and the reason; out may
  *   be NULL. ph_graph_update_diff (inspect/diff.h) has all differences.
- * - `from` needs a template (ENDED or READY), and stays as it is. graph retains its kernels, and
- *   its pools until the next update. */
+ * - `from` needs a template (ENDED or READY), and stays as it is. graph retains its kernels and
+ *   objects (ph_graph_retain) until reset, and its pools until the next update. */
 typedef enum ph_update_reason {
     PH_UPDATE_OK = 0,
     PH_UPDATE_TOPOLOGY = 2, /* CUDA's numbers: counts or dependencies differ */

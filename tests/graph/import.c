@@ -315,6 +315,44 @@ TEST(test_failing_host_memory)
     t_all(x, N, 2, world.stream);
 }
 
+/* A graph with one copy of pinned memory to x. */
+static struct CUgraph_st *make_copy(const void *src)
+{
+    const ph__driver *driver = world.device->driver;
+    const ph__drv_memcpy copy = {.dst = x, .src = src, .bytes = N * sizeof *x};
+    ph__drv_graph *template = NULL;
+    ph__drv_stream *stream = world.stream->handle;
+    assert_int_equal(driver->capture_begin(stream, PH_CAPTURE_RELAXED), 0);
+    assert_int_equal(driver->copy(stream, &copy, NULL), 0);
+    assert_int_equal(driver->capture_end(&template, stream), 0);
+    void *native = driver->graph_native(template);
+    driver->graph_disown(template);
+    return t_on_host() ? (void *)template : native;
+}
+
+/* Pinned memory is the library's as well: freed, it is anybody's. */
+TEST(test_says_what_pinned_memory_was_freed)
+{
+    int32_t *pinned;
+    const ph_capture_options strict = {.strict = true};
+    assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
+    struct CUgraph_st *native = make_copy(pinned);
+    assert_ok(ph_graph_import_cuda(graph, world.device, native, &strict));
+    assert_ok(ph_graph_reset(graph));
+    native = make_copy(pinned);
+    ph_free_pinned(pinned, world.stream);
+    t_log_start();
+    assert_ok(ph_graph_import_cuda(graph, world.device, native, NULL));
+    assert_int_equal(t_log_count("was freed before the import (1 such word in all)"), 1);
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
+    native = make_copy(pinned);
+    ph_free_pinned(pinned, world.stream);
+    assert_error(ph_graph_import_cuda(graph, world.device, native, &strict), PH_ERROR_STATE,
+                 "was freed before the import");
+    destroy_native(native);
+}
+
 TEST(misuse_is_refused)
 {
     t_world other;
@@ -356,13 +394,21 @@ TEST(test_on_the_host)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_as_after_a_capture), IN_WORLD(test_says_what_was_freed_before_the_import),
-        IN_WORLD(test_keep_graph),         IN_WORLD(test_options),
-        IN_WORLD(test_as_after_a_capture), IN_WORLD(test_keep_graph),
-        IN_WORLD(test_inputs_in_the_pool), IN_WORLD(test_into_a_capture),
-        IN_WORLD(test_failing_hooks),      IN_WORLD(test_destroyed_by_a_hook),
-        IN_WORLD(test_failing_driver),     IN_WORLD(test_failing_host_memory),
-        IN_WORLD(misuse_is_refused),       IN_WORLD(test_on_the_host),
+        IN_WORLD(test_as_after_a_capture),
+        IN_WORLD(test_says_what_was_freed_before_the_import),
+        IN_WORLD(test_says_what_pinned_memory_was_freed),
+        IN_WORLD(test_keep_graph),
+        IN_WORLD(test_options),
+        IN_WORLD(test_as_after_a_capture),
+        IN_WORLD(test_keep_graph),
+        IN_WORLD(test_inputs_in_the_pool),
+        IN_WORLD(test_into_a_capture),
+        IN_WORLD(test_failing_hooks),
+        IN_WORLD(test_destroyed_by_a_hook),
+        IN_WORLD(test_failing_driver),
+        IN_WORLD(test_failing_host_memory),
+        IN_WORLD(misuse_is_refused),
+        IN_WORLD(test_on_the_host),
     };
     return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);
 }

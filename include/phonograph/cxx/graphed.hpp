@@ -15,16 +15,17 @@ namespace phonograph
  * A part of a program that runs as a graph.
  * - Calls: the first runs the body as it is (libraries make their handles and workspaces then), the
  *   second captures it and replays the capture, later ones replay. A replay does the captured work.
- *   Work of the body on the host happens only in the first two calls, and once more for each
- *   capture that proves variables.
+ *   Work of the body on the host happens only in the first two calls, and again in the captures
+ *   that prove variables.
  * - Memory that the body's work addresses must stay in its place, unless its pointer is a variable
  *   of the part.
  * - Variables: address("x", x, bytes), value("lr", lr), before the second call. The part keeps a
  *   reference to the variable. The body must read the variable itself, not a copy. Replays use its
  *   value at the call.
  * - Proof: to find the places of the value, the body is captured again with another value in the
- *   variable, which is then restored (ph_graph_slot_prove, _prove_scalar). Those captures run
- *   nothing.
+ *   variable, which is then restored (ph_graph_slot_prove, _prove_scalar). A last capture with all
+ *   values restored leaves what the body writes in host memory as the values want it. Those
+ *   captures run nothing.
  * - A variable that is not proved, and changes: the body is captured anew at each change, and one
  *   warning has the reason.
  * - PH_GRAPHS=0 in the environment: every call runs the body as it is. Calls on a capturing stream
@@ -106,9 +107,16 @@ class graphed
         graph_ = capture(on, body);
         for (const auto &one : variables_)
             one->was_captured();
-        for (const auto &one : variables_)
-            if (provable_)
+        if (!provable_ || variables_.empty())
+            return;
+        try {
+            for (const auto &one : variables_)
                 prove(*one, on, body);
+            (void)capture(on, body); /* host memory that the body writes follows the values again */
+        } catch (...) {
+            graph_.reset();
+            throw;
+        }
     }
 
     void add(std::unique_ptr<detail::variable> one)
@@ -132,7 +140,8 @@ class graphed
     {
         add(std::make_unique<detail::address_variable<T>>(name, pointer, bytes));
     }
-    /* A number that kernels take as a parameter. */
+    /* A number that kernels take as a parameter. The proof takes half of an integer: a grid that
+     * follows from a count differs then, unless both counts fit the same one. */
     template <class T> void value(const char *name, T &number)
     {
         static_assert(std::is_arithmetic_v<T>, "give another value for the proof: value(n, v, o)");

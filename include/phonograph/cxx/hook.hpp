@@ -22,6 +22,17 @@ class hook
 
   public:
     hook() noexcept = default;
+    hook(hook &&other) noexcept = default;
+    /* The old hook goes before the function that it calls. */
+    hook &operator=(hook &&other) noexcept
+    {
+        if (this != &other) {
+            hook_.reset();
+            function_ = std::move(other.function_);
+            hook_ = std::move(other.hook_);
+        }
+        return *this;
+    }
     /* graph NULL: every graph of the process. */
     template <class Fn> hook(ph_graph *graph, ph_graph_hook_point point, Fn &&fn)
     {

@@ -125,10 +125,13 @@ class stream_view
         check(ph_memset(to, value, bytes, stream_));
     }
 
-    /* Calls fn() in stream order on a thread of the library; fn must not throw (the program ends),
-     * nor call the library. A copy of fn is kept: outside captures until it was called, in a
-     * capture as long as the graph has it, whose reset waits for its replays. UNSUPPORTED in a
-     * capture that this library did not begin. */
+    /* Calls fn() in stream order on a thread of the library.
+     * - fn must not throw (the program ends), nor call the library.
+     * - A copy of fn is kept: outside captures until it was called; in a capture as long as the
+     *   graph has it, or another graph that runs a copy of its nodes. Their resets wait for their
+     *   replays.
+     * - Several threads may call it for one capture.
+     * - UNSUPPORTED in a capture that this library did not begin. */
     template <class Fn> void host(Fn &&fn) const;
 };
 

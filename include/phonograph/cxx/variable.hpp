@@ -14,7 +14,9 @@ namespace phonograph
 {
 namespace detail
 {
-/* A number that differs, near enough for host code that looks at it. */
+/* A number that differs, and that host code which looks at it can bear: half of an integer is a
+ * smaller count or index, and most of what follows from it (blocks of a grid, sizes in bytes)
+ * differs too, so that the comparison sees it. */
 template <class T> T another(T number) noexcept
 {
     if constexpr (std::is_same_v<T, bool>)
@@ -22,7 +24,7 @@ template <class T> T another(T number) noexcept
     else if constexpr (std::is_floating_point_v<T>)
         return number * static_cast<T>(1.2345678901234567) + static_cast<T>(0.1234567890123457);
     else
-        return static_cast<T>(number ^ 1);
+        return static_cast<T>(number == 0 ? 1 : number / 2);
 }
 
 /* Device or pinned memory as the block at `like` is, with room for `bytes` behind an address whose

@@ -199,6 +199,8 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
         return refuse_cells(graph, from, out, call);
     PH_TRY(check_slot_places(graph, from, out, call));
     ph_status status = make_update_plan(graph, from, &p, call);
+    if (status == PH_OK)
+        status = ph__graph_share_objects(graph, from, call);
     int result = PH__R_OK;
     if (status == PH_OK)
         result = graph->device->driver->exec_update(graph->exec, from->template, &why);

@@ -7,6 +7,7 @@
 #include "base/line.h"
 #include "base/log.h"
 #include "memory/observe/hold.h"
+#include "memory/observe/lookup.h"
 #include "record/record.h"
 #include "record/sparse.h"
 
@@ -29,11 +30,28 @@ static ph_status fail_freed(const freed_search *s)
                    (void *)(uintptr_t)s->address, s->word);
 }
 
+/* The end of memory that the node addresses: kernels take it to compare with. The byte there is
+ * none that they use. */
+static bool is_end_of_used(const freed_search *s, const ph__record_node *node, uintptr_t address)
+{
+    ph_allocation before;
+    if (!ph__memory_find(&before, s->graph->device, (const void *)(address - 1)))
+        return false;
+    for (size_t w = 0; w < node->info.word_count; w++) {
+        ph_word room;
+        if (ph__record_word(&room, node, w)->generation == before.generation)
+            return true;
+    }
+    return false;
+}
+
 static ph_status inspect_word(freed_search *s, const ph__record_node *node, size_t w)
 {
     ph_word room;
     const ph_word *word = ph__record_word(&room, node, w);
     if (word->base || !ph__memory_is_free(s->graph->device, (uintptr_t)word->value))
+        return PH_OK;
+    if (is_end_of_used(s, node, (uintptr_t)word->value))
         return PH_OK;
     bool refused = s->graph->strict && word->kind == PH_WORD_PROVED;
     if (s->count++ == 0 || refused) {

@@ -7,6 +7,7 @@
 #include "graph/inputs/inputs_declared.h"
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
+#include "graph/memory/owned.h"
 #include "graph/object/graph.h"
 
 /* ---- what is lent ---- */
@@ -159,6 +160,17 @@ static ph_status add_child(bool *over, ph_graph *graph, ph_stream *stream, uint6
                                                 "%s: the graph was not put into the capture", call);
 }
 
+/* Before the node is made, as the pools are. */
+static ph_status offer_objects(ph_graph *graph, uint64_t capture_id, const char *call)
+{
+    ph_device *device = graph->device;
+    pthread_mutex_lock(&device->capture_lock);
+    ph_graph *outer = ph__capture_owner_locked(device, capture_id);
+    ph_status status = outer ? ph__graph_share_objects(outer, graph, call) : PH_OK;
+    pthread_mutex_unlock(&device->capture_lock);
+    return status;
+}
+
 ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
                                  uint64_t capture_id, const char *call)
 {
@@ -183,6 +195,8 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
     ph_status status = ph__declarations_pass(graph, capture_id, call);
     if (status == PH_OK)
         status = ph__held_pass(graph, capture_id, call);
+    if (status == PH_OK)
+        status = offer_objects(graph, capture_id, call);
     if (status == PH_OK)
         status = add_child(over, graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);

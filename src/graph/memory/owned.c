@@ -85,19 +85,73 @@ void ph__graph_drop_streams(ph_graph *graph)
 }
 
 /* ---- retained objects ---- */
+static ph__batch *need_batch(ph_graph *graph)
+{
+    if (graph->batch == NULL)
+        graph->batch = ph__calloc(1, sizeof *graph->batch);
+    return graph->batch;
+}
+
+static bool add_object(ph_graph *graph, ph__retained entry, bool synchronize)
+{
+    ph__batch *batch = need_batch(graph);
+    if (batch && batch->own == NULL) {
+        batch->own = ph__calloc(1, sizeof *batch->own);
+        if (batch->own)
+            atomic_init(&batch->own->holders, 1);
+    }
+    if (batch == NULL || batch->own == NULL || !ph__vec_push(&batch->own->objects, entry))
+        return false;
+    batch->own->synchronize = batch->own->synchronize || synchronize;
+    batch->synchronize = batch->synchronize || synchronize;
+    return true;
+}
+
 ph_status ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize)
 {
     static const char call[] = "ph_graph_retain";
     PH_TRY(ph__graph_check(graph, PH__CALL_RETAIN));
     if (release == NULL)
         return ph__fail_null(call, "release");
-    ph__retained entry = {release, object};
-    if (graph->batch == NULL)
-        graph->batch = ph__calloc(1, sizeof *graph->batch);
-    if (graph->batch == NULL || !ph__vec_push(&graph->batch->objects, entry))
-        return ph__fail_host_memory(call, "the registration");
-    graph->batch->synchronize = graph->batch->synchronize || synchronize;
-    return PH_OK;
+    ph__mutex_lock(&graph->retaining);
+    bool added = add_object(graph, (ph__retained){release, object}, synchronize);
+    ph__mutex_unlock(&graph->retaining);
+    return added ? PH_OK : ph__fail_host_memory(call, "the registration");
+}
+
+static bool share_list(ph__batch *batch, ph__retained_list *list)
+{
+    if (list == NULL || list == batch->own || ph__map_get(&batch->others, (uintptr_t)list))
+        return true;
+    if (!ph__map_put(&batch->others, (uintptr_t)list, list))
+        return false;
+    atomic_fetch_add_explicit(&list->holders, 1, memory_order_relaxed);
+    batch->synchronize = batch->synchronize || list->synchronize;
+    return true;
+}
+
+static bool share_lists(ph_graph *graph, const ph__batch *theirs)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *list;
+    ph__batch *mine = need_batch(graph);
+    bool shared = mine && share_list(mine, theirs->own);
+    while (shared && ph__map_next(&theirs->others, &cursor, &key, &list))
+        shared = share_list(mine, list);
+    return shared;
+}
+
+ph_status ph__graph_share_objects(ph_graph *graph, ph_graph *from, const char *call)
+{
+    if (graph == from)
+        return PH_OK;
+    ph__mutex_lock(&from->retaining);
+    ph__mutex_lock(&graph->retaining);
+    bool shared = from->batch == NULL || share_lists(graph, from->batch);
+    ph__mutex_unlock(&graph->retaining);
+    ph__mutex_unlock(&from->retaining);
+    return shared ? PH_OK : ph__fail_host_memory(call, "the retained objects of the graph");
 }
 
 ph__batch *ph__graph_detach_batch(ph_graph *graph)
@@ -126,15 +180,29 @@ static void wait_for_replay_streams(ph__batch *batch)
     ph__vec_free(&batch->streams);
 }
 
+static void drop_list(ph__retained_list *list)
+{
+    if (list == NULL || atomic_fetch_sub_explicit(&list->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < list->objects.count; i++)
+        list->objects.at[i].release(list->objects.at[i].object);
+    ph__vec_free(&list->objects);
+    ph__free(list);
+}
+
 static void release_objects(ph__deferred *item)
 {
     ph__batch *batch = (ph__batch *)item; /* its first member */
     ph_device *device = batch->device;
     if (device)
         wait_for_replay_streams(batch);
-    for (size_t i = 0; i < batch->objects.count; i++)
-        batch->objects.at[i].release(batch->objects.at[i].object);
-    ph__vec_free(&batch->objects);
+    size_t cursor = 0;
+    uint64_t key;
+    void *list;
+    drop_list(batch->own);
+    while (ph__map_next(&batch->others, &cursor, &key, &list))
+        drop_list(list);
+    ph__map_free(&batch->others);
     ph__free(batch);
     ph_device_release(device);
 }

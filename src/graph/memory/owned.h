@@ -15,6 +15,8 @@ void ph__graph_drop_kernels(ph_graph *graph);
 bool ph__graph_reserve_events(ph_graph *graph, const ph_graph *from);
 void ph__graph_add_events(ph_graph *graph, const ph_graph *from);
 void ph__graph_drop_streams(ph_graph *graph);
+/* The graph holds what `from` retains, and what that holds of others, too: until its reset. */
+ph_status ph__graph_share_objects(ph_graph *graph, ph_graph *from, const char *call);
 /* Hands out what ph_graph_retain named: now, or, where streams must be waited for and a capture
  * is open, when none is. Takes the streams over. Before ph__graph_clear lets the device go. */
 ph__batch *ph__graph_detach_batch(ph_graph *graph);

@@ -106,6 +106,7 @@ struct ph_graph {
     ph__lookups met;              /* allocations that sets have addressed, tracked */
     PH__VEC(ph_stream *) streams; /* streams that replayed it; retained */
     ph__batch *batch;             /* NULL: nothing retained */
+    ph__mutex retaining;          /* of batch: threads may submit to one capture */
     ph_error failure;             /* FAILED: what it answers with */
     ph_diff *update_diff;         /* why the last update failed; NULL: it did not, or */
     bool update_diff_lost;        /* there was no memory to say it */

@@ -46,12 +46,20 @@ typedef struct ph__retained {
     ph_release_fn release;
     void *object;
 } ph__retained;
-/* The objects of ph_graph_retain, with all that their release needs, so that they can outlive the
+/* The objects of ph_graph_retain for one capture, for its graph and all graphs that run a copy of
+ * its nodes: the last holder releases them. */
+typedef struct ph__retained_list {
+    atomic_uint holders;
+    PH__VEC(ph__retained) objects;
+    bool synchronize;
+} ph__retained_list;
+/* The lists that a graph holds, with all that their release needs, so that they can outlive the
  * graph until no capture is open. */
 typedef struct ph__batch {
     ph__deferred deferred;
     ph_device *device; /* retained; NULL when no stream is to be waited for */
-    PH__VEC(ph__retained) objects;
+    ph__retained_list *own;
+    ph__map others; /* key and value: lists of nested and updating captures, held, each once */
     PH__VEC(ph_stream *) streams; /* retained */
     bool synchronize;
 } ph__batch;

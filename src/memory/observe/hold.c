@@ -200,16 +200,30 @@ uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address)
     return generation;
 }
 
+/* Lock held. */
+static bool is_free_block(const ph__memory *memory, uintptr_t address)
+{
+    const ph__range *range = ph__range_map_find(&memory->segments, address);
+    return range && ph__memory_block(memory, address) == NULL &&
+           ((const ph__mseg *)((ph__segment *)range->value)->user)->pool->graphs == 0;
+}
+
+/* Lock held. */
+static bool is_free_pinned(const ph__memory *memory, uintptr_t address)
+{
+    const ph__range *range = ph__range_map_find(&memory->pinned, address);
+    const ph__pinned *block = range ? range->value : NULL;
+    return block && (block->free || block->freed_by_user) && !block->held_for_good &&
+           block->holders.count == 0 && block->pool->graphs == 0;
+}
+
 bool ph__memory_is_free(const ph_device *device, uintptr_t address)
 {
     ph__memory *memory = ph__memory_of(device);
-    bool is_free = false;
-    if (!memory || !ph__address_bounds_have(&memory->device_bounds, address))
+    if (!memory || !ph__memory_may_have(memory, address))
         return false;
     ph__spin_lock(&memory->lock);
-    const ph__range *range = ph__range_map_find(&memory->segments, address);
-    if (range && ph__memory_block(memory, address) == NULL)
-        is_free = ((const ph__mseg *)((ph__segment *)range->value)->user)->pool->graphs == 0;
+    bool is_free = is_free_block(memory, address) || is_free_pinned(memory, address);
     ph__spin_unlock(&memory->lock);
     return is_free;
 }

@@ -43,8 +43,8 @@ ph__tracking ph__memory_hold(const ph__born *born);
 void ph__memory_let_go(const ph__born *born, ph_stream *const *streams, size_t count);
 /* The generation of what is around the address, in use, freed and waiting, or held; 0: nothing. */
 uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address);
-/* Whether the address lies in free memory of a segment that no graph holds: the next request may be
- * given it. */
+/* Whether the address lies in free memory of a segment that no graph holds, or in freed pinned
+ * memory that none holds: a later request may be given it. */
 bool ph__memory_is_free(const ph_device *device, uintptr_t address);
 /* Settles the memories that ph__born_end gave. No lock held. */
 void ph__born_reclaim(ph__memory *to_reclaim);

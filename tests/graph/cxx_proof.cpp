@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cxx_proof.cpp: what the proof captures of phonograph::graphed must leave as it was,
+ * and must not take for proved. */
+#include "support/cxx.hpp"
+#include <stdexcept>
+
+static std::vector<std::string> warnings;
+
+static void keep_warning(ph_log_level, const char *message, void *)
+{
+    warnings.emplace_back(message);
+}
+
+/* The body keeps the variable in pinned memory, which the graph copies from: the bytes there are
+ * those of the value, not of its stand-in. */
+static void test_host_memory()
+{
+    scene s;
+    auto x = s.ints(0);
+    phonograph::pinned<int32_t> host(scene::N, s.stream);
+    int32_t value = 40;
+    phonograph::graphed part;
+    part.value("value", value);
+    for (int i = 0; i < 6; i++) {
+        value = 40 + i / 3;
+        part.run(s.stream, [&] {
+            for (int32_t &one : host)
+                one = value;
+            s.stream.copy(x.data(), host.data(), x.bytes());
+        });
+        EXPECT(x.data(), value);
+    }
+    warnings.clear();
+}
+
+/* The grid follows from the value, and has the same size for the next number. */
+static void test_grid()
+{
+    scene s;
+    auto x = s.ints(0), y = s.ints(0);
+    std::uint64_t count = 400;
+    phonograph::graphed part;
+    part.value("count", count);
+    for (int i = 0; i < 4; i++) {
+        count = i < 2 ? 400 : scene::N;
+        part.run(s.stream, [&] {
+            s.stream.launch(s.add, phonograph::launch_config::linear(count, 128),
+                            t_add_i32{count, x.data(), y.data(), 1});
+        });
+    }
+    EXPECT(y.data(), 1);
+    warnings.clear();
+}
+
+/* Each call's function has a copy of the pointer. */
+static void test_copied_pointer()
+{
+    scene s;
+    phonograph::buffer<int32_t> inputs[] = {s.ints(1), s.ints(2)};
+    auto out = s.ints(0);
+    int32_t *x = nullptr;
+    phonograph::graphed part;
+    part.address("x", x, inputs[0].bytes());
+    for (int i = 0; i < 6; i++) {
+        x = inputs[i % 2].data();
+        part.run(s.stream, [&, x] { s.plus(out.data(), x, 0, s.stream); });
+        EXPECT(out.data(), i % 2 + 1);
+    }
+    CHECK(warnings.size() == 1);
+    warnings.clear();
+}
+
+/* An exception in a proof capture: the next call captures and proves again. */
+static void test_exception()
+{
+    scene s;
+    auto x = s.ints(1), out = s.ints(0);
+    int32_t value = 7;
+    int bodies = 0;
+    phonograph::graphed part;
+    part.value("value", value);
+    const auto step = [&] {
+        if (++bodies == 3)
+            throw std::runtime_error("in the proof");
+        s.plus(out.data(), x.data(), value, s.stream);
+    };
+    part.run(s.stream, step);
+    bool caught = false;
+    try {
+        part.run(s.stream, step);
+    } catch (const std::runtime_error &) {
+        caught = true;
+    }
+    CHECK(caught && value == 7);
+    for (int i = 0; i < 4; i++) {
+        value = i;
+        part.run(s.stream, step);
+        EXPECT(out.data(), i + 1);
+    }
+    CHECK(warnings.empty());
+}
+
+int main()
+{
+    ph_log_set(keep_warning, nullptr);
+    test_host_memory();
+    test_grid();
+    test_copied_pointer();
+    test_exception();
+    ph_log_set(nullptr, nullptr);
+    CHECK(ph__alloc_live() == 0);
+    return 0;
+}

@@ -56,10 +56,10 @@ FIXTURE(close_world)
 }
 
 /* x += 1 twice, as a graph that nobody here owns. */
-static struct CUgraph_st *make_native(void)
+static struct CUgraph_st *make_native_of(int32_t *from, int32_t *to)
 {
     const ph__driver *driver = world.device->driver;
-    const struct t_add_i32 args = {N, x, x, 1};
+    const struct t_add_i32 args = {N, from, to, 1};
     const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false, NULL};
     ph__drv_graph *template = NULL;
     ph__drv_stream *stream = world.stream->handle;
@@ -70,6 +70,11 @@ static struct CUgraph_st *make_native(void)
     void *native = driver->graph_native(template);
     driver->graph_disown(template);
     return t_on_host() ? (void *)template : native;
+}
+
+static struct CUgraph_st *make_native(void)
+{
+    return make_native_of(x, x);
 }
 
 static void destroy_native(struct CUgraph_st *native)
@@ -132,6 +137,32 @@ TEST(test_says_what_was_freed_before_the_import)
                  "was freed before the import");
     destroy_native(native);
     t_log_stop();
+}
+
+/* An address right behind a live block is its end, where the node has the block too. */
+TEST(test_an_end_pointer_is_no_freed_memory)
+{
+    const ph_capture_options strict = {.strict = true};
+    enum {
+        WHOLE = 1024 /* no byte of the block is left over */
+    };
+    int32_t *block, *behind;
+    assert_ok(PH_NEW(&block, WHOLE, world.stream));
+    assert_ok(PH_NEW(&behind, WHOLE, world.stream));
+    assert_ptr_equal(behind, block + WHOLE);
+    ph_free(behind, world.stream);
+    t_log_start();
+    assert_ok(
+        ph_graph_import_cuda(graph, world.device, make_native_of(block, block + WHOLE), &strict));
+    assert_int_equal(t_log_count("freed before"), 0);
+    assert_ok(ph_graph_reset(graph));
+    /* alone it is an address */
+    struct CUgraph_st *native = make_native_of(block + WHOLE, block + WHOLE);
+    assert_error(ph_graph_import_cuda(graph, world.device, native, &strict), PH_ERROR_STATE,
+                 "was freed before the import");
+    destroy_native(native);
+    t_log_stop();
+    ph_free(block, world.stream);
 }
 
 TEST(test_keep_graph)
@@ -397,6 +428,7 @@ int main(void)
         IN_WORLD(test_as_after_a_capture),
         IN_WORLD(test_says_what_was_freed_before_the_import),
         IN_WORLD(test_says_what_pinned_memory_was_freed),
+        IN_WORLD(test_an_end_pointer_is_no_freed_memory),
         IN_WORLD(test_keep_graph),
         IN_WORLD(test_options),
         IN_WORLD(test_as_after_a_capture),

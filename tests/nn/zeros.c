@@ -643,6 +643,7 @@ static const struct row {
     {"ph_attention_options.scale", SAID, attention_scale},
     {"ph_graphed_options.warmup_iterations", SAID, graphed_warmup},
     {"ph_profile_options.warmup", SAID, profile_warmup},
+    {"ph_training_options.keep", SAID, NULL}, /* nn.training */
     {"ph_sgd_options.lr", DEFAULT, sgd_zeros},
     {"ph_sgd_options.momentum", DEFAULT, sgd_zeros},
     {"ph_sgd_options.dampening", DEFAULT, sgd_zeros},

@@ -21,9 +21,9 @@ typedef struct training_log {
     const char *path;
 } training_log;
 
-/* Zero is an empty log. open: path NULL: rows are kept alone; else the file has those that are there
- * already, and each other one as soon as it is added. Its numbers hang on the training alone, so
- * that two runs that are the same, or one that was stopped and went on, have the same file. */
+/* Zero is an empty log. open: path NULL: rows are kept alone; else the file has those that are
+ * there already, and each other one as soon as it is added. Its numbers depend on the training
+ * alone, so that two equal runs, or one that was stopped and went on, have the same file. */
 ph_status log_open(training_log *log, const char *path);
 ph_status log_add(training_log *log, const log_row *row);
 /* IO: the file could not be written whole. */

@@ -31,8 +31,8 @@ static double rate_at(const options *o, int64_t step)
     return o->rate * (0.1 + 0.9 * 0.5 * (1 + cos(3.14159265358979 * gone)));
 }
 
-/* Eager steps first, also of a run that goes on, since what is done once (compiling kernels, choosing products, making the
- * optimizer's state) has no place in a graph. */
+/* Eager steps first, also of a run that goes on: compiling kernels, choosing products and making
+ * the optimizer's state have no place in a graph. */
 static ph_status make_step(run *r, int64_t step, uint64_t *epoch)
 {
     trainer *t = &r->trainer;

@@ -5,6 +5,7 @@
 #include "support/graphed_nets.h"
 #include "support/optimizer_check.h"
 #include "support/test.h"
+#include "support/trainings.h"
 
 #include <dirent.h>
 #include <phonograph/clip_grad.h>
@@ -12,8 +13,10 @@
 #include <phonograph/grad_scaler.h>
 #include <phonograph/inspect/locate.h>
 #include <phonograph/inspect/profile.h>
+#include <phonograph/training.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     TEXT = 1 << 17,
@@ -461,6 +464,28 @@ static void clip_norm_type(void)
     t_scene_close(&s);
 }
 
+/* The newest states that stay: three, or all. */
+static void training_keep(void)
+{
+    t_folder outer;
+    int64_t value = 1;
+    t_memory_folder_open(&outer);
+    for (int all = 0; all < 2; all++) {
+        char folder[300], first[400];
+        ph_training *training;
+        (void)snprintf(folder, sizeof folder, "%s/%d", outer.path, all);
+        (void)snprintf(first, sizeof first, "%s/000001", folder);
+        const ph_training_options options = {.keep = all ? PH_ZERO : 0};
+        assert_ok(ph_training_create(&training, folder, &options));
+        assert_ok(ph_training_add_integer(training, "value", &value));
+        for (int i = 0; i < 5; i++)
+            assert_ok(ph_training_save(training, NULL));
+        assert_int_equal(access(first, F_OK), all ? 0 : -1);
+        ph_training_destroy(training);
+    }
+    t_remove_all(outer.path);
+}
+
 /* ---- a data loader ---- */
 static ph_status fetch_numbers(const ph_fetch_request *request, void *user)
 {
@@ -643,7 +668,7 @@ static const struct row {
     {"ph_attention_options.scale", SAID, attention_scale},
     {"ph_graphed_options.warmup_iterations", SAID, graphed_warmup},
     {"ph_profile_options.warmup", SAID, profile_warmup},
-    {"ph_training_options.keep", SAID, NULL}, /* nn.training */
+    {"ph_training_options.keep", SAID, training_keep},
     {"ph_sgd_options.lr", DEFAULT, sgd_zeros},
     {"ph_sgd_options.momentum", DEFAULT, sgd_zeros},
     {"ph_sgd_options.dampening", DEFAULT, sgd_zeros},

@@ -2,6 +2,7 @@
 /* nn/gradients/kernels.c: the kernels over gradients: their host forms, whose formulas are those
  * of cuda/gradients.cu, and what a launch takes. */
 #include "nn/gradients/kernels.h"
+#include "tensor/backend/each.h"
 #include "tensor/backend/texts.h"
 #include <float.h>
 #include <math.h>
@@ -154,22 +155,9 @@ static void ph_scaler_update(const ph_block_range *range, const void *args)
 }
 
 /* ---- what a launch takes ---- */
-#define EACH_10(X, array, tens)                                                                    \
-    X(array, tens##0)                                                                              \
-    X(array, tens##1)                                                                              \
-    X(array, tens##2)                                                                              \
-    X(array, tens##3)                                                                              \
-    X(array, tens##4)                                                                              \
-    X(array, tens##5) X(array, tens##6) X(array, tens##7) X(array, tens##8) X(array, tens##9)
-#define EACH(X, array)                                                                             \
-    EACH_10(X, array, )                                                                            \
-    EACH_10(X, array, 1)                                                                           \
-    EACH_10(X, array, 2)                                                                           \
-    EACH_10(X, array, 3)                                                                           \
-    EACH_10(X, array, 4) EACH_10(X, array, 5) X(array, 60) X(array, 61) X(array, 62) X(array, 63)
 #define ADDRESS_OF(array, i) PH_PARAM(ph__gradients_args, array[i], PH_PARAM_ADDRESS),
 static const ph_param gradients_params[] = {
-    EACH(ADDRESS_OF, grad) PH_PARAM(ph__gradients_args, scale, PH_PARAM_ADDRESS),
+    PH__EACH_64(ADDRESS_OF, grad) PH_PARAM(ph__gradients_args, scale, PH_PARAM_ADDRESS),
     PH_PARAM(ph__gradients_args, scale2, PH_PARAM_ADDRESS),
     PH_PARAM(ph__gradients_args, found_inf, PH_PARAM_ADDRESS),
     PH_PARAM(ph__gradients_args, partial, PH_PARAM_ADDRESS),

@@ -2,6 +2,7 @@
 /* nn/optimizer/update.c: which part of which tensor a block updates, and what a launch takes. */
 #include "nn/optimizer/update.h"
 #include "nn/optimizer/cell.h"
+#include "tensor/backend/each.h"
 
 static uint32_t tensor_of(const ph__update_args *a, uint64_t block)
 {
@@ -46,36 +47,24 @@ ph__update_part ph__update_part_of(const ph__update_args *a, uint64_t block)
 }
 
 /* ---- what a launch takes ---- */
-#define EACH_10(X, array, tens)                                                                    \
-    X(array, tens##0)                                                                              \
-    X(array, tens##1)                                                                              \
-    X(array, tens##2)                                                                              \
-    X(array, tens##3)                                                                              \
-    X(array, tens##4)                                                                              \
-    X(array, tens##5) X(array, tens##6) X(array, tens##7) X(array, tens##8) X(array, tens##9)
-#define EACH(X, array)                                                                             \
-    EACH_10(X, array, )                                                                            \
-    EACH_10(X, array, 1)                                                                           \
-    EACH_10(X, array, 2)                                                                           \
-    EACH_10(X, array, 3)                                                                           \
-    EACH_10(X, array, 4) EACH_10(X, array, 5) X(array, 60) X(array, 61) X(array, 62) X(array, 63)
 #define ADDRESS(array, i) PH_PARAM(ph__update_args, array[i], PH_PARAM_ADDRESS),
 #define VALUE(member)     PH_PARAM(ph__update_args, member, PH_PARAM_VALUE)
-const ph_param ph__update_params[] = {
-    EACH(ADDRESS, param) EACH(ADDRESS, grad) PH_PARAM(ph__update_args, lr_at, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__update_args, counters, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__update_args, steps, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__update_args, grad_scale, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__update_args, found_inf, PH_PARAM_ADDRESS),
-    VALUE(count),
-    VALUE(lr),
-    VALUE(number),
-    VALUE(derived),
-    VALUE(first),
-    VALUE(counter),
-    VALUE(tensors),
-    VALUE(flags),
-    EACH(ADDRESS, state[0]) EACH(ADDRESS, state[1]) EACH(ADDRESS, state[2])};
+const ph_param ph__update_params[] = {PH__EACH_64(ADDRESS, param) PH__EACH_64(ADDRESS, grad)
+                                          PH_PARAM(ph__update_args, lr_at, PH_PARAM_ADDRESS),
+                                      PH_PARAM(ph__update_args, counters, PH_PARAM_ADDRESS),
+                                      PH_PARAM(ph__update_args, steps, PH_PARAM_ADDRESS),
+                                      PH_PARAM(ph__update_args, grad_scale, PH_PARAM_ADDRESS),
+                                      PH_PARAM(ph__update_args, found_inf, PH_PARAM_ADDRESS),
+                                      VALUE(count),
+                                      VALUE(lr),
+                                      VALUE(number),
+                                      VALUE(derived),
+                                      VALUE(first),
+                                      VALUE(counter),
+                                      VALUE(tensors),
+                                      VALUE(flags),
+                                      PH__EACH_64(ADDRESS, state[0]) PH__EACH_64(ADDRESS, state[1])
+                                          PH__EACH_64(ADDRESS, state[2])};
 _Static_assert(sizeof ph__update_params / sizeof ph__update_params[0] ==
                    PH__UPDATE_PARAMS(PH__OPTIMIZER_STATES),
                "each parameter is one of the list");

@@ -2,6 +2,7 @@
 /* tensor/kernels/bundle.c: many contiguous pairs of memory copied, or added, in one launch: the
  * host form, and what a launch takes. */
 #include "tensor/kernels/bundle.h"
+#include "tensor/backend/each.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
 #include "tensor/core/half.h"
@@ -74,28 +75,10 @@ static void ph_nn_bundle(const ph_block_range *range, const void *args)
 }
 
 /* ---- what a launch takes ---- */
-#define EACH_10(X, array, tens)                                                                    \
-    X(array, tens##0)                                                                              \
-    X(array, tens##1)                                                                              \
-    X(array, tens##2)                                                                              \
-    X(array, tens##3)                                                                              \
-    X(array, tens##4)                                                                              \
-    X(array, tens##5) X(array, tens##6) X(array, tens##7) X(array, tens##8) X(array, tens##9)
-#define EACH(X, array)                                                                             \
-    EACH_10(X, array, )                                                                            \
-    EACH_10(X, array, 1)                                                                           \
-    EACH_10(X, array, 2)                                                                           \
-    EACH_10(X, array, 3)                                                                           \
-    EACH_10(X, array, 4)                                                                           \
-    EACH_10(X, array, 5)                                                                           \
-    EACH_10(X, array, 6)                                                                           \
-    EACH_10(X, array, 7)                                                                           \
-    EACH_10(X, array, 8)                                                                           \
-    X(array, 90) X(array, 91) X(array, 92) X(array, 93) X(array, 94) X(array, 95)
 #define ADDRESS(array, i) PH_PARAM(ph__bundle_args, array[i], PH_PARAM_ADDRESS),
 #define VALUE(member)     PH_PARAM(ph__bundle_args, member, PH_PARAM_VALUE)
-static const ph_param params[] = {EACH(ADDRESS, src) EACH(ADDRESS, dst) VALUE(count), VALUE(first),
-                                  VALUE(used), VALUE(dtype), VALUE(op)};
+static const ph_param params[] = {PH__EACH_96(ADDRESS, src) PH__EACH_96(ADDRESS, dst) VALUE(count),
+                                  VALUE(first), VALUE(used), VALUE(dtype), VALUE(op)};
 static ph__kernel_def bundle = {.name = PH__BUNDLE_KERNEL,
                                 .cuda = (const char *const[]){ph__text_bundle, NULL},
                                 .host = ph_nn_bundle,

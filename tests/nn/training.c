@@ -416,6 +416,11 @@ static void *load_on_a_thread(void *training)
     return training; /* not reached */
 }
 
+enum {
+    ROUNDS = 60,
+    KEPT = 20
+};
+
 TEST(functions_whose_thread_ends_leave_nothing)
 {
     t_trained t;
@@ -427,9 +432,10 @@ TEST(functions_whose_thread_ends_leave_nothing)
     assert_ok(ph_training_load(t.training, 0, NULL)); /* what is made once is there */
     t_trained_step(&t, false);
     t_print before = t_trained_print(&t);
-    int64_t live = ph__alloc_live();
+    int64_t live = 0;
     c.leave = true;
-    for (int load = 0; load < 2; load++) {
+    for (int i = 0; i < ROUNDS; i++) {
+        bool load = i % 2;
         pthread_t thread;
         void *result;
         assert_int_equal(
@@ -437,9 +443,13 @@ TEST(functions_whose_thread_ends_leave_nothing)
             0);
         assert_int_equal(pthread_join(thread, &result), 0);
         assert_null(result);
-        assert_int_equal(ph__alloc_live(), live);
         t_expect_print(&t, before, "a function that did not return");
+        assert_ok(ph_device_synchronize(t.s.device));
+        if (i == 1)
+            live = ph__alloc_live();
     }
+    /* one that each round left behind would be more than a stream keeps of its commands */
+    assert_in_range(ph__alloc_live(), 0, live + KEPT);
     (void)snprintf(outer.name, sizeof outer.name, "%s/.saving", folder);
     assert_false(is_there(outer.name));
     c.leave = false;

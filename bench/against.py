@@ -24,11 +24,13 @@ FIGURES = ("ns", "cpu_ns", "whole_ns")
 
 def build(tree, names):
     """The programs, built where ./build.sh puts them."""
-    command = ["cmake", "--preset", "release", "-DPH_BENCH_GPU=ON"]
-    subprocess.run(command, cwd=tree, check=True, stdout=subprocess.DEVNULL)
     targets = ["bench_" + name for name in names]
-    command = ["cmake", "--build", "--preset", "release", "--target", *targets]
-    subprocess.run(command, cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    for command in (["cmake", "--preset", "release", "-DPH_BENCH_GPU=ON"],
+                    ["cmake", "--build", "--preset", "release", "--target", *targets]):
+        done = subprocess.run(command, cwd=tree, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        if done.returncode:
+            sys.exit(f"against: {' '.join(command)} failed in {tree}:\n{done.stdout[-4000:]}")
     return {name: tree / "build" / "release" / "bench" / ("bench_" + name) for name in names}
 
 

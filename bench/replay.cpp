@@ -19,6 +19,7 @@
 #include <vector>
 extern "C" {
 #include "driver/host/plan/plan.h"
+#include "driver/host/plan/plan_run.h"
 }
 
 namespace

@@ -2,7 +2,9 @@
 /* bench/nn/raw_buckets.c: the graphs of bench/nn_buckets.c made by cuBLASLt and the driver
  * alone. */
 #include "nn/raw_buckets.h"
-#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/abi_params.h"
+#include "driver/cuda/load/load.h"
+#include "driver/node.h"
 #include "nn/timing.h"
 #include "tensor/products/cublaslt_abi.h"
 #include <dlfcn.h>

@@ -3,48 +3,11 @@
  * wrong. */
 #include "../src/base/characters.h"
 #include "cli.h"
+#include "help.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-} commands[] = {{"info", cli_info}, {"dump", cli_dump}, {"diff", cli_diff}, {"view", cli_view}};
-
-static void usage(FILE *out)
-{
-    (void)fputs("usage: phonograph COMMAND [ARGUMENTS]\n\n"
-                "  info [--device NAME]...        the version, the drivers (or why one cannot be "
-                "used), the devices\n"
-                "                                 with their properties and settings; NAME as in "
-                "host:threads=2\n"
-                "  dump FILE [--text|--dot] [--verbose]\n"
-                "                                 a record that ph_record_dump or "
-                "ph_profile_dump_record wrote (- "
-                "reads\n"
-                "                                 standard input), as text or as Graphviz DOT; "
-                "verbose adds the\n"
-                "                                 parameters and annotations of each node\n"
-                "  diff A B [--json]              what differs between two such files, and whether "
-                "a graph captured "
-                "as A could "
-                "be\n"
-                "                                 updated to B; exit status 0: nothing, 1: "
-                "something, 2: trouble\n"
-                "  view FILE [-o FILE.html]       such a file as a page for a browser: drawing, "
-                "timeline, memory, "
-                "table; written\n"
-                "                                 beside the record where -o does not say "
-                "otherwise (- is standard "
-                "output);\n"
-                "                                 a file there that is no such page is replaced "
-                "only with -o\n"
-                "  --help, --version\n\n"
-                "Exit status: 0 all is well, 1 something failed, 2 bad usage.\n",
-                out);
-}
 
 int cli_usage_error(const char *format, ...)
 {
@@ -96,27 +59,37 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
+/* Help on the command that the arguments name; on all where they name none. */
+static int put_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (cli_find_command(argv[i])) {
+            cli_put_help(stdout, cli_find_command(argv[i]));
+            return EXIT_SUCCESS;
+        }
+    cli_put_usage(stdout);
+    return EXIT_SUCCESS;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        usage(stderr);
+        cli_put_usage(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "help") == 0 || asks_for_help(argc, argv)) {
-        usage(stdout);
-        return EXIT_SUCCESS;
-    }
+    if (strcmp(argv[1], "help") == 0 || asks_for_help(argc, argv))
+        return put_help(argc, argv);
     if (strcmp(argv[1], "--version") == 0) {
         (void)printf("phonograph %s\n", ph_version());
         return EXIT_SUCCESS;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+    const cli_command *command = cli_find_command(argv[1]);
+    if (command)
+        return command->run(argc - 1, argv + 1);
     (void)fputs("phonograph: there is no command '", stderr);
     cli_put_text(stderr, argv[1]);
     (void)fputs("'\n\n", stderr);
-    usage(stderr);
+    cli_put_usage(stderr);
     return EXIT_USAGE;
 }
 

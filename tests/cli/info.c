@@ -4,7 +4,9 @@
 #include "support/command.h"
 #include "support/support.h"
 #include "support/test.h"
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PHONOGRAPH T_PROGRAM("phonograph")
@@ -26,6 +28,21 @@ TEST(test_version_and_help)
         assert_int_equal(r.status, 0);
         assert_ptr_equal(strstr(r.out, "usage: phonograph"), r.out);
         assert_string_equal(r.err, "");
+        t_result_free(&r);
+    }
+}
+
+TEST(help_on_a_command_shows_that_command_alone)
+{
+    static const char *const asked[][3] = {
+        {"dump", "--help", NULL}, {"help", "dump", NULL}, {"dump", "no.json", "-h"}};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        t_result r =
+            t_run(&(t_command){.argv = {PHONOGRAPH, asked[i][0], asked[i][1], asked[i][2]}});
+        assert_int_equal(r.status, 0);
+        assert_ptr_equal(strstr(r.out, "usage: phonograph dump FILE"), r.out);
+        assert_non_null(strstr(r.out, "\n  --dot "));
+        assert_null(strstr(r.out, "--device"));
         t_result_free(&r);
     }
 }
@@ -85,8 +102,85 @@ TEST(test_info_of_what_is_not_there)
              "\ndevices\n  cuda:77: ", NULL);
 }
 
+/* The member of that name of an object; fails where there is none. */
+static json_t *member_of(json_t *object, const char *name)
+{
+    json_t *member = json_object_get(object, name);
+    if (!member)
+        fail_msg("there is no member %s", name);
+    return member;
+}
+
+static json_t *read_info(const t_command *command, int status)
+{
+    t_result r = t_run(command);
+    assert_int_equal(r.status, status);
+    json_t *all = json_loads(r.out, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(all);
+    assert_string_equal(json_string_value(member_of(all, "format")), "phonograph.info");
+    assert_string_equal(json_string_value(member_of(all, "library")), ph_version());
+    t_result_free(&r);
+    return all;
+}
+
+TEST(info_as_json_has_the_drivers_and_a_devices_settings)
+{
+    json_t *all = read_info(
+        &(t_command){.argv = {PHONOGRAPH, "info", "--json", "--device", "host:threads=3"}}, 0);
+    json_t *device = json_array_get(member_of(all, "devices"), 0);
+    assert_int_equal(json_array_size(member_of(all, "devices")), 1);
+    assert_true(json_is_true(member_of(device, "opens")));
+    assert_string_equal(json_string_value(member_of(device, "opens_as")), "host:threads=3");
+    assert_int_equal(json_integer_value(member_of(device, "threads")), 3);
+    assert_true(json_integer_value(member_of(device, "memory_bytes")) > 0);
+    size_t i, usable = 0;
+    json_t *driver;
+    json_array_foreach(member_of(all, "drivers"), i, driver)
+    {
+        bool is = json_is_true(member_of(driver, "usable"));
+        usable += is;
+        (void)member_of(driver, is ? "version" : "reason");
+    }
+    assert_true(usable > 0);
+    json_decref(all);
+}
+
+TEST(info_as_json_says_why_a_device_does_not_open)
+{
+    json_t *all =
+        read_info(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "ab\xff", "--json"}}, 1);
+    json_t *device = json_array_get(member_of(all, "devices"), 0);
+    assert_true(json_is_false(member_of(device, "opens")));
+    assert_string_equal(json_string_value(member_of(device, "name")), "ab\\xff");
+    assert_string_equal(json_string_value(member_of(device, "status")), "PH_ERROR_NOT_FOUND");
+    assert_non_null(strstr(json_string_value(member_of(device, "reason")), "no device is called"));
+    json_decref(all);
+}
+
+TEST(info_as_json_lists_the_variables_with_their_values)
+{
+    assert_int_equal(setenv("PH_BLAS", "here", 1), 0);
+    json_t *all = read_info(&(t_command){.argv = {PHONOGRAPH, "info", "--json"}}, 0);
+    assert_int_equal(unsetenv("PH_BLAS"), 0);
+    size_t i;
+    bool seen = false;
+    json_t *variable;
+    json_array_foreach(member_of(all, "environment"), i, variable)
+    {
+        (void)member_of(variable, "meaning");
+        if (strcmp(json_string_value(member_of(variable, "name")), "PH_BLAS") != 0)
+            continue;
+        assert_string_equal(json_string_value(member_of(variable, "value")), "here");
+        seen = true;
+    }
+    assert_true(seen);
+    json_decref(all);
+}
+
 TEST(test_full_disk)
 {
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--json"}, .output = "/dev/full"}, 1, NULL,
+             "No space left on device");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info"}, .output = "/dev/full"}, 1, NULL,
              "No space left on device");
 }
@@ -95,10 +189,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version_and_help),
+        cmocka_unit_test(help_on_a_command_shows_that_command_alone),
         cmocka_unit_test(test_bad_usage),
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_info_shows_settings),
         cmocka_unit_test(test_info_of_what_is_not_there),
+        cmocka_unit_test(info_as_json_has_the_drivers_and_a_devices_settings),
+        cmocka_unit_test(info_as_json_says_why_a_device_does_not_open),
+        cmocka_unit_test(info_as_json_lists_the_variables_with_their_values),
         cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,4 +59,12 @@ sh "$source/../headers/links.sh" "$doc"
 echo "== the command"
 if [ -e "$build/bin/phonograph" ]; then
     "$prefix/bin/phonograph" info
+    for file in bash-completion/completions/phonograph zsh/site-functions/_phonograph fish/vendor_completions.d/phonograph.fish; do
+        [ -s "$prefix/share/$file" ] || { echo "share/$file is not installed"; exit 1; }
+    done
+fi
+if [ -d "$build/man" ]; then
+    for page in man3/ph_graph_replay.3 man3/ph_abs.3 man7/phonograph.7 man7/phonograph-stream.7; do
+        [ -s "$prefix/share/man/$page" ] || { echo "share/man/$page is not installed"; exit 1; }
+    done
 fi

@@ -73,7 +73,7 @@ typedef struct ph_profile_node {
     bool critical, measured;
     uint64_t reserved[4];
 } ph_profile_node;
-/* NOT_FOUND */
+/* The one of that index. NOT_FOUND: index is not below the count. */
 PH_CALL ph_profile_node_at(ph_profile_node *out, const ph_profile *profile, size_t node);
 /* Nodes of the longest chain of dependencies by time, in order; borrowed. */
 PH_CALL ph_profile_critical_path(const size_t **nodes, size_t *count, const ph_profile *profile);
@@ -88,7 +88,7 @@ typedef struct ph_profile_scope {
     uint64_t reserved[4];
 } ph_profile_scope;
 PH_API size_t ph_profile_scope_count(const ph_profile *profile);
-/* NOT_FOUND */
+/* The one of that index. NOT_FOUND: index is not below the count. */
 PH_CALL ph_profile_scope_at(ph_profile_scope *out, const ph_profile *profile, size_t index);
 
 /* Times in which no node ran, by descending length. */
@@ -97,7 +97,7 @@ typedef struct ph_profile_gap {
     size_t before, after; /* the node that ended last before it, the one that began after it */
 } ph_profile_gap;
 PH_API size_t ph_profile_gap_count(const ph_profile *profile);
-/* NOT_FOUND */
+/* The one of that index. NOT_FOUND: index is not below the count. */
 PH_CALL ph_profile_gap_at(ph_profile_gap *out, const ph_profile *profile, size_t index);
 
 /* The median replay as a Chrome trace (JSON) for Perfetto. Each stream that was marked as a lane

@@ -579,6 +579,7 @@ do_bench_gpu()
         case $name in
         cuda_replay) run_torch torch_replay.py "$@" ;;
         nn_buckets | nn_graphed) graphed=yes ;;
+        nn_scaler) run_torch torch_scaler.py "$@" ;;
         nn_*) nn=yes ;;
         esac
     done <"$root/build/release/benchmarks-gpu.txt"

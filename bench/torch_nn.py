@@ -24,6 +24,8 @@ def load_torch():
 
 
 class Timing:
+    bench = "torch_nn"
+
     def __init__(self, torch, rounds, out):
         self.torch, self.rounds, self.out = torch, rounds, out
         self.stream = torch.cuda.Stream()
@@ -55,7 +57,7 @@ class Timing:
     def line(self, what, side, result):
         print(f"{what:<44} {side:<10} {result[0] / 1e3:>12.2f} {result[1] / 1e3:>12.2f}", flush=True)
         if self.out:
-            self.out.write(json.dumps({"bench": "torch_nn", "what": what, "side": f"torch {side}", "cpu_ns": result[0],
+            self.out.write(json.dumps({"bench": self.bench, "what": what, "side": f"torch {side}", "cpu_ns": result[0],
                                        "whole_ns": result[1], "rounds": self.rounds, "torch": self.torch.__version__}) + "\n")
 
 

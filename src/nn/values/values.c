@@ -133,7 +133,7 @@ static ph_status find_value(const ph__value **out, const ph_values *values, cons
 ph_status ph_values_get_integer(int64_t *out, const ph_values *values, const char *name)
 {
     static const char call[] = "ph_values_get_integer";
-    const ph__value *value;
+    const ph__value *value = NULL;
     PH_TRY(find_value(&value, values, name, false, out, call));
     if (!value->whole)
         return ph_fail(PH_ERROR_MISMATCH,
@@ -145,7 +145,7 @@ ph_status ph_values_get_integer(int64_t *out, const ph_values *values, const cha
 
 ph_status ph_values_get_real(double *out, const ph_values *values, const char *name)
 {
-    const ph__value *value;
+    const ph__value *value = NULL;
     PH_TRY(find_value(&value, values, name, false, out, "ph_values_get_real"));
     *out = value->real;
     return PH_OK;
@@ -153,7 +153,7 @@ ph_status ph_values_get_real(double *out, const ph_values *values, const char *n
 
 ph_status ph_values_get_text(const char **out, const ph_values *values, const char *name)
 {
-    const ph__value *value;
+    const ph__value *value = NULL;
     PH_TRY(find_value(&value, values, name, true, out, "ph_values_get_text"));
     *out = value->text;
     return PH_OK;

@@ -2,11 +2,15 @@
 /* phonograph/cxx/graph.hpp: a graph: captured by a function, replayed by one launch. */
 #ifndef PHONOGRAPH_CXX_GRAPH_HPP
 #define PHONOGRAPH_CXX_GRAPH_HPP
+#include <cstddef>
+#include <memory>
 #include <phonograph/cxx/memory.hpp>
 #include <phonograph/cxx/options.hpp>
 #include <phonograph/inspect/record.h>
 #include <phonograph/slots.h>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace phonograph
 {

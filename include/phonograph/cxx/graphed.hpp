@@ -2,11 +2,17 @@
 /* phonograph/cxx/graphed.hpp: a part of an existing program as a graph, with one call around it. */
 #ifndef PHONOGRAPH_CXX_GRAPHED_HPP
 #define PHONOGRAPH_CXX_GRAPHED_HPP
+#include <cstddef>
 #include <cstdlib>
+#include <memory>
 #include <phonograph/cuda.h>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/cxx/variable.hpp>
 #include <phonograph/log.h>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace phonograph
 {

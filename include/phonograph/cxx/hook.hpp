@@ -3,7 +3,10 @@
 #ifndef PHONOGRAPH_CXX_HOOK_HPP
 #define PHONOGRAPH_CXX_HOOK_HPP
 #include <functional>
+#include <memory>
 #include <phonograph/cxx/graph.hpp>
+#include <type_traits>
+#include <utility>
 
 namespace phonograph
 {

@@ -6,6 +6,7 @@
 #include <phonograph/cxx/handle.hpp>
 #include <phonograph/cxx/span.hpp>
 #include <phonograph/kernel.h>
+#include <type_traits>
 
 namespace phonograph
 {

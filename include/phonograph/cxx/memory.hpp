@@ -2,8 +2,11 @@
 /* phonograph/cxx/memory.hpp: blocks of device and pinned memory, and pools. */
 #ifndef PHONOGRAPH_CXX_MEMORY_HPP
 #define PHONOGRAPH_CXX_MEMORY_HPP
+#include <cstddef>
 #include <phonograph/cxx/stream.hpp>
 #include <phonograph/memory.h>
+#include <type_traits>
+#include <utility>
 
 namespace phonograph
 {

@@ -4,8 +4,11 @@
  * tape owns. */
 #ifndef PHONOGRAPH_CXX_NN_HPP
 #define PHONOGRAPH_CXX_NN_HPP
+#include <cstddef>
+#include <cstdint>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/nn.h>
+#include <type_traits>
 #include <vector>
 
 namespace phonograph

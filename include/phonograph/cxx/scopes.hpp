@@ -3,6 +3,7 @@
  * pool. They belong to the thread that made them. */
 #ifndef PHONOGRAPH_CXX_SCOPES_HPP
 #define PHONOGRAPH_CXX_SCOPES_HPP
+#include <cstddef>
 #include <exception>
 #include <phonograph/annotation.h>
 #include <phonograph/cxx/error.hpp>

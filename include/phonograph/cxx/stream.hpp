@@ -2,11 +2,15 @@
 /* phonograph/cxx/stream.hpp: streams, what is submitted to them, and events. */
 #ifndef PHONOGRAPH_CXX_STREAM_HPP
 #define PHONOGRAPH_CXX_STREAM_HPP
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <phonograph/cxx/device.hpp>
 #include <phonograph/cxx/span.hpp>
 #include <phonograph/graph.h>
 #include <phonograph/kernel.h>
+#include <type_traits>
+#include <utility>
 
 namespace phonograph
 {

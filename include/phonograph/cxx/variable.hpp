@@ -3,11 +3,14 @@
  * replays set. For graphed.hpp. */
 #ifndef PHONOGRAPH_CXX_VARIABLE_HPP
 #define PHONOGRAPH_CXX_VARIABLE_HPP
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <phonograph/cxx/memory.hpp>
 #include <phonograph/slots.h>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace phonograph

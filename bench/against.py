@@ -6,8 +6,8 @@ usage: bench/against.py OTHER_TREE NAME[,NAME...] [--turns N] [--rounds N] [--de
 
 Builds the GPU's benchmarks, and those of libphonograph_nn, of both trees in release mode, and runs
 them in turn, N times each. Of benchmarks that write JSON lines, prints for each line of the
-library's own side the median over the turns, of both trees, and their ratio: below 1 this tree is
-faster. A line that only one tree has is left out, and counted.
+library's own side the median, least and most over the turns, of both trees, and the ratio of the
+medians: below 1 this tree is faster. A line that only one tree has is left out, and counted.
 """
 import argparse
 import json
@@ -57,14 +57,20 @@ def medians(runs):
     return {key: statistics.median(one[key] for one in runs) for key in keys}
 
 
-def own_sides(runs):
-    """The first side of each comparison is the library's."""
+def own_sides(name, runs):
+    """The first side of each comparison is the library's; in the benchmarks of modules all are."""
     seen, own = set(), set()
     for what, nodes, side, _ in runs[0]:
-        if (what, nodes) not in seen:
+        if (what, nodes) not in seen or name.startswith("nn_"):
             seen.add((what, nodes))
             own.add((what, nodes, side))
     return own
+
+
+def spread(median, runs, key):
+    """The median over the turns, the least and the most of them."""
+    values = [run[key] for run in runs]
+    return " ".join(f"{value / 1e3:10.3f}" for value in (median[key], min(values), max(values)))
 
 
 def compare(name, mine, theirs, turns, rounds, device):
@@ -73,14 +79,15 @@ def compare(name, mine, theirs, turns, rounds, device):
         pair = [(here, mine), (there, theirs)]
         for kept, program in pair if turn % 2 == 0 else reversed(pair):
             kept.append(run(program, rounds, device))
-    own, a, b = own_sides(here), medians(here), medians(there)
+    own, a, b = own_sides(name, here), medians(here), medians(there)
     print(f"\n{name} on {device}, {turns} turns of {rounds} rounds; microseconds")
-    print(f"{'what':44} {'nodes':>6} {'figure':>9} {'here':>10} {'other':>10} {'ratio':>6}")
+    print(f"{'what':52} {'nodes':>6} {'figure':>9} {'here':>10} {'least':>10} {'most':>10} "
+          f"{'other':>10} {'least':>10} {'most':>10} {'ratio':>6}")
     for key in here[0]:
         what, nodes, side, figure = key
         if (what, nodes, side) in own and key in a and key in b and b[key] > 0:
-            print(f"{what + ', ' + side:44.44} {nodes or '':>6} {figure:>9} {a[key] / 1e3:10.3f} "
-                  f"{b[key] / 1e3:10.3f} {a[key] / b[key]:6.3f}")
+            print(f"{what + ', ' + side:52.52} {nodes or '':>6} {figure:>9} {spread(a, here, key)} "
+                  f"{spread(b, there, key)} {a[key] / b[key]:6.3f}")
     alone = len(set(a) ^ set(b))
     if alone:
         print(f"({alone} lines are of one tree alone)")

@@ -10,7 +10,7 @@ import torch_nn
 BATCH, LENGTH = 4, 1024
 
 
-def make_step(torch, scaler):
+def make_step(torch, scaler, factor):
     model = torch_nn.make_gpt2(torch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True, capturable=True)
     x, y = (torch.randint(0, 50257, (BATCH, LENGTH), device="cuda") for _ in range(2))
@@ -25,7 +25,7 @@ def make_step(torch, scaler):
             scaler.step(optimizer)
             scaler.update()
         else:
-            loss.backward()
+            (loss * factor).backward()
             optimizer.step()
 
     return step
@@ -42,8 +42,9 @@ def main():
     t = torch_nn.Timing(torch, rounds, out)
     t.bench = "torch_scaler"
     with torch.cuda.stream(t.stream):
-        for side, scaler in (("no scaler", None), ("scaler", torch.amp.GradScaler("cuda"))):
-            t.line(f"GPT-2 step, f16, batch {BATCH} x {LENGTH}", side, t.replays(make_step(torch, scaler), rounds))
+        for side, scaler, factor in (("no scaler", None, 1), ("no scaler, loss times 65536", None, 65536),
+                                     ("scaler", torch.amp.GradScaler("cuda"), 1)):
+            t.line(f"GPT-2 step, f16, batch {BATCH} x {LENGTH}", side, t.replays(make_step(torch, scaler, factor), rounds))
     if out:
         out.close()
     return 0

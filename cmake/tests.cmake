@@ -408,6 +408,7 @@ add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links
 add_test(NAME headers.snippets COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/snippets.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
 add_test(NAME headers.benchmarks COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/benchmarks.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
 add_test(NAME headers.includes COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/includes.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.handles COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/handles.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.messages COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/messages.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.assertions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/assertions.sh ${PROJECT_SOURCE_DIR})

@@ -3,6 +3,8 @@
 #ifndef PHONOGRAPH_NN_HPP
 #define PHONOGRAPH_NN_HPP
 #include <phonograph/cxx/nn.hpp>
+#include <phonograph/cxx/nn_hooks.hpp>
+#include <phonograph/cxx/training.hpp>
 #include <phonograph/nn.h>
 #include <phonograph/phonograph.hpp>
 #endif

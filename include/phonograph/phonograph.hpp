@@ -20,6 +20,7 @@
 #include <phonograph/cxx/graphed.hpp>
 #include <phonograph/cxx/handle.hpp>
 #include <phonograph/cxx/hook.hpp>
+#include <phonograph/cxx/inspect.hpp>
 #include <phonograph/cxx/kernel.hpp>
 #include <phonograph/cxx/memory.hpp>
 #include <phonograph/cxx/options.hpp>

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/cxx.cpp: handles of nn.hpp: a training step, eager and captured, and its errors. */
 #include "support/exceptions.h"
+#include <cstring>
 #include <phonograph/nn.hpp>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
 
 static void test_a_captured_step()
 {
@@ -63,6 +67,145 @@ static void test_a_scaled_step()
           PH_ERROR_ARGUMENT);
 }
 
+static ph_data_loader_options loader_options(const ph_batch_field &field)
+{
+    ph_data_loader_options options = {};
+    options.count = 10;
+    options.batch_size = 4;
+    options.fields = &field;
+    options.field_count = 1;
+    options.threads = 2;
+    return options;
+}
+
+static void test_a_data_loader_calls_a_lambda()
+{
+    world w;
+    ph_batch_field field = {};
+    field.dtype = PH_DTYPE_I64;
+    phonograph::tape tape(w.stream);
+    phonograph::data_loader loader(w.device, loader_options(field), [](const ph_fetch_request &of) {
+        for (std::size_t row = 0; row < of.count; row++)
+            static_cast<std::int64_t *>(of.data[0])[row] = of.index[row] * 10;
+    });
+    CHECK(loader.batch_count() == 3);
+    phonograph::data_loader moved(std::move(loader));
+    CHECK(moved && !loader);
+    const ph_batch first = moved.next(w.stream);
+    CHECK(first.count == 4 && tape.read<std::int64_t>(first.tensor[0])[3] == 30);
+    const ph_data_loader_position position = moved.position();
+    CHECK(moved.next(w.stream).number == 1);
+    moved.set_position(position);
+    CHECK(moved.next(w.stream).number == 1);
+    moved.release();
+    phonograph::data_loader failing(w.device, loader_options(field), [](const ph_fetch_request &) {
+        throw std::runtime_error("no such picture");
+    });
+    try {
+        (void)failing.next(w.stream);
+        CHECK(false);
+    } catch (const phonograph::error &e) {
+        CHECK(e.status() == PH_ERROR_CALLER && std::strstr(e.what(), "no such picture"));
+    }
+    failing = std::move(moved);
+    CHECK(failing.next(w.stream).number == 2);
+}
+
+static void test_a_training_is_saved_and_loaded()
+{
+    char folder[] = "/tmp/phonograph-cxx-XXXXXX";
+    CHECK(mkdtemp(folder));
+    {
+        world w;
+        phonograph::module layer(ph_linear_create, w.device, 4, 3);
+        const ph_sgd_options options = {0.5, 0, 0, 0, false, false, nullptr, nullptr, 0, {}};
+        phonograph::optimizer sgd(ph_sgd_create, layer.get(), &options);
+        ph_lr_piece piece = {};
+        piece.kind = PH_LR_STEP;
+        piece.steps = 2;
+        phonograph::lr_schedule schedule(sgd, phonograph::span<const ph_lr_piece>(&piece, 1));
+        phonograph::training training(folder);
+        phonograph::generator generator(w.device, 7);
+        phonograph::grad_scaler scaler(w.device);
+        std::int64_t step = 3;
+        double best = 0.25;
+        training.add("model", layer.get());
+        training.add("optimizer", sgd.get());
+        training.add("schedule", schedule.get());
+        training.add("generator", generator.get());
+        training.add("scaler", scaler.get());
+        training.add("step", step);
+        training.add("best", best);
+        CHECK(!training.load());
+        schedule.step();
+        schedule.step();
+        CHECK(schedule.steps() == 2 && schedule.rate(0) == 0.5);
+        CHECK(training.save() == 1);
+        step = 0;
+        best = 0;
+        CHECK(training.load() == std::uint64_t{1} && step == 3 && best == 0.25);
+        CHECK(training.passed_over().empty());
+        CHECK(phonograph::attempt([&] { training.load(9); }) == PH_ERROR_NOT_FOUND);
+        CHECK(phonograph::attempt([&] { phonograph::training twice(folder); }) == PH_ERROR_STATE);
+    }
+    CHECK(std::system((std::string("rm -r ") + folder).c_str()) == 0);
+}
+
+static void test_hooks_call_lambdas()
+{
+    world w;
+    phonograph::tape tape(w.stream);
+    phonograph::module layer(ph_linear_create, w.device, 4, 3);
+    phonograph::tensor x(w.device, PH_DTYPE_F32, PH_SHAPE(2, 4));
+    x.require_grad();
+    const std::vector<float> values(8, 1);
+    tape.write<float>(x, values);
+    std::size_t seen = 0;
+    bool throws = false;
+    phonograph::module_hook count(
+        layer, PH_MODULE_HOOK_FORWARD,
+        [&](ph_tape *, ph_module *, phonograph::span<ph_tensor *> out) { seen += out.size(); });
+    phonograph::tensor_hook doubled(x, [&](ph_tape *on, ph_tensor *gradient) {
+        if (throws)
+            throw std::runtime_error("no gradient for you");
+        return ph_mul_scalar(on, gradient, 0);
+    });
+    ph_backward(tape, ph_sum(tape, layer(tape, x)));
+    tape.clear();
+    CHECK(seen == 1 && tape.read<float>(x.grad()) == std::vector<float>(8, 0));
+    throws = true;
+    ph_backward(tape, ph_sum(tape, layer(tape, x)));
+    try {
+        tape.clear();
+        CHECK(false);
+    } catch (const phonograph::error &e) {
+        CHECK(e.status() == PH_ERROR_CALLER && std::strstr(e.what(), "no gradient for you"));
+    }
+    doubled = phonograph::tensor_hook();
+    count = phonograph::module_hook();
+    ph_backward(tape, ph_sum(tape, layer(tape, x)));
+    tape.clear();
+    CHECK(seen == 2);
+}
+
+static void test_values_and_generators()
+{
+    phonograph::values values;
+    values.set("whole", std::int64_t{7});
+    values.set("real", 0.5);
+    values.set("text", "seven");
+    CHECK(values.integer("whole") == 7 && values.real("real") == 0.5);
+    CHECK(values.text("text") == "seven");
+    CHECK(phonograph::attempt([&] { (void)values.integer("text"); }) == PH_ERROR_MISMATCH);
+    world w;
+    phonograph::generator one(w.device, 1), other(w.device, 2);
+    phonograph::generator_state::share(one).use_in(other);
+    std::uint64_t offset = 0;
+    OK(ph_generator_set_offset(one, 16));
+    OK(ph_generator_get_offset(&offset, other));
+    CHECK(offset == 16);
+}
+
 static void test_errors()
 {
     world w;
@@ -84,6 +227,10 @@ int main()
 {
     test_a_captured_step();
     test_a_scaled_step();
+    test_a_data_loader_calls_a_lambda();
+    test_a_training_is_saved_and_loaded();
+    test_hooks_call_lambdas();
+    test_values_and_generators();
     test_errors();
     CHECK(ph__alloc_live() == 0);
     return 0;

@@ -141,5 +141,21 @@ class pool : public handle<ph_pool, ph_pool_release>
         return stats;
     }
 };
+
+/* The blocks in use of a pool, to which restore brings it back. */
+class pool_checkpoint : public handle<ph_pool_checkpoint, ph_pool_checkpoint_destroy>
+{
+  public:
+    using handle::handle;
+    pool_checkpoint() noexcept = default;
+    explicit pool_checkpoint(ph_pool *of)
+    {
+        check(ph_pool_checkpoint_create(out(), of));
+    }
+    void restore(ph_pool *to) const
+    {
+        check(ph_pool_checkpoint_restore(to, get()));
+    }
+};
 } // namespace phonograph
 #endif

@@ -100,6 +100,22 @@ class generator : public handle<ph_generator, ph_generator_release>
     }
 };
 
+/* The state of a generator, for others that go on where it stands. */
+class generator_state : public handle<ph_generator_state, ph_generator_state_release>
+{
+  public:
+    using handle::handle;
+    generator_state() noexcept = default;
+    static generator_state share(ph_generator *of) noexcept
+    {
+        return generator_state(ph_generator_share_state(of));
+    }
+    void use_in(ph_generator *other) const
+    {
+        check(ph_generator_use_state(other, get()));
+    }
+};
+
 /* A module, made by a create call of module.h: module m(ph_linear_create, device, 3, 4). */
 class module : public handle<ph_module, ph_module_release>
 {

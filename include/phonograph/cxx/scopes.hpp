@@ -7,6 +7,7 @@
 #include <exception>
 #include <phonograph/annotation.h>
 #include <phonograph/cxx/error.hpp>
+#include <phonograph/cxx/handle.hpp>
 #include <phonograph/log.h>
 #include <phonograph/memory.h>
 
@@ -34,6 +35,19 @@ class annotation
             ph_annotation_unwind(depth_);
         else if (ph_annotation_pop(stream_) != PH_OK)
             ph_log_write(PH_LOG_WARNING, ph_error_last()->message);
+    }
+};
+
+/* The annotations that are open on the thread, kept: for work that goes on elsewhere. NULL: none
+ * are open. */
+class annotation_scope : public handle<ph_annotation_scope, ph_annotation_release>
+{
+  public:
+    using handle::handle;
+    annotation_scope() noexcept = default;
+    static annotation_scope current() noexcept
+    {
+        return annotation_scope(ph_annotation_current());
     }
 };
 

@@ -98,3 +98,21 @@ set_target_properties(liveness PROPERTIES ENABLE_EXPORTS ON C_VISIBILITY_PRESET 
 if(TARGET existing_cuda)
     target_include_directories(existing_cuda SYSTEM PRIVATE ${PH_CUDA_INCLUDE})
 endif()
+
+# existing_cuda_cpp is nvcc's: a program of CUDA's runtime, which phonograph.hpp joins.
+find_program(PH_NVCC nvcc HINTS ${CUDAToolkit_ROOT}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin /opt/cuda/bin)
+mark_as_advanced(PH_NVCC)
+if(PH_NVCC AND NOT PH_SANITIZE AND EXISTS ${PROJECT_SOURCE_DIR}/examples/existing_cuda_cpp)
+    set(cuda_cpp ${PROJECT_SOURCE_DIR}/examples/existing_cuda_cpp/existing_cuda_cpp.cu)
+    file(GLOB_RECURSE cuda_cpp_headers CONFIGURE_DEPENDS include/*.hpp include/*.h)
+    add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/bin/existing_cuda_cpp
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bin
+        COMMAND ${PH_NVCC} -std=c++17 -O2 -Xcompiler -Wall,-Wextra,-Werror -I${PROJECT_SOURCE_DIR}/include ${cuda_cpp}
+            -o ${PROJECT_BINARY_DIR}/bin/existing_cuda_cpp $<TARGET_LINKER_FILE:phonograph>
+            -Xlinker -rpath,$<TARGET_FILE_DIR:phonograph>
+        DEPENDS ${cuda_cpp} ${cuda_cpp_headers} phonograph
+        COMMENT "Compiling existing_cuda_cpp with nvcc" VERBATIM)
+    add_custom_target(existing_cuda_cpp ALL DEPENDS ${PROJECT_BINARY_DIR}/bin/existing_cuda_cpp)
+else()
+    message(STATUS "existing_cuda_cpp: not built: no nvcc, or a build with sanitizers")
+endif()

@@ -313,7 +313,6 @@ foreach(header ${headers})
 endforeach()
 
 # ---- The headers for C++: each compiles alone, with the warnings on; by nvcc too where it is found ----
-find_program(PH_NVCC nvcc HINTS /usr/local/cuda/bin)
 file(GLOB_RECURSE cxx_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/*.hpp)
 foreach(header ${cxx_headers})
     string(REGEX REPLACE "^phonograph/(.*)$" "\\1" name ${header})
@@ -409,6 +408,7 @@ add_test(NAME headers.snippets COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/sn
 add_test(NAME headers.benchmarks COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/benchmarks.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
 add_test(NAME headers.includes COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/includes.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.handles COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/handles.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.adopted COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/adopted.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.messages COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/messages.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.assertions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/assertions.sh ${PROJECT_SOURCE_DIR})

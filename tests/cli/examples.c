@@ -176,15 +176,45 @@ TEST(test_existing_cuda)
     t_result_free(&r);
 }
 
+/* Built where nvcc is. */
+TEST(existing_cuda_cpp_serves_equal_bits_by_graphs)
+{
+    const t_command command = {.argv = {T_PROGRAM("existing_cuda_cpp")}};
+    if (access(command.argv[0], X_OK) != 0) {
+        print_message("skipped: existing_cuda_cpp is not built, as there is no nvcc here\n");
+        skip();
+    }
+    t_result r = t_run(&command);
+    if (has_gpu()) {
+        assert_string_equal(r.err, "");
+        assert_int_equal(r.status, 0);
+        assert_non_null(strstr(r.out, "2000 requests of 1 to 12 rows"));
+        assert_non_null(strstr(r.out, "12 graphs in one pool"));
+        assert_non_null(strstr(r.out, "equal to the bit"));
+    } else {
+        assert_string_equal(r.out, "");
+        assert_int_equal(r.status, 1);
+        assert_ptr_equal(strstr(r.err, "existing_cuda_cpp: "), r.err);
+    }
+    t_result_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saxpy),    cmocka_unit_test(test_block),
-        cmocka_unit_test(test_pools),    cmocka_unit_test(test_fork_join),
-        cmocka_unit_test(test_slots),    cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_profile),  cmocka_unit_test(test_existing_cuda),
-        cmocka_unit_test(test_liveness), cmocka_unit_test(test_locate),
-        cmocka_unit_test(test_linear),   cmocka_unit_test(test_data_parallel_failure),
+        cmocka_unit_test(test_saxpy),
+        cmocka_unit_test(test_block),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_fork_join),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_existing_cuda),
+        cmocka_unit_test(test_liveness),
+        cmocka_unit_test(test_locate),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_data_parallel_failure),
+        cmocka_unit_test(existing_cuda_cpp_serves_equal_bits_by_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <phonograph/cuda.h>
 #include <phonograph/cxx/device.hpp>
 #include <phonograph/cxx/span.hpp>
 #include <phonograph/graph.h>
@@ -152,6 +153,13 @@ class stream : public stream_view
     /* Takes a stream that the C API made. */
     explicit stream(ph_stream *made) noexcept : stream_view(made)
     {
+    }
+    /* A CUstream or cudaStream_t of the user's, which must outlive this and stays theirs. */
+    static stream wrap(struct CUstream_st *other)
+    {
+        ph_stream *made;
+        check(ph_stream_wrap_cuda(&made, other));
+        return stream(made);
     }
     stream(stream &&other) noexcept : stream_view(other.release())
     {

@@ -156,6 +156,7 @@ need_test()
     need libopenblas0-pthread has_blas
     want python3 has_command python3
     want clang-format-14 has_command clang-format-14
+    want libdw-dev has_library libdw
     want mandoc has_command mandoc
     want chromium has_chromium
 }

@@ -16,6 +16,7 @@ static const info_variable variables[] = {
     {"PH_NVRTC", "the NVRTC library"},
     {"PH_CUBLASLT", "the cuBLASLt library"},
     {"PH_BLAS", "the BLAS library of the host device"},
+    {"PH_LIBDW", "the libdw library, which finds lines of calls; off: none"},
     {"PH_CULPRIT", "cupti, off: how a dead capture's culprit is found"},
     {"PH_NVTX_SCOPES", "1: NVTX ranges are scopes"},
     {"PH_NVTX_NEXT", "the next tool of NVTX"},

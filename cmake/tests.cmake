@@ -235,6 +235,9 @@ target_include_directories(oracle PRIVATE src)
 target_link_libraries(oracle PRIVATE phonograph::nn)
 add_test(NAME oracle.runs COMMAND oracle host ${PROJECT_BINARY_DIR}/oracle.safetensors)
 
+# Its own lines are what it looks for.
+set_source_files_properties(tests/unit/source_lines.c PROPERTIES COMPILE_OPTIONS -g)
+
 # In the long tier it compiles every kernel for each architecture.
 set_tests_properties(tensor.texts PROPERTIES TIMEOUT 1800)
 
@@ -362,6 +365,15 @@ if(PH_CUBLASLT_HEADERS)
 else()
     add_test(NAME headers.abi.cublaslt COMMAND sh -c "echo 'skipped: no cublasLt.h: the declarations of src/tensor were not held against it'; exit 77")
     set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+find_path(PH_LIBDW_HEADERS elfutils/libdwfl.h)
+if(PH_LIBDW_HEADERS)
+    add_test(NAME headers.abi.libdw COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_LIBDW_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/libdw_abi.c)
+else()
+    add_test(NAME headers.abi.libdw COMMAND sh -c "echo 'skipped: no elfutils/libdwfl.h: the declarations of src/driver/libdw_abi.h were not held against it'; exit 77")
+    set_tests_properties(headers.abi.libdw PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 find_path(PH_NCCL_HEADERS nccl.h HINTS ${PH_CUDA_HEADERS} PATHS /usr/include)

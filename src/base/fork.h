@@ -36,6 +36,7 @@ typedef enum ph__fork_order {
     PH__FORK_CUDA,
     PH__FORK_DRIVERS,
     PH__FORK_NVTX,
+    PH__FORK_SOURCE_LINES,
     PH__FORK_LOG
 } ph__fork_order;
 

@@ -4,10 +4,10 @@
 #include "driver/frames.h"
 #include "base/elf.h"
 #include "base/line.h"
+#include "driver/source_lines.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -223,9 +223,12 @@ static int choose_frames(int chosen[PH__FRAMES_MOST], const named_frame *frames,
     return total;
 }
 
-size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count, int most)
+size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count, int most,
+                           bool lines)
 {
     named_frame named[PH__FRAMES_MOST];
+    ph__source_line sources[PH__FRAMES_MOST] = {{.line = 0}};
+    void *calls[PH__FRAMES_MOST];
     int chosen[PH__FRAMES_MOST];
     ph__line_buffer to = {.out = out, .size = size};
     if (size > 0)
@@ -240,11 +243,17 @@ size_t ph__frames_describe(char *out, size_t size, void *const *frames, int coun
     name_frames(named, frames, count);
     int shown =
         choose_frames(chosen, named, own_base() ? 0 : first_by_name(named, count), count, most);
+    for (int k = 0; k < shown; k++)
+        calls[k] = frames[chosen[k]];
+    if (lines)
+        ph__source_lines_find(sources, calls, shown);
     for (int k = 0; k < shown; k++) {
         const named_frame *frame = &named[chosen[k]];
         const named_frame *next = k + 1 < shown ? &named[chosen[k + 1]] : NULL;
         ph__line_add(&to, "%s", k == 0 ? "" : " < ");
         add_frame(&to, frame, frames[chosen[k]]);
+        if (sources[k].line > 0)
+            ph__line_add(&to, " at %s:%d", sources[k].file, sources[k].line);
         if (frame->known &&
             (!next || !next->known || next->object.dli_fbase != frame->object.dli_fbase))
             ph__line_add(&to, " (%s)", object_name(&frame->object));

@@ -3,6 +3,7 @@
  * of this library nor those of CUDA's. */
 #ifndef PH_DRIVER_FRAMES_H
 #define PH_DRIVER_FRAMES_H
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -21,6 +22,9 @@ int ph__frames_first_outside(void *const *frames, int count);
  *    in the object. An object's name stands behind the last of its frames in a row.
  *  - Frames of this library and of CUDA's in front are left out, also where this library is linked
  *    statically and the program has a symbol table.
- *  - most: how many frames at most; named ones are kept before others. */
-size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count, int most);
+ *  - most: how many frames at most; named ones are kept before others.
+ *  - lines: "f+0x12 at file.c:34" where that is known (source_lines.h), which takes
+ *    milliseconds. */
+size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count, int most,
+                           bool lines);
 #endif

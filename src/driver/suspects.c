@@ -206,7 +206,8 @@ size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, 
         ph__line_add(&to, "thread \"%s\"", suspect->thread_name);
     else
         ph__line_add(&to, "thread %llu", (unsigned long long)suspect->thread);
-    if (ph__frames_describe(trace, sizeof trace, suspect->frames, suspect->frame_count, frames) > 0)
+    if (ph__frames_describe(trace, sizeof trace, suspect->frames, suspect->frame_count, frames,
+                            true) > 0)
         ph__line_add(&to, ", from %s", trace);
     return to.length;
 }

@@ -69,7 +69,7 @@ __attribute__((noinline)) void ph__site_take(ph__site *out)
 
 size_t ph__site_describe(char *out, size_t size, const ph__site *site)
 {
-    return ph__frames_describe(out, size, site->frames, site->count, site->wanted);
+    return ph__frames_describe(out, size, site->frames, site->count, site->wanted, false);
 }
 
 /* The generation of the live allocation that begins at the address, or 0. No lock held. */

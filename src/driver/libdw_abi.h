@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/libdw_abi.h: what is called of libdw (elfutils 0.142 and newer), declared here: its
+ * headers are not needed to build. tests/headers/libdw_abi.c holds it against them. */
+#ifndef PH_DRIVER_LIBDW_ABI_H
+#define PH_DRIVER_LIBDW_ABI_H
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct ph__dwfl ph__dwfl;
+typedef struct ph__dwfl_module ph__dwfl_module;
+typedef struct ph__dwfl_line ph__dwfl_line;
+
+/* Dwfl_Callbacks */
+typedef struct ph__dwfl_callbacks {
+    void *find_elf; /* dwfl_linux_proc_find_elf */
+    int (*find_debuginfo)(ph__dwfl_module *module, void **user, const char *name, uint64_t base,
+                          const char *file, const char *link, uint32_t check, char **found);
+    void *section_address;
+    char **debuginfo_path;
+} ph__dwfl_callbacks;
+
+#define PH__LIBDW_FUNCTIONS(X)                                                                     \
+    X(begin, ph__dwfl *, (const ph__dwfl_callbacks *callbacks))                                    \
+    X(linux_proc_report, int, (ph__dwfl * dwfl, pid_t process))                                    \
+    X(report_end, int, (ph__dwfl * dwfl, void *removed, void *user))                               \
+    X(addrmodule, ph__dwfl_module *, (ph__dwfl * dwfl, uint64_t address))                          \
+    X(module_getsrc, ph__dwfl_line *, (ph__dwfl_module * module, uint64_t address))                \
+    X(lineinfo, const char *,                                                                      \
+      (ph__dwfl_line * line, uint64_t * address, int *number, int *column, uint64_t *time,         \
+       uint64_t *length))                                                                          \
+    X(end, void, (ph__dwfl * dwfl))
+#endif

@@ -255,6 +255,8 @@ if(TARGET gpt AND NOT PH_VALGRIND)
     add_test(NAME examples.gpt COMMAND gpt --device host:threads=2 --steps 120 --batch 8 --time 32 --width 32 --quiet --sample 40
         --record ${PROJECT_BINARY_DIR}/gpt-step.json ${PROJECT_SOURCE_DIR}/docs)
     set_tests_properties(examples.gpt PROPERTIES FIXTURES_SETUP gpt_record)
+    add_test(NAME examples.gpt_f16 COMMAND gpt --f16 --device host:threads=2 --steps 120 --batch 8 --time 32 --width 32 --quiet --sample 40
+        ${PROJECT_SOURCE_DIR}/docs)
     add_test(NAME examples.gpt_bf16 COMMAND gpt --bf16 --device host:threads=2 --steps 120 --batch 8 --time 32 --width 32 --quiet --sample 40
         ${PROJECT_SOURCE_DIR}/docs)
 endif()

@@ -16,8 +16,9 @@ static ph_status write_row(const training_log *log, const log_row *row)
     char validation[32] = "";
     if (!isnan(row->validation))
         (void)snprintf(validation, sizeof validation, "%.9g", row->validation);
-    if (fprintf(log->csv, "%lld,%llu,%.9g,%s,%.9g\n", (long long)row->step,
-                (unsigned long long)row->epoch, row->loss, validation, row->rate) < 0 ||
+    if (fprintf(log->csv, "%lld,%llu,%.9g,%s,%.9g,%.9g,%llu\n", (long long)row->step,
+                (unsigned long long)row->epoch, row->loss, validation, row->rate, row->scale,
+                (unsigned long long)row->skipped) < 0 ||
         fflush(log->csv) != 0)
         return io_failed(log);
     return PH_OK;
@@ -29,7 +30,7 @@ ph_status log_open(training_log *log, const char *path)
     if (!path)
         return PH_OK;
     log->csv = fopen(path, "w");
-    if (!log->csv || fputs("step,epoch,loss,validation,rate\n", log->csv) < 0)
+    if (!log->csv || fputs("step,epoch,loss,validation,rate,scale,skipped\n", log->csv) < 0)
         return io_failed(log);
     for (size_t i = 0; i < log->count; i++)
         PH_TRY(write_row(log, &log->rows[i]));

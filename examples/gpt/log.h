@@ -9,9 +9,11 @@ typedef struct log_row {
     int64_t step; /* steps made */
     uint64_t epoch;
     double loss, validation; /* validation: NAN where it was not measured */
-    double rate;
-    double
-        step_ms; /* of the steps since the row before, eager ones and the capture left out; NAN */
+    double rate;             /* the step's learning rate */
+    double scale;            /* the gradient scaler's behind the step; 1: there is none */
+    uint64_t skipped;        /* steps, of all so far */
+    /* of the steps since the row before, eager ones and the capture left out; NAN */
+    double step_ms;
 } log_row;
 
 typedef struct training_log {

@@ -28,8 +28,15 @@ static ph_status make(run *r, ph_device *device, const corpus *text)
     const options *o = r->options;
     const model_shape shape = {text->vocabulary, o->time,   o->width,
                                o->heads,         o->layers, o->dropout};
-    const ph_autocast autocast = {.dtype = o->bf16 ? PH_DTYPE_BF16 : (ph_dtype)0};
-    PH_TRY(trainer_create(&r->trainer, device, text, &shape, o->batch, o->seed, autocast));
+    const trainer_options how = {.batch = o->batch,
+                                 .steps = o->steps,
+                                 .rate = o->rate,
+                                 .scale = o->scale,
+                                 .seed = o->seed,
+                                 .autocast.dtype = o->f16    ? PH_DTYPE_F16
+                                                   : o->bf16 ? PH_DTYPE_BF16
+                                                             : (ph_dtype)0};
+    PH_TRY(trainer_create(&r->trainer, device, text, &shape, &how));
     ph_module_parameters(r->trainer.model, count_parameter, &r->parameters);
     (void)fprintf(stderr, "%lld parameters, %lld characters of %d kinds in %lld files\n",
                   (long long)r->parameters, (long long)text->count, (int)text->vocabulary,
@@ -79,7 +86,10 @@ static ph_status begin(options *o, ph_device **device, corpus *text)
     PH_TRY(ph_device_open(device, o->device, NULL));
     PH_TRY(ph_device_get_info(&info, *device));
     set_sizes(o, info.kind != PH_DEVICE_HOST);
-    (void)fprintf(stderr, "on %s%s\n", info.description, o->bf16 ? ", in bf16" : "");
+    (void)fprintf(stderr, "on %s%s\n", info.description,
+                  o->f16    ? ", in f16"
+                  : o->bf16 ? ", in bf16"
+                            : "");
     return text->count > 2 * o->time
                ? PH_OK
                : ph_fail(PH_ERROR_ARGUMENT, "%s has %lld characters, which is too few", o->path,

@@ -27,6 +27,7 @@ static void usage(FILE *out)
         "  --layers N        blocks (host 2, GPU 6)\n"
         "  --rate X          the learning rate at its highest (0.001; it rises, then falls as a "
         "cosine)\n"
+        "  --scale X         the gradient scaler's first scale, with --f16 (65536)\n"
         "  --dropout X       (0)\n"
         "  --sample N        characters to write at the end (600)\n"
         "  --temperature X   of the sample (0.8)\n"
@@ -34,7 +35,8 @@ static void usage(FILE *out)
         "  --save FILE       the trained weights, as safetensors\n"
         "  --record FILE     the step's graph with its annotations and times, for `phonograph view "
         "FILE`\n"
-        "  --log FILE        losses and learning rates as CSV, a row each hundredth of the way\n"
+        "  --log FILE        losses, learning rates, scales and skipped steps as CSV, a row each "
+        "hundredth of the way\n"
         "  --report FILE     a page with the curves, samples through the training and the step's "
         "graph\n"
         "  --state FOLDER    the training's state is saved there, each tenth of the way\n"
@@ -43,6 +45,7 @@ static void usage(FILE *out)
         "weights "
         "stay "
         "f32\n"
+        "  --f16             the same in f16, with a gradient scaler\n"
         "  --eager           no graph: every step submits its kernels one by one\n"
         "  --quiet           no progress bar\n"
         "  --help            this text\n\n"
@@ -100,6 +103,8 @@ static bool set_option(options *o, int which, const char *name, const char *valu
         return whole(&o->sample, name, value, 1000000);
     case 'r':
         return real(&o->rate, name, value);
+    case 'x':
+        return real(&o->scale, name, value);
     case 'p':
         return real(&o->dropout, name, value);
     case 'k':
@@ -133,12 +138,29 @@ static bool set_option(options *o, int which, const char *name, const char *valu
     case 'f':
         o->bf16 = true;
         return true;
+    case 'i':
+        o->f16 = true;
+        return true;
     case 'q':
         o->quiet = true;
         return true;
     default:
         return false;
     }
+}
+
+/* Why the options do not go together; NULL: they do. */
+static const char *clash_of(const options *o)
+{
+    if ((o->record || o->report) && o->eager)
+        return "without a graph there is nothing to --record or --report";
+    if (o->f16 && o->bf16)
+        return "--f16 or --bf16, not both";
+    if (o->scale > 0 && !o->f16)
+        return "--scale wants --f16";
+    if (o->resume && !o->state)
+        return "--resume wants --state";
+    return NULL;
 }
 
 int parse_options(options *o, int argc, char **argv)
@@ -152,6 +174,7 @@ int parse_options(options *o, int argc, char **argv)
                                           {"layers", required_argument, NULL, 'l'},
                                           {"sample", required_argument, NULL, 'm'},
                                           {"rate", required_argument, NULL, 'r'},
+                                          {"scale", required_argument, NULL, 'x'},
                                           {"dropout", required_argument, NULL, 'p'},
                                           {"temperature", required_argument, NULL, 'k'},
                                           {"seed", required_argument, NULL, 's'},
@@ -162,6 +185,7 @@ int parse_options(options *o, int argc, char **argv)
                                           {"state", required_argument, NULL, 'a'},
                                           {"resume", no_argument, NULL, 'z'},
                                           {"bf16", no_argument, NULL, 'f'},
+                                          {"f16", no_argument, NULL, 'i'},
                                           {"eager", no_argument, NULL, 'e'},
                                           {"quiet", no_argument, NULL, 'q'},
                                           {"help", no_argument, NULL, '?' + 256},
@@ -177,18 +201,9 @@ int parse_options(options *o, int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    if (argc - optind > 1) {
-        (void)fputs("gpt: one file or folder, please; gpt --help tells the options\n", stderr);
-        return EXIT_USAGE;
-    }
-    if ((o->record || o->report) && o->eager) {
-        (void)fputs("gpt: without a graph there is nothing to --record or --report; gpt --help "
-                    "tells the options\n",
-                    stderr);
-        return EXIT_USAGE;
-    }
-    if (o->resume && !o->state) {
-        (void)fputs("gpt: --resume wants --state; gpt --help tells the options\n", stderr);
+    const char *clash = argc - optind > 1 ? "one file or folder, please" : clash_of(o);
+    if (clash) {
+        (void)fprintf(stderr, "gpt: %s; gpt --help tells the options\n", clash);
         return EXIT_USAGE;
     }
     if (optind < argc)

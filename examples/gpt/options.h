@@ -12,9 +12,9 @@ enum {
 typedef struct options {
     const char *device, *path, *save, *record, *log, *report, *state;
     int64_t steps, batch, time, width, heads, layers, sample;
-    double rate, dropout, temperature;
+    double rate, scale, dropout, temperature; /* scale 0: the default */
     uint64_t seed;
-    bool eager, bf16, quiet, resume;
+    bool eager, bf16, f16, quiet, resume;
 } options;
 
 /* Over the defaults that are in o. An exit status, or -1 to go on. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpt/page.c: the report: curves of the losses and of the time per step, samples through the
- * training, and the captured step. */
+/* gpt/page.c: the report: curves of the losses, the learning rate, the gradient scaler's scale
+ * and the time per step, samples through the training, and the captured step. */
 #include "../digits/html.h"
 #include "run.h"
 #include <math.h>
@@ -30,6 +30,14 @@ static double validation_of(const log_row *row)
 static double time_of(const log_row *row)
 {
     return row->step_ms;
+}
+static double rate_of(const log_row *row)
+{
+    return row->rate;
+}
+static double exponent_of(const log_row *row)
+{
+    return log2(row->scale);
 }
 
 typedef struct axes {
@@ -121,16 +129,36 @@ static void draw_losses(FILE *out, const run *r)
                 out);
 }
 
-static void draw_times(FILE *out, const run *r)
+/* One curve, from 0. */
+static void draw_one(FILE *out, const run *r, value_fn value, const char *name, const char *title,
+                     const char *note)
 {
     axes a = {(double)r->options->steps, 0, 0};
-    widen(&a, &r->log, time_of);
-    begin_drawing(out, "times", "Milliseconds per step");
+    widen(&a, &r->log, value);
+    begin_drawing(out, name, title);
     put_grid(out, &a);
-    put_curve(out, &a, &r->log, time_of, "replayed");
-    (void)fputs("</svg>\n<p class=\"note\">Milliseconds per step, of the steps between two rows of "
-                "the log; validation and samples are left out.</p>\n",
-                out);
+    put_curve(out, &a, &r->log, value, "replayed");
+    (void)fprintf(out, "</svg>\n<p class=\"note\">%s</p>\n", note);
+}
+
+static void draw_all(FILE *out, const run *r)
+{
+    (void)fputs("<section><h2>Loss</h2>\n", out);
+    draw_losses(out, r);
+    (void)fputs("</section>\n<section><h2>Learning rate</h2>\n", out);
+    draw_one(out, r, rate_of, "rates", "Learning rate",
+             "A warm-up, then half a cosine: the schedule sets it between the replays.");
+    if (r->options->f16) {
+        (void)fputs("</section>\n<section><h2>Gradient scale</h2>\n", out);
+        draw_one(out, r, exponent_of, "scales", "Scale, as a power of two",
+                 "The exponent of the scale, behind the step: gradients that are not finite halve "
+                 "it, and the device skips the step.");
+    }
+    (void)fputs("</section>\n<section><h2>Time per step</h2>\n", out);
+    draw_one(out, r, time_of, "times", "Milliseconds per step",
+             "Milliseconds per step, of the steps between two rows of the log; validation and "
+             "samples are left out.");
+    (void)fputs("</section>\n", out);
 }
 
 /* ---- numbers ---- */
@@ -173,6 +201,17 @@ static void put_number(FILE *out, const char *format, double value, const char *
     (void)fprintf(out, "</b><span>%s</span></li>\n", what);
 }
 
+/* In the last row. */
+static void put_scaler(FILE *out, const run *r)
+{
+    const training_log *log = &r->log;
+    const log_row *last = log->count ? &log->rows[log->count - 1] : NULL;
+    if (!last || !r->options->f16)
+        return;
+    put_number(out, "%g", last->scale, "scale of the gradients");
+    put_number(out, "%.0f", (double)last->skipped, "steps skipped");
+}
+
 static ph_status put_facts(FILE *out, const run *r)
 {
     const trainer *t = &r->trainer;
@@ -184,6 +223,7 @@ static ph_status put_facts(FILE *out, const run *r)
     put_number(out, "%.3f", r->last, "loss of the last batch");
     put_number(out, "%.3f", last_validation(&r->log), "loss of the text that is held out");
     put_number(out, "%.3g ms", step_ms, "per step, median");
+    put_scaler(out, r);
     put_number(out, "%.3g ms", (double)stats.waited_ns * 1e-6,
                "waited for batches in the whole training");
     (void)fputs("</ul>\n", out);
@@ -240,11 +280,8 @@ static ph_status put_page(FILE *out, const run *r, const corpus *text)
     begin_page(out, "Learning to write with phonograph");
     put_header(out, r, text);
     PH_TRY(put_facts(out, r));
-    (void)fputs("<main>\n<div>\n<section><h2>Loss</h2>\n", out);
-    draw_losses(out, r);
-    (void)fputs("</section>\n<section><h2>Time per step</h2>\n", out);
-    draw_times(out, r);
-    (void)fputs("</section>\n", out);
+    (void)fputs("<main>\n<div>\n", out);
+    draw_all(out, r);
     PH_TRY(put_graph(out, r->trainer.graph));
     (void)fputs("</div>\n<div>\n<section><h2>What it writes</h2>\n<p class=\"note\">Behind the "
                 "same beginning, which it has not read in training, with the same random "

@@ -21,16 +21,6 @@ double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Rises over the first twentieth, then falls to a tenth as half a cosine. */
-static double rate_at(const options *o, int64_t step)
-{
-    double rise = (double)o->steps / 20, at = (double)step;
-    if (at < rise)
-        return o->rate * (at + 1) / (rise + 1);
-    double gone = (at - rise) / ((double)o->steps - rise);
-    return o->rate * (0.1 + 0.9 * 0.5 * (1 + cos(3.14159265358979 * gone)));
-}
-
 /* Eager steps first, also of a run that goes on: compiling kernels, choosing products and making
  * the optimizer's state have no place in a graph. */
 static ph_status make_step(run *r, int64_t step, uint64_t *epoch)
@@ -38,7 +28,6 @@ static ph_status make_step(run *r, int64_t step, uint64_t *epoch)
     trainer *t = &r->trainer;
     const options *o = r->options;
     const ph_capture_options how = {.enable_annotations = o->record != NULL};
-    PH_TRY(ph_optimizer_set_lr(t->optimizer, rate_at(o, step)));
     PH_TRY(next_batch(t, epoch));
     if (step - r->begun_at < WARM_UP || o->eager)
         return train_step(t->stream, t);
@@ -91,18 +80,26 @@ static ph_status sample_on_the_way(run *r, int64_t made)
     return PH_OK;
 }
 
-/* ---- looking ---- at what `made` steps have come to; the last look was `since` steps ago. */
+/* ---- looking ---- Rate, loss and scale of the row's step, and the steps skipped up to it. */
+static ph_status look_at_step(log_row *row, trainer *t)
+{
+    uint64_t made = (uint64_t)row->step, counted;
+    PH_TRY(ph_tensor_item(&row->loss, t->tape, t->loss));
+    PH_TRY(ph_grad_scaler_get_scale(&row->scale, t->tape, t->scaler));
+    PH_TRY(ph_optimizer_steps(&counted, t->tape, t->optimizer));
+    row->rate = ph_lr_schedule_rate(t->schedule, made - 1);
+    row->skipped = made - counted;
+    return PH_OK;
+}
+
+/* At what `made` steps have come to; the last look was `since` steps ago. */
 static ph_status look(run *r, int64_t made, int64_t since, double began, uint64_t epoch)
 {
     trainer *t = &r->trainer;
     int64_t steps = r->options->steps;
     int64_t every = steps / VALIDATIONS > 0 ? steps / VALIDATIONS : 1;
-    log_row row = {.step = made,
-                   .epoch = epoch,
-                   .validation = (double)NAN,
-                   .rate = ph_optimizer_lr(t->optimizer),
-                   .step_ms = (double)NAN};
-    PH_TRY(ph_tensor_item(&row.loss, t->tape, t->loss));
+    log_row row = {.step = made, .epoch = epoch, .validation = (double)NAN, .step_ms = (double)NAN};
+    PH_TRY(look_at_step(&row, t));
     double took = now_seconds() - began;
     if (made - since > r->begun_at + WARM_UP)
         row.step_ms = took * 1e3 / (double)since;
@@ -125,6 +122,7 @@ ph_status run_training(run *r)
     r->begun_at = r->made;
     while (r->made < o->steps) {
         PH_TRY(make_step(r, r->made, &epoch));
+        PH_TRY(ph_lr_schedule_step(r->trainer.schedule));
         r->made++;
         since++;
         if (r->made != 1 && r->made % every != 0 && r->made != o->steps)

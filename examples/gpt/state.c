@@ -97,8 +97,9 @@ static ph_status save_progress(ph_values *values, void *self)
     FILE *out = open_memstream(&rows, &bytes);
     for (size_t i = 0; out && i < r->log.count; i++) {
         const log_row *row = &r->log.rows[i];
-        (void)fprintf(out, "%" PRId64 " %" PRIu64 " %a %a %a %a\n", row->step, row->epoch,
-                      row->loss, row->validation, row->rate, row->step_ms);
+        (void)fprintf(out, "%" PRId64 " %" PRIu64 " %a %a %a %a %" PRIu64 " %a\n", row->step,
+                      row->epoch, row->loss, row->validation, row->rate, row->scale, row->skipped,
+                      row->step_ms);
     }
     if (out && fclose(out) != 0) {
         free(rows);
@@ -108,22 +109,26 @@ static ph_status save_progress(ph_values *values, void *self)
     for (int i = 0; i < SAMPLES; i++)
         if (r->samples[i])
             PH_TRY(save_sample(values, r, i));
+    PH_TRY(ph_values_set_real(values, "rate", r->options->rate));
     return ph_values_set_integer(values, "steps", r->options->steps);
 }
 
-/* Learning rates hang on the number of steps. */
+/* The schedule hangs on both. */
 static ph_status check_progress(const ph_values *values, void *self)
 {
     const run *r = self;
     int64_t steps;
+    double rate;
     const char *rows;
     PH_TRY(ph_values_get_text(&rows, values, "rows"));
     PH_TRY(ph_values_get_integer(&steps, values, "steps"));
-    if (steps == r->options->steps)
+    PH_TRY(ph_values_get_real(&rate, values, "rate"));
+    if (steps == r->options->steps && rate == r->options->rate)
         return PH_OK;
     return ph_fail(PH_ERROR_MISMATCH,
-                   "the state is of a training of %" PRId64 " steps, and this one has %" PRId64,
-                   steps, r->options->steps);
+                   "the state is of a training of %" PRId64
+                   " steps with rate %g, and this one has %" PRId64 " and %g",
+                   steps, rate, r->options->steps, r->options->rate);
 }
 
 static ph_status load_sample(const ph_values *values, run *r, int i)
@@ -151,8 +156,9 @@ static ph_status load_progress(const ph_values *values, void *self)
     int read = 0;
     log_row row;
     PH_TRY(ph_values_get_text(&rows, values, "rows"));
-    for (; sscanf(rows, "%" SCNd64 " %" SCNu64 " %la %la %la %la\n%n", &row.step, &row.epoch,
-                  &row.loss, &row.validation, &row.rate, &row.step_ms, &read) == 6;
+    for (; sscanf(rows, "%" SCNd64 " %" SCNu64 " %la %la %la %la %" SCNu64 " %la\n%n", &row.step,
+                  &row.epoch, &row.loss, &row.validation, &row.rate, &row.scale, &row.skipped,
+                  &row.step_ms, &read) == 8;
          rows += read)
         PH_TRY(log_add(&r->log, &row));
     for (int i = 0; i < SAMPLES; i++)
@@ -177,6 +183,9 @@ static ph_status add_parts(run *r)
     static const ph_training_part progress = {save_progress, check_progress, load_progress};
     PH_TRY(ph_training_add_module(r->training, "model", r->trainer.model));
     PH_TRY(ph_training_add_optimizer(r->training, "optimizer", r->trainer.optimizer));
+    PH_TRY(ph_training_add_lr_schedule(r->training, "schedule", r->trainer.schedule));
+    if (r->options->f16)
+        PH_TRY(ph_training_add_grad_scaler(r->training, "scaler", r->trainer.scaler));
     PH_TRY(add_generator(r));
     PH_TRY(ph_training_add(r->training, "loader", &loader, r->trainer.loader));
     PH_TRY(ph_training_add(r->training, "progress", &progress, r));

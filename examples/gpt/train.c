@@ -60,27 +60,46 @@ static ph_status create_loaders(trainer *t, const corpus *text, uint64_t seed)
     return load(&t->loader, t, &t->train, true, seed);
 }
 
+static ph_status create_schedule(trainer *t, const trainer_options *o)
+{
+    uint64_t steps = (uint64_t)o->steps, rise = steps / 20;
+    const ph_lr_piece pieces[] = {
+        {.kind = PH_LR_LINEAR, .steps = rise, .start_factor = 1.0 / (double)(rise + 1)},
+        {.kind = PH_LR_COSINE, .steps = steps > rise ? steps - rise : 1, .eta_min = o->rate / 10}};
+    size_t first = rise > 0 ? 0 : 1;
+    return ph_lr_schedule_create(&t->schedule, t->optimizer, pieces + first, 2 - first);
+}
+
+static ph_status create_optimizer(trainer *t, const trainer_options *o)
+{
+    const ph_adam_options adam = {
+        .lr = o->rate > 0 ? o->rate : PH_ZERO, .beta2 = 0.99, .weight_decay = 0.1};
+    const ph_grad_scaler_options scaling = {
+        .init_scale = o->scale, .disabled = o->autocast.dtype != PH_DTYPE_F16, .fused = true};
+    PH_TRY(ph_adamw_create(&t->optimizer, t->model, &adam));
+    PH_TRY(ph_grad_scaler_create(&t->scaler, t->device, &scaling));
+    return create_schedule(t, o);
+}
+
 static ph_status create_model(trainer *t, uint64_t seed)
 {
-    ph_adam_options options = {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1};
     ph_generator *generator;
     PH_TRY(ph_generator_default(&generator, t->device));
     ph_status status = ph_generator_seed(generator, seed);
     if (status == PH_OK)
         status = model_create(&t->model, t->device, &t->shape);
     ph_generator_release(generator);
-    PH_TRY(status);
-    return ph_adamw_create(&t->optimizer, t->model, &options);
+    return status;
 }
 
 ph_status trainer_create(trainer *t, ph_device *device, const corpus *text,
-                         const model_shape *shape, int64_t batch, uint64_t seed,
-                         ph_autocast autocast)
+                         const model_shape *shape, const trainer_options *options)
 {
-    const ph_tape_options how = {.mark_modules = true, .autocast = autocast};
-    const ph_shape rows = PH_SHAPE(batch, shape->time);
-    *t = (trainer){.device = device, .shape = *shape, .batch = batch};
-    PH_TRY(create_model(t, seed));
+    const ph_tape_options how = {.mark_modules = true, .autocast = options->autocast};
+    const ph_shape rows = PH_SHAPE(options->batch, shape->time);
+    *t = (trainer){.device = device, .shape = *shape, .batch = options->batch};
+    PH_TRY(create_model(t, options->seed));
+    PH_TRY(create_optimizer(t, options));
     PH_TRY(ph_stream_create(&t->stream, device, NULL));
     PH_TRY(ph_tape_create(&t->tape, t->stream, &how));
     PH_TRY(ph_graph_create(&t->graph, NULL));
@@ -88,7 +107,7 @@ ph_status trainer_create(trainer *t, ph_device *device, const corpus *text,
     PH_TRY(ph_tensor_create(&t->in, device, PH_DTYPE_I32, rows));
     PH_TRY(ph_tensor_create(&t->targets, device, PH_DTYPE_I32, rows));
     PH_TRY(ph_tensor_create(&t->validation_sum, device, PH_DTYPE_F32, PH_SCALAR));
-    return create_loaders(t, text, seed);
+    return create_loaders(t, text, options->seed);
 }
 
 void trainer_destroy(trainer *t)
@@ -98,6 +117,8 @@ void trainer_destroy(trainer *t)
     ph_graph_destroy(t->graph);
     ph_graph_destroy(t->validation_graph);
     ph_tape_destroy(t->tape);
+    ph_lr_schedule_destroy(t->schedule);
+    ph_grad_scaler_destroy(t->scaler);
     ph_optimizer_destroy(t->optimizer);
     ph_module_release(t->model);
     ph_tensor_release(t->in);
@@ -128,9 +149,10 @@ ph_status train_step(ph_stream *stream, void *user)
     PH_TRY(ph_annotation_push(stream, "loss", NULL));
     ph_tensor *loss = model_loss(tape, &t->shape, logits, t->targets);
     PH_TRY(ph_annotation_pop(stream));
-    ph_backward(tape, loss);
+    ph_backward(tape, ph_grad_scaler_scale(tape, t->scaler, loss));
     PH_TRY(ph_annotation_push(stream, "optimizer", NULL));
-    ph_optimizer_step(tape, t->optimizer);
+    ph_grad_scaler_step(tape, t->scaler, t->optimizer);
+    ph_grad_scaler_update(tape, t->scaler);
     PH_TRY(ph_annotation_pop(stream));
     ph_tensor_release(t->loss);
     t->loss = ph_tensor_retain(loss);

@@ -340,6 +340,44 @@ TEST(test_names)
     t_folder_close(&folder, (const char *const[]){"state"}, 1);
 }
 
+/* Counters and what is kept with them in f32, as PyTorch has them, are not converted. */
+TEST(test_scalars_of_another_dtype)
+{
+    static const ph_shape shape = {1, {3}};
+    oc_problem p;
+    t_folder folder;
+    oc_rule rule = {
+        .kind = OC_NADAM, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.9, .momentum_decay = 4e-3};
+    t_folder_open(&folder);
+    oc_open(&p, PH_DTYPE_F32, &shape, 1, 1);
+    ph_tape *tape = p.scene.tape;
+    ph_optimizer *optimizer = oc_create(&rule, p.module);
+    const char *path = t_inside(&folder, "state");
+    ph_tensor *moment = ph_full(tape, PH_DTYPE_F32, shape, 1),
+              *steps = ph_full(tape, PH_DTYPE_I64, PH_SCALAR, 1),
+              *product = ph_full(tape, PH_DTYPE_F64, PH_SCALAR, 0.5),
+              *narrow = ph_full(tape, PH_DTYPE_F32, PH_SCALAR, 1);
+    ph_named_tensor all[] = {{"steps", steps},
+                             {"p0.exp_avg", moment},
+                             {"p0.exp_avg_sq", moment},
+                             {"p0.step", steps},
+                             {"p0.mu_product", product}};
+    assert_ok(ph_safetensors_write(tape, path, all, 5));
+    assert_ok(ph_optimizer_load(optimizer, path));
+    all[3].tensor = narrow;
+    assert_ok(ph_safetensors_write(tape, path, all, 5));
+    assert_error(ph_optimizer_load(optimizer, path), PH_ERROR_MISMATCH,
+                 "p0.step is f32[] and must be i64[]");
+    all[3].tensor = steps;
+    all[4].tensor = narrow;
+    assert_ok(ph_safetensors_write(tape, path, all, 5));
+    assert_error(ph_optimizer_load(optimizer, path), PH_ERROR_MISMATCH,
+                 "p0.mu_product is f32[] and must be f64[]");
+    ph_optimizer_destroy(optimizer);
+    oc_close(&p);
+    t_folder_close(&folder, (const char *const[]){"state"}, 1);
+}
+
 /* The n-th host allocation fails, for every n, in a first step: no parameter changes. */
 TEST(test_without_host_memory)
 {
@@ -369,11 +407,17 @@ TEST(test_without_host_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_replayed),  cmocka_unit_test(test_record),
-        cmocka_unit_test(test_many),      cmocka_unit_test(test_skipped),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_files),
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_without_host_memory),
+        cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_replayed),
+        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_scalars_of_another_dtype),
+        cmocka_unit_test(test_without_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -174,31 +175,26 @@ const char *t_path(const char *name)
     return path;
 }
 
-static size_t visit_files(bool remove_them)
+size_t t_count_files(void)
 {
     size_t count = 0;
     DIR *open_folder = opendir(folder);
     assert_non_null(open_folder);
-    for (struct dirent *entry; (entry = readdir(open_folder)) != NULL;) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        count++;
-        if (remove_them)
-            (void)remove(t_path(entry->d_name));
-    }
+    for (struct dirent *entry; (entry = readdir(open_folder)) != NULL;)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     (void)closedir(open_folder);
     return count;
 }
 
-size_t t_count_files(void)
+static int remove_entry(const char *path, const struct stat *entry, int kind, struct FTW *place)
 {
-    return visit_files(false);
+    (void)entry, (void)kind, (void)place;
+    return remove(path);
 }
 
 void t_folder_remove(void)
 {
-    (void)visit_files(true);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 void t_write(const char *path, const void *bytes, size_t size)

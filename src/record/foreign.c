@@ -3,6 +3,8 @@
  * is asked when the record is first handed out, so that captures do not wait for it. */
 #include "record/foreign.h"
 #include "base/alloc.h"
+#include "device/handles/device.h"
+#include "memory/observe/lookup.h"
 #include "record/record.h"
 #include "record/sparse.h"
 #include <string.h>

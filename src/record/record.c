@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record/record.c: reads a captured graph back from the driver, once, into one block of memory. */
 #include "base/alloc.h"
+#include "memory/observe/lookup.h"
 #include "record/annotations.h"
 #include "record/build.h"
 #include "record/fill.h"

@@ -5,6 +5,7 @@
 #define PH_RECORD_RECORD_H
 #include "base/demangle.h"
 #include "device/annotate/annotation.h"
+#include "memory/state/allocation.h"
 #include "record/words.h"
 
 typedef struct ph__record_node {

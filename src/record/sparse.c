@@ -2,6 +2,8 @@
 /* record/sparse.c: words of kernels that other libraries loaded: those that may be addresses are
  * kept, the others made when they are asked for. */
 #include "record/sparse.h"
+#include "memory/observe/lookup.h"
+#include "memory/pool/pool.h"
 #include "record/record.h"
 #include "record/words.h"
 #include <string.h>

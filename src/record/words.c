@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* record/words.c: which words of a node's parameters are addresses, and of what. */
 #include "record/words.h"
+#include "memory/observe/lookup.h"
+#include "memory/pool/pool.h"
 #include "record/record.h"
 #include <pthread.h>
 #include <string.h>

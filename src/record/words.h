@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "device/handles/kernel.h"
-#include "memory/memory.h"
+#include "memory/observe/lookup.h"
 #include <phonograph/inspect/record.h>
 
 /* Memory that the memory nodes of a record give, and those of the one that it is nested in. */

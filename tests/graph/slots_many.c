@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "memory/memory.h"
+#include "memory/observe/lookup.h"
 #include "support/test.h"
 #include <stdio.h>
 #include <string.h>

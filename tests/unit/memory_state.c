@@ -2,7 +2,12 @@
 /* tests/unit/memory_state.c: what the graph layer asks of memory: tracking, ranges of a capture,
  * replay order, and the counters of splits. */
 #include "device/capture/capture.h"
-#include "memory/memory.h"
+#include "memory/capture/ranges.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/track.h"
+#include "memory/pool/pool.h"
+#include "memory/pool/recording.h"
+#include "memory/pool/replay.h"
 #include "support/fault.h"
 #include "support/fixture.h"
 #include "support/support.h"

@@ -21,6 +21,10 @@
 #include "graph/memory/epochs.h"
 #include "graph/object/annotations.h"
 #include "graph/object/graph.h"
+#include "memory/capture/allocation_log.h"
+#include "memory/capture/ranges.h"
+#include "memory/pool/pool.h"
+#include "memory/pool/recording.h"
 #include "record/words.h"
 
 /* ---- begin ---- */

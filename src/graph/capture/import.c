@@ -11,6 +11,7 @@
 #include "graph/lifecycle/hooks.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "memory/pool/pool.h"
 #include "record/words.h"
 #include <phonograph/cuda.h>
 

@@ -10,6 +10,7 @@
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "memory/reclaim/pinned_holders.h"
 #include "record/words.h"
 #include <string.h>
 

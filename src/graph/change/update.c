@@ -11,6 +11,8 @@
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "memory/capture/allocation_log.h"
+#include "memory/pool/pool.h"
 #include <string.h>
 
 /* Everything that can fail for want of memory is had before the driver is asked, so that a

@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "base/mapping.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
+#include "memory/reclaim/pinned_holders.h"
 #include <stdio.h>
 
 enum {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/inputs/hold.c: memory that a graph holds on request. It is no input any more. */
+#include "memory/observe/hold.h"
 #include "graph/inputs/liveness.h"
 #include "graph/memory/born.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
 
 ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
 {

@@ -3,6 +3,7 @@
 #include "graph/inputs/input_state.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "memory/observe/track.h"
 
 ph_status ph__foreign_ask(ph__foreign *foreign, ph_graph *graph, const char *call)
 {

@@ -8,6 +8,9 @@
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/track.h"
+#include "memory/pool/pool.h"
 #include "record/sparse.h"
 #include <string.h>
 

@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "graph/object/graph.h"
+#include "memory/observe/hold.h"
+#include "memory/observe/lookup.h"
+#include "memory/pool/pool.h"
 #include <string.h>
 
 /* Generations, buffer ids and addresses, told apart by bits that none of them reaches. */

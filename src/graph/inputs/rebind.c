@@ -6,6 +6,9 @@
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/replace.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/track.h"
+#include "memory/pool/pool.h"
 #include "record/words.h"
 #include <string.h>
 

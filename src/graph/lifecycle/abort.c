@@ -5,6 +5,7 @@
 #include "graph/lifecycle/child.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/object/graph.h"
+#include "memory/pool/recording.h"
 #include <execinfo.h>
 
 void ph__graph_close_pool(ph_graph *graph)

@@ -4,6 +4,8 @@
 #include "base/text_file.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "memory/pool/pool.h"
+#include "memory/state/pool_handle.h"
 #include "record/dot.h"
 #include "record/foreign.h"
 

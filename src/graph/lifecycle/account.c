@@ -5,6 +5,8 @@
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "memory/capture/allocation_log.h"
+#include "memory/reclaim/pinned_holders.h"
 #include <string.h>
 
 static bool graph_holds_pool(const void *user, const ph_pool *pool)

@@ -9,6 +9,7 @@
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
+#include "memory/pool/pool.h"
 
 /* ---- what is lent ---- */
 static void free_lent(ph__lent *list)

@@ -16,6 +16,7 @@
 #include "graph/object/annotations.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "memory/capture/allocation_log.h"
 
 void ph__graph_clear(ph_graph *graph)
 {

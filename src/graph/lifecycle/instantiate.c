@@ -13,6 +13,7 @@
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "memory/capture/allocation_log.h"
 
 static uint64_t next_exec_id(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/replay.c: launching the executable, ordered with all that shares its pools. */
+#include "memory/pool/replay.h"
 #include "device/annotate/nvtx.h"
 #include "device/capture/legacy.h"
 #include "device/capture/refuse.h"

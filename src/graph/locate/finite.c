@@ -7,6 +7,7 @@
 #include "graph/locate/locate.h"
 #include "graph/locate/probes.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
 #include <string.h>
 
 static const size_t sizes[] = {

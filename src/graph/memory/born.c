@@ -4,6 +4,10 @@
  * it is the graph's own as its pool is, whoever frees it. */
 #include "graph/memory/born.h"
 #include "graph/object/graph.h"
+#include "memory/observe/hold.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/track.h"
+#include "memory/reclaim/elsewhere.h"
 #include "record/sparse.h"
 
 /* The part for the device, or NULL. */

@@ -4,6 +4,7 @@
 #ifndef PH_GRAPH_MEMORY_BORN_H
 #define PH_GRAPH_MEMORY_BORN_H
 #include "graph/object/graph.h"
+#include "memory/observe/hold.h"
 
 /* At the capture's end, when there is a record. */
 ph_status ph__graph_hold_born(ph_graph *graph, const char *call);

@@ -7,6 +7,7 @@
 #include "device/handles/kernel.h"
 #include "device/handles/own_kernels.h"
 #include "graph/object/graph.h"
+#include "memory/alloc/slow_path.h"
 #include "record/words.h"
 #include <string.h>
 

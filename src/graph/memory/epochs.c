@@ -7,6 +7,8 @@
 #include "base/map.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
+#include "memory/pool/pool.h"
 #include <pthread.h>
 
 /* Every writer of the process, by pool. Those of graphs that are gone stay while other graphs

@@ -8,6 +8,8 @@
 #include "graph/object/input.h"
 #include "graph/object/parts.h"
 #include "graph/object/states.h"
+#include "memory/state/allocation.h"
+#include "memory/state/free_counter.h"
 #include "record/record.h"
 #include "record/words.h"
 #include <phonograph/cells.h>

@@ -5,6 +5,8 @@
 #include "base/line.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/track.h"
 #include <string.h>
 
 /* ---- nodes ---- */

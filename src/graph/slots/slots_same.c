@@ -4,6 +4,7 @@
 #include "graph/slots/slots_same.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "memory/pool/pool.h"
 #include <string.h>
 
 static bool same_edges(const ph__record_node *a, const ph__record_node *b)

@@ -6,6 +6,9 @@
 #include "graph/locate/probes_exec.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "memory/observe/lookup.h"
+#include "memory/observe/track.h"
+#include "memory/reclaim/pinned_holders.h"
 #include <string.h>
 
 /* ---- checks ---- */

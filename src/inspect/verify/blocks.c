@@ -3,6 +3,7 @@
  * as the nodes have words, each answered by a binary search. */
 #include "inspect/verify/blocks.h"
 #include "base/alloc.h"
+#include "memory/observe/lookup.h"
 #include <stdlib.h>
 
 static int by_address(const void *a, const void *b)

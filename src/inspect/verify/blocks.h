@@ -3,6 +3,7 @@
 #ifndef PH_INSPECT_VERIFY_BLOCKS_H
 #define PH_INSPECT_VERIFY_BLOCKS_H
 #include "inspect/verify/verify.h"
+#include "memory/state/allocation.h"
 
 /* make: false when out of memory; the layout stays as it is meanwhile. find: the last block of the
  * layout that the address is in, or NULL. */

@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "graph/memory/epochs.h"
 #include "graph/slots/slots.h"
+#include "memory/capture/allocation_log.h"
+#include "memory/observe/lookup.h"
 #include "record/sparse.h"
 #include <stdlib.h>
 #include <string.h>

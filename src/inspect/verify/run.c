@@ -6,6 +6,8 @@
 #include "base/unwind.h"
 #include "graph/memory/cells.h"
 #include "inspect/verify/memory.h"
+#include "memory/alloc/replay_run.h"
+#include "memory/pool/scopes.h"
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */
 /* A call that fails without a message must not show the message of an earlier failure. */

@@ -14,6 +14,8 @@
 #include "inspect/verify/held.h"
 #include "inspect/verify/memory.h"
 #include "inspect/verify/run.h"
+#include "memory/alloc/replay_run.h"
+#include "memory/observe/lookup.h"
 #include "record/foreign.h"
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #ifndef PH_INSPECT_VERIFY_VERIFY_H
 #define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/object/graph.h"
+#include "memory/alloc/replay_run.h"
+#include "memory/state/allocation.h"
 #include <phonograph/inspect/diff.h>
 #include <phonograph/inspect/locate.h>
 

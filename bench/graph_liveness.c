@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "graph/inputs/liveness.h"
 #include "graph/object/graph.h"
+#include "memory/observe/track.h"
 #include "host/timing.h"
 #include <stdlib.h>
 

@@ -169,6 +169,7 @@ static ph_status fill_node(ph__builder *b, size_t i)
     node->info.index = i;
     node->info.kind = info->kind;
     node->form = info->form;
+    node->strided = info->strided;
     node->info.name = name ? name : keep_name(b, info->kernel_name);
     node->kept = words;
     fill_dependencies(b, node, info, at);

@@ -25,6 +25,7 @@ typedef struct ph__record_node {
     /* of the scopes that it was captured in; the record's. NULL: none */
     const ph__annotation *annotation;
     const char *form;      /* ph__drv_node_info.form; static, or NULL */
+    bool strided;          /* copies and fills: rows, planes or an array */
     const void *host_user; /* host functions: what they are called with */
 } ph__record_node;
 

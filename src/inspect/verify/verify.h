@@ -3,8 +3,9 @@
 #ifndef PH_INSPECT_VERIFY_VERIFY_H
 #define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/object/graph.h"
-#include "memory/alloc/replay_run.h"
+#include "inspect/races/blocks.h"
 #include "memory/state/allocation.h"
+#include "memory/alloc/replay_run.h"
 #include <phonograph/inspect/diff.h>
 #include <phonograph/inspect/locate.h>
 
@@ -51,14 +52,6 @@ typedef struct ph__switches {
     bool hosts;   /* the functions of its host nodes are known, and can be taken out */
     bool touched; /* something may be off */
 } ph__switches;
-
-/* Of the blocks of a layout, which may lie over one another: disjoint parts by ascending
- * address, each up to the next. */
-typedef struct ph__block_index {
-    uintptr_t *from;
-    const ph__logged_allocation **block; /* the last one there; NULL: none is */
-    size_t count;
-} ph__block_index;
 
 typedef struct ph__verify {
     ph_graph *graph, *second; /* second: the capture of body that was made now */

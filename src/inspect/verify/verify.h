@@ -4,8 +4,9 @@
 #define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/object/graph.h"
 #include "inspect/races/blocks.h"
-#include "memory/state/allocation.h"
+#include "inspect/races/races.h"
 #include "memory/alloc/replay_run.h"
+#include "memory/state/allocation.h"
 #include <phonograph/inspect/diff.h>
 #include <phonograph/inspect/locate.h>
 
@@ -68,6 +69,7 @@ typedef struct ph__verify {
     ph__ranges foreign;
     size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
     ph__block_index blocks;    /* of the layout */
+    ph_races *races;           /* of the graph; NULL: its executable has changes */
     ph__image start, eager, replay, other;
     unsigned char *chunk; /* for poison on its way */
     ph_pool *pool;        /* of the second capture, and of what body allocates beyond the layout */

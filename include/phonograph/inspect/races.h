@@ -20,7 +20,7 @@ typedef struct ph_race_side {
     /* Declared extents, and those of copies and fills, are bytes that the node uses. Others are
      * the allocation of the address, any byte of which it may use. */
     bool declared;
-    uint64_t address;
+    uint64_t address; /* of rows, that of the first one; bytes are of the row that is met */
     size_t bytes;
     uint64_t reserved[2];
 } ph_race_side;
@@ -43,9 +43,9 @@ typedef struct ph_races ph_races;
  *
  * Certain and possible:
  * - certain: both accesses are known. Known are the parameters of ph_param_access with kind and
- *   extent, and copies and fills of one row.
- * - possible: other ADDRESS parameters, words of untyped kernels that may be addresses, copies and
- *   fills of rows or arrays. They stand for all of their allocation.
+ *   extent, and copies and fills, row by row (of up to 4,096 rows).
+ * - possible: other ADDRESS parameters, and words of untyped kernels that may be addresses. They
+ *   stand for all of their allocation.
  * - possible: a host function, an event or a semaphore behind the first and before the second may
  *   order them beside the graph's edges.
  * - A programmatic edge is an order (ph_launch_config.programmatic).

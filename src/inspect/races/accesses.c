@@ -6,6 +6,10 @@
 #include "record/sparse.h"
 #include <string.h>
 
+enum {
+    MOST_ROWS = 4096 /* of a copy or fill, that are looked at one by one */
+};
+
 typedef struct collector {
     ph__accesses *out;
     const ph_record
@@ -89,20 +93,18 @@ static void declare(ph__access *access, uint64_t bytes)
     access->end = access->address + bytes;
 }
 
-/* of a kernel. false: it uses nothing there. */
-static bool read_kernel_word(ph__access *access, const ph__record_node *node, const ph_word *word)
+static void read_kernel_word(ph__access *access, const ph__record_node *node, const ph_word *word)
 {
     const ph_param *param = word->kind == PH_WORD_PROVED ? param_of(node, word) : NULL;
     uint64_t bytes = 0;
     use_block(access);
     access->writes = true;
     if (param == NULL || param->access.kind == PH_ACCESS_UNKNOWN)
-        return true;
+        return;
     access->kind = param->access.kind;
     access->writes = access->kind != PH_ACCESS_IN;
     if (read_extent(&bytes, node, &param->access) && bytes <= UINT64_MAX - access->address)
         declare(access, bytes);
-    return true;
 }
 
 static void read_transfer_word(ph__access *access, const ph__record_node *node, const ph_word *word)
@@ -111,22 +113,44 @@ static void read_transfer_word(ph__access *access, const ph__record_node *node, 
     access->kind = source ? PH_ACCESS_IN : PH_ACCESS_OUT;
     access->writes = !source;
     use_block(access);
-    if (!node->strided && node->info.bytes <= UINT64_MAX - access->address)
+    if (node->rows == NULL && node->info.bytes <= UINT64_MAX - access->address)
         declare(access, node->info.bytes);
 }
 
-static bool read_word(ph__access *access, const ph__record_node *node, const ph_word *word)
+/* An access for each row; of too many, and of arrays, all of the allocation. */
+static bool add_rows(const collector *c, const ph__access *access, const ph__drv_rows *rows)
+{
+    if (rows->rows == 0 || rows->planes == 0 || rows->rows > MOST_ROWS / rows->planes)
+        return ph__vec_push(c->out, *access);
+    for (size_t i = 0; i < rows->rows * rows->planes; i++) {
+        ph__access row = *access;
+        row.begin =
+            access->address + i / rows->rows * rows->plane_pitch + i % rows->rows * rows->pitch;
+        row.end = row.begin + rows->bytes;
+        row.declared = true;
+        if (row.end > row.begin && !ph__vec_push(c->out, row))
+            return false;
+    }
+    return true;
+}
+
+static bool add_access(const collector *c, const ph__record_node *node, ph__access *access,
+                       const ph_word *word)
 {
     switch (node->info.kind) {
     case PH_NODE_KERNEL:
-        return read_kernel_word(access, node, word);
+        read_kernel_word(access, node, word);
+        break;
     case PH_NODE_MEMCPY:
     case PH_NODE_MEMSET:
         read_transfer_word(access, node, word);
-        return true;
+        if (node->rows)
+            return add_rows(c, access, &node->rows[access->kind == PH_ACCESS_IN]);
+        break;
     default: /* operations on memory order others, and are left to what they order */
-        return false;
+        return true;
     }
+    return access->begin == access->end || ph__vec_push(c->out, *access);
 }
 
 static bool collect_node(const collector *c, const ph__flat_node *node, uint32_t index)
@@ -138,9 +162,7 @@ static bool collect_node(const collector *c, const ph__flat_node *node, uint32_t
         if (word->kind == PH_WORD_VALUE || word->value == 0)
             continue;
         find_block(c, &access, word);
-        if (!read_word(&access, node->at, word) || access.begin == access.end)
-            continue;
-        if (!ph__vec_push(c->out, access))
+        if (!add_access(c, node->at, &access, word))
             return false;
     }
     return true;

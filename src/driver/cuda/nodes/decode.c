@@ -225,6 +225,10 @@ static int decode_copy(ph__drv_node *out)
     copy->bytes = params.width_bytes * rows * planes;
     out->is_plain_copy = copy->dst && copy->src && rows == 1 && planes == 1;
     out->info.strided = !out->is_plain_copy;
+    out->info.to = (ph__drv_rows){params.width_bytes, rows, params.dst_pitch, planes,
+                                  params.dst_pitch * params.dst_height};
+    out->info.from = (ph__drv_rows){params.width_bytes, rows, params.src_pitch, planes,
+                                    params.src_pitch * params.src_height};
     out->dst_type = params.dst_type;
     out->src_type = params.src_type;
     return PH__R_OK;
@@ -242,6 +246,8 @@ static int decode_fill(ph__drv_node *out)
                              .value_size = params.element_bytes,
                              .count = params.width * (params.height ? params.height : 1)};
     out->info.strided = out->is_rows_fill;
+    out->info.to =
+        (ph__drv_rows){params.width * params.element_bytes, params.height, params.pitch, 1, 0};
     return result;
 }
 

@@ -387,6 +387,33 @@ TEST(test_temporaries_do_not_race)
     find(temporaries, 0, 0);
 }
 
+/* ---- nodes of the library's own ---- */
+static ph_status watched(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(ph_stream_wait_stream(side, stream));
+    PH_TRY(ph_annotation_push(side, "one", NULL));
+    PH_TRY(ph_annotation_push(stream, "two", NULL));
+    PH_TRY(axpy(declared, side, N, x, y));
+    PH_TRY(axpy(declared, stream, N, x, w));
+    PH_TRY(ph_finite_check(side, x, PH_NUMBER_F32, N, "x beside"));
+    PH_TRY(ph_finite_check(stream, x, PH_NUMBER_F32, N, "x"));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_pop(side));
+    return ph_stream_wait_stream(stream, side);
+}
+
+TEST(test_checks_and_breadcrumbs_do_not_race)
+{
+    ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
+    assert_ok(ph_graph_capture(graph, world.stream, &options, watched, NULL));
+    assert_ok(ph_graph_find_races(&races, graph));
+    if (ph_races_count(races, NULL)) {
+        assert_ok(ph_races_at(&race, races, 0));
+        fail_msg("%s", race.text);
+    }
+}
+
 /* ---- random captures ---- against every pair of nodes */
 enum {
     STREAMS = 5,
@@ -685,6 +712,7 @@ int main(void)
         RACES(test_external_events_may_order),
         RACES(test_a_nested_graph),
         RACES(test_temporaries_do_not_race),
+        RACES(test_checks_and_breadcrumbs_do_not_race),
         RACES(test_random_captures),
         RACES(test_steps_grow_as_nodes),
         RACES(test_declarations_are_checked),

@@ -26,6 +26,30 @@ typedef struct ph_block_range {
 } ph_block_range;
 typedef void (*ph_host_kernel_fn)(const ph_block_range *range, const void *args);
 
+/* The access of a kernel to the memory behind an ADDRESS parameter, for ph_graph_find_races
+ * (inspect/races.h). Optional.
+ * - UNKNOWN, the default: reads, writes, or both.
+ * - bytes: the extent, in bytes from the address on. 0: not known. Of all these bytes, each one is
+ *   read (IN), written (OUT), or both (INOUT), and the parameter leads to no others.
+ * - count: 0, or 1 + the offset of a VALUE parameter of 4 or 8 bytes, an unsigned number. Then the
+ *   extent is that number, as launched, times bytes.
+ * - Leave the extent undeclared where the kernel uses only some of the bytes (every second one, a
+ *   number that the device computes).
+ * - Leave the access undeclared where kernels without an order use the same bytes by atomic
+ *   operations. */
+typedef enum ph_access_kind {
+    PH_ACCESS_UNKNOWN = 0,
+    PH_ACCESS_IN = 1,
+    PH_ACCESS_OUT = 2,
+    PH_ACCESS_INOUT = 3
+} ph_access_kind;
+typedef struct ph_param_access {
+    ph_access_kind kind;
+    uint32_t count;
+    size_t bytes;
+    uint64_t reserved[2];
+} ph_param_access;
+
 /* One parameter of a typed launch. An ADDRESS parameter is always a device address
  * (inspect/record.h), a VALUE never is. */
 typedef enum ph_param_kind {
@@ -36,14 +60,26 @@ typedef struct ph_param {
     const char *name;
     ph_param_kind kind;
     size_t offset, size; /* bytes in the argument struct */
-    uint64_t reserved[2];
+    ph_param_access access;
 } ph_param;
-/* PH_PARAM(struct saxpy, x, PH_PARAM_ADDRESS) */
+/* PH_PARAM(struct saxpy, n, PH_PARAM_VALUE): the access is not declared
+ * PH_PARAM_BYTES(struct saxpy, sum, PH_ACCESS_OUT, 4): an address, 4 bytes
+ * PH_PARAM_ARRAY(struct saxpy, x, PH_ACCESS_IN, n, sizeof(float)): an address, n times 4 bytes */
 #define PH_PARAM(type, member, param_kind)                                                         \
+    PH_PARAM_WITH_ACCESS(type, member, param_kind, PH_ACCESS_UNKNOWN, 0, 0)
+#define PH_PARAM_BYTES(type, member, access_kind, extent)                                          \
+    PH_PARAM_WITH_ACCESS(type, member, PH_PARAM_ADDRESS, access_kind, 0, extent)
+#define PH_PARAM_ARRAY(type, member, access_kind, count_member, element_bytes)                     \
+    PH_PARAM_WITH_ACCESS(type, member, PH_PARAM_ADDRESS, access_kind,                              \
+                         (uint32_t)(offsetof(type, count_member) + 1), element_bytes)
+#define PH_PARAM_WITH_ACCESS(type, member, param_kind, access_kind, count, extent)                 \
     {                                                                                              \
 #member, (param_kind), offsetof(type, member), sizeof(((type *)0)->member),                \
         {                                                                                          \
-            0, 0                                                                                   \
+            (access_kind), (count), (extent),                                                      \
+            {                                                                                      \
+                0, 0                                                                               \
+            }                                                                                      \
         }                                                                                          \
     }
 

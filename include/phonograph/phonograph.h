@@ -30,6 +30,7 @@
 #include <phonograph/inspect/inputs.h>
 #include <phonograph/inspect/locate.h>
 #include <phonograph/inspect/profile.h>
+#include <phonograph/inspect/races.h>
 #include <phonograph/inspect/record.h>
 #include <phonograph/kernel.h>
 #include <phonograph/log.h>

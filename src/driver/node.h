@@ -69,6 +69,7 @@ typedef struct ph__drv_node_info {
      * equal things; NULL: none, or not known. Static */
     const char *form;
     bool strided; /* copies and fills: rows, planes or an array, so that no exec_set_* takes it */
+    ph__drv_rows to, from; /* of those */
     /* memory nodes: the address they give or take back, and its bytes (0: not known) */
     void *memory;
     size_t memory_bytes;

@@ -86,6 +86,10 @@ typedef struct ph__drv_memset {
     uint32_t value, value_size; /* element and its bytes: 1 or 4 */
     size_t count;               /* elements */
 } ph__drv_memset;
+/* One side of a copy or fill of several rows: `bytes` each, in planes. */
+typedef struct ph__drv_rows {
+    size_t bytes, rows, pitch, planes, plane_pitch;
+} ph__drv_rows;
 typedef struct ph__drv_host {
     ph_host_fn fn;
     void *user;

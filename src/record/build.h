@@ -55,6 +55,12 @@ static inline size_t ph__args_room(size_t bytes)
 {
     return (bytes + 15) / 16 * 16;
 }
+/* Room for the rows of both sides, where it has any. */
+static inline size_t ph__rows_room(const ph__drv_node_info *info)
+{
+    bool moves = info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET;
+    return moves && info->strided ? ph__args_room(2 * sizeof(ph__drv_rows)) : 0;
+}
 
 /* A name that needs no copy: a kind's, static, or that of a kernel of ours, which a graph
  * retains as long as it has the record. NULL: none. */

@@ -142,6 +142,18 @@ static void fill_dependencies(ph__builder *b, ph__record_node *node, const ph__d
     b->kinds += count;
 }
 
+static void fill_rows(ph__builder *b, ph__record_node *node, const ph__drv_node_info *info)
+{
+    size_t room = ph__rows_room(info);
+    ph__drv_rows *rows = (ph__drv_rows *)(void *)b->args;
+    if (room == 0)
+        return;
+    rows[0] = info->to;
+    rows[1] = info->from;
+    node->rows = rows;
+    b->args += room;
+}
+
 static void fill_memory(ph__record_node *node, const ph__drv_node_info *info)
 {
     node->info.dst = info->memory;
@@ -169,6 +181,7 @@ static ph_status fill_node(ph__builder *b, size_t i)
     node->info.index = i;
     node->info.kind = info->kind;
     node->form = info->form;
+    fill_rows(b, node, info);
     node->info.name = name ? name : keep_name(b, info->kernel_name);
     node->kept = words;
     fill_dependencies(b, node, info, at);

@@ -59,6 +59,7 @@ static ph_status count_node(ph__builder *b, size_t at)
         if (!ph__vec_push(&b->given.spans, span))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
     }
+    b->all.args += ph__rows_room(info);
     if (info->kind != PH_NODE_KERNEL)
         return PH_OK;
     if (ph__words_are_sparse(b->kernels[at] != NULL, info->args_size))

@@ -24,8 +24,9 @@ typedef struct ph__record_node {
     size_t created;    /* its place in the order in which the nodes were created */
     /* of the scopes that it was captured in; the record's. NULL: none */
     const ph__annotation *annotation;
-    const char *form;      /* ph__drv_node_info.form; static, or NULL */
-    const void *host_user; /* host functions: what they are called with */
+    const char *form;         /* ph__drv_node_info.form; static, or NULL */
+    const ph__drv_rows *rows; /* copies and fills of rows, planes or an array: to, from */
+    const void *host_user;    /* host functions: what they are called with */
 } ph__record_node;
 
 /* One allocation, bodies apart. */

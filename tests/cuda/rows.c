@@ -4,6 +4,7 @@
 #include "program.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
+#include <phonograph/inspect/races.h>
 
 enum {
     WIDTH = 100, /* words of a row that are filled */
@@ -106,11 +107,50 @@ TEST(one_row_is_changed)
     close_world();
 }
 
+/* Two fills with no order between them, the second from that word of each row to its end. */
+static void expect_races(size_t from, size_t certain)
+{
+    ph_graph *graph;
+    ph_races *races;
+    ph_race race;
+    ph__cu_graph both = make(ROWS);
+    ph__cu_node node;
+    const ph__cu_fill_params params = {.dst = (uintptr_t)(x + from),
+                                       .pitch = PITCH * sizeof *x,
+                                       .value = 8,
+                                       .element_bytes = sizeof *x,
+                                       .width = PITCH - from,
+                                       .height = ROWS};
+    cu(CtxPushCurrent(own));
+    program(GraphAddMemsetNode(&node, both, NULL, 0, &params, own));
+    pop(own);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_import_cuda(graph, world.device, both, NULL));
+    assert_ok(ph_graph_find_races(&races, graph));
+    assert_int_equal(ph_races_count(races, NULL), certain);
+    if (certain) {
+        assert_ok(ph_races_at(&race, races, 0));
+        assert_true(race.certain);
+        assert_int_equal(race.bytes, (WIDTH - from) * sizeof *x);
+    }
+    ph_races_destroy(races);
+    ph_graph_destroy(graph);
+}
+
+TEST(rows_race_only_where_they_meet)
+{
+    open_world();
+    expect_races(WIDTH, 0);
+    expect_races(WIDTH - 1, 1);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replayed_and_not_changed),
         cmocka_unit_test(one_row_is_changed),
+        cmocka_unit_test(rows_race_only_where_they_meet),
     };
     return cmocka_run_group_tests_name("cuda.rows", tests, NULL, NULL);
 }

@@ -263,7 +263,7 @@ TEST(kernel_sources)
     const ph_param unordered[] = {{"a", PH_PARAM_VALUE, 8, 8, {0}},
                                   {"b", PH_PARAM_VALUE, 0, 8, {0}}};
     const ph_param unknown[] = {{"a", (ph_param_kind)2, 0, 8, {0}}};
-    const ph_param reserved[] = {{"a", PH_PARAM_VALUE, 0, 8, {0, 3}}};
+    const ph_param reserved[] = {{"a", PH_PARAM_VALUE, 0, 8, {.reserved = {0, 3}}}};
     const struct {
         ph_kernel_source source;
         ph_status status;

@@ -144,6 +144,14 @@ static ph_status update_from(ph_graph *from)
     return status;
 }
 
+static ph_status find_races(ph_graph *graph)
+{
+    ph_races *races = NULL;
+    ph_status status = ph_graph_find_races(&races, graph);
+    ph_races_destroy(races);
+    return status;
+}
+
 static ph_status compare(ph_graph *graph)
 {
     ph_diff *diff;
@@ -364,6 +372,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_check_inputs(graph);
     case PH__CALL_VERIFY:
         return ph_graph_verify(&verified, graph, world.stream, body, NULL, NULL);
+    case PH__CALL_FIND_RACES:
+        return find_races(graph);
     case PH__CALL_INPUT_COUNT:
         return ph_graph_input_count(&count, graph);
     case PH__CALL_INPUT:

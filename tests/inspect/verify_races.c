@@ -106,17 +106,14 @@ static ph_status racing(ph_stream *stream, void *user)
 static void check_race(void)
 {
     char block[80];
-    if (result.verdict == PH_VERIFY_EQUAL)
-        return; /* a race may go well */
     (void)snprintf(block, sizeof block, " both address the %zu bytes at %p, with no path",
                    N * sizeof *y, (void *)y);
-    expect(PH_VERIFY_ORDER, block);
+    expect(PH_VERIFY_RACE, block);
     assert_non_null(strstr(result.message, "which of the two is first decides the result"));
 }
 
-TEST(test_a_race_is_one_of_order)
+TEST(test_a_race)
 {
-    int found = 0;
     for (int seed = 1; seed <= (t_nightly() ? 60 : 12); seed++) {
         char device[40];
         (void)snprintf(device, sizeof device, "host:threads=2,chaos=%d", seed);
@@ -124,11 +121,9 @@ TEST(test_a_race_is_one_of_order)
         assert_ok(ph_kernel_create(&loose, world.device, &loose_source));
         verify(racing);
         check_race();
-        found += result.verdict == PH_VERIFY_ORDER;
         ph_kernel_release(loose);
         close_all();
     }
-    assert_true(found > 0);
     for (int i = 0; i < (t_nightly() ? 60 : 6); i++) {
         open_on("host:threads=4");
         assert_ok(ph_kernel_create(&loose, world.device, &loose_source));
@@ -226,7 +221,7 @@ TEST(test_a_count_is_a_changed_parameter)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_race_is_one_of_order),
+        cmocka_unit_test(test_a_race),
         cmocka_unit_test(test_a_steady_body_differs),
         cmocka_unit_test(test_a_body_that_is_not_deterministic),
         cmocka_unit_test(test_host_memory),

@@ -92,6 +92,9 @@ PH_CALL ph_finite_at(ph_finite_result *out, ph_graph *graph, size_t index);
 /* ---- verify ---- Does a replay do the same as an eager run of the same function?
  *
  * Steps:
+ * - Search the graph for races (races.h), unless the executable was changed or has slots. A certain
+ *   one is the verdict, and nothing runs. Of possible ones some are run in both orders, after the
+ *   first eager run: where the order decides the result, that is the verdict.
  * - Keep the contents of all memory that the nodes address, or that the capture received. Capture
  *   body a second time, with its present parameters.
  * - From those contents, each time with the device memory of the capture poisoned, as it has no
@@ -176,7 +179,12 @@ typedef enum ph_verify_verdict {
      * of other code that is left out, or that the driver cannot read or does not know, or writes
      * that no parameter shows. message names what is missing. Never with named outputs, which are
      * compared in full. */
-    PH_VERIFY_PARTLY = 8
+    PH_VERIFY_PARTLY = 8,
+    /* Two nodes use the same memory, at least one writes it, and no path leads from one to the
+     * other: a wait is missing. node: the later one. message names both, and the bytes. Either the
+     * race is certain (ph_graph_find_races), and `different` and `compared` are 0, or the two, one
+     * after another, give another result in the other order. */
+    PH_VERIFY_RACE = 9
 } ph_verify_verdict;
 typedef struct ph_verify_result {
     ph_verify_verdict verdict; /* NONE after an error */

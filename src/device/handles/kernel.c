@@ -65,6 +65,37 @@ static ph_status check_source(const ph_kernel_source *source, const char *call)
     return ph__kernel_check_params(source, call);
 }
 
+static bool is_count(const ph_kernel_source *source, size_t offset)
+{
+    for (size_t i = 0; i < source->param_count; i++) {
+        const ph_param *param = &source->params[i];
+        if (param->offset == offset)
+            return param->kind == PH_PARAM_VALUE && (param->size == 4 || param->size == 8);
+    }
+    return false;
+}
+
+static ph_status check_access(const ph_kernel_source *source, size_t index, const char *call)
+{
+    const ph_param *param = &source->params[index];
+    const ph_param_access *access = &param->access;
+    const char *wrong = NULL;
+    if ((unsigned)access->kind > PH_ACCESS_INOUT)
+        wrong = "access.kind is none of ph_access_kind";
+    else if (access->kind != PH_ACCESS_UNKNOWN && param->kind != PH_PARAM_ADDRESS)
+        wrong = "an access is declared of a value; only an ADDRESS has one";
+    else if (access->kind == PH_ACCESS_UNKNOWN && (access->bytes || access->count))
+        wrong = "access.bytes or access.count is set, but access.kind is not";
+    else if (access->count && access->bytes == 0)
+        wrong = "access.count is set, but access.bytes is 0; set the bytes of one element";
+    else if (access->count && !is_count(source, access->count - 1))
+        wrong = "access.count is not 1 + the offset of a VALUE parameter of 4 or 8 bytes";
+    if (wrong == NULL)
+        return PH_OK;
+    return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: kernel %s: parameter %zu (%s): %s",
+                           call, source->name, index, param->name ? param->name : "unnamed", wrong);
+}
+
 ph_status ph__kernel_check_params(const ph_kernel_source *source, const char *call)
 {
     if (source->args_size > 4096)
@@ -79,7 +110,7 @@ ph_status ph__kernel_check_params(const ph_kernel_source *source, const char *ca
     for (size_t i = 0; i < source->param_count; i++) {
         const ph_param *param = &source->params[i];
         size_t stop;
-        if (param->kind > PH_PARAM_ADDRESS || !ph__reserved_ok(param->reserved, 2) ||
+        if (param->kind > PH_PARAM_ADDRESS || !ph__reserved_ok(param->access.reserved, 2) ||
             param->offset < end || param->size == 0 ||
             !ph__add(param->offset, param->size, &stop) || stop > source->args_size ||
             (param->kind == PH_PARAM_ADDRESS && param->size != sizeof(void *)))
@@ -92,6 +123,8 @@ ph_status ph__kernel_check_params(const ph_kernel_source *source, const char *ca
                 sizeof(void *));
         end = stop;
     }
+    for (size_t i = 0; i < source->param_count; i++)
+        PH_TRY(check_access(source, i, call));
     return PH_OK;
 }
 

@@ -65,7 +65,11 @@ static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch
         {"table", PH_PARAM_ADDRESS, offsetof(ph__drv_breadcrumb, table), sizeof(uint64_t), {0}},
         {"number", PH_PARAM_VALUE, offsetof(ph__drv_breadcrumb, number), sizeof(uint64_t), {0}}};
     static const ph_param finite[] = {
-        {"address", PH_PARAM_ADDRESS, offsetof(ph__drv_finite, address), sizeof(uint64_t), {0}},
+        {"address",
+         PH_PARAM_ADDRESS,
+         offsetof(ph__drv_finite, address),
+         sizeof(uint64_t),
+         {.kind = PH_ACCESS_IN}},
         {"count", PH_PARAM_VALUE, offsetof(ph__drv_finite, count), sizeof(uint64_t), {0}},
         {"type", PH_PARAM_VALUE, offsetof(ph__drv_finite, type), sizeof(uint32_t), {0}},
         {"number", PH_PARAM_VALUE, offsetof(ph__drv_finite, number), sizeof(uint32_t), {0}},

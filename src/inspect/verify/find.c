@@ -275,6 +275,8 @@ static ph_status judge_body(ph__verify *verify, const ph__difference *seen)
 /* ---- the whole ---- */
 static ph_status make_switches(ph__verify *verify)
 {
+    if (verify->switches.graph)
+        return PH_OK;
     PH_TRY(ph__switches_make(&verify->switches, verify->graph, verify->call));
     PH_TRY(ph__switches_make(&verify->second_switches, verify->second, verify->call));
     bool hosts = verify->switches.hosts && verify->second_switches.hosts;
@@ -321,11 +323,29 @@ static ph_status collect_written(ph__verify *verify, ph__written *written)
     return status;
 }
 
+/* Possible races come before all comparisons: what races may go well, or wrong anywhere. */
+static ph_status judge_races(bool *done, ph__verify *verify)
+{
+    ph__race race;
+    *done = false;
+    if (ph_races_count(verify->races, NULL) == 0)
+        return PH_OK;
+    PH_TRY(make_switches(verify));
+    PH_TRY(ph__verify_find_race(&race, verify, 0));
+    *done = race.proved;
+    if (*done)
+        ph__verify_say_proved(verify, &race);
+    return ph__switches_restore(&verify->switches, verify->call);
+}
+
 static ph_status judge(ph__verify *verify, ph__written *written)
 {
     ph__difference seen, with_poison;
     bool poison = false, found = false;
     PH_TRY(collect_written(verify, written));
+    PH_TRY(judge_races(&found, verify));
+    if (found)
+        return PH_OK;
     PH_TRY(ph__verify_replay(verify, &verify->replay, PH__POISON_NAN));
     if (verify->options->output_count == 0)
         PH_TRY(ph__verify_inspect_held(verify, &found));

@@ -167,16 +167,36 @@ void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t 
 /* ---- eager runs that differ ---- */
 void ph__verify_add_race(const ph__verify *verify, const ph__race *race)
 {
-    const ph__record_node *nodes = verify->graph->record->nodes;
     if (race->one == SIZE_MAX)
         return;
-    add(verify,
-        "; node %zu (%s) %s and node %zu (%s) %s both address the %zu bytes at %p, with no "
-        "path between them in the record",
-        race->one, nodes[race->one].info.name, race->first, race->two, nodes[race->two].info.name,
+    add(verify, "; ");
+    add_node(verify, race->one);
+    add(verify, " %s and ", race->first);
+    add_node(verify, race->two);
+    add(verify, " %s both address the %zu bytes at %p, with no path between them in the record",
         race->second, race->block.requested, race->block.base);
     if (race->proved)
         add(verify, "; one after another, which of the two is first decides the result");
+}
+
+void ph__verify_say_certain(const ph__verify *verify, const ph_race *race)
+{
+    size_t certain = verify->races->certain;
+    verify->out->verdict = PH_VERIFY_RACE;
+    verify->out->node = race->second.node;
+    verify->out->address = (const void *)(uintptr_t)race->address;
+    add(verify, "%s", race->text);
+    if (certain > 1)
+        add(verify, "; and %zu more (ph_graph_find_races)", certain - 1);
+}
+
+void ph__verify_say_proved(const ph__verify *verify, const ph__race *race)
+{
+    verify->out->verdict = PH_VERIFY_RACE;
+    verify->out->node = race->two;
+    verify->out->address = race->block.base;
+    add(verify, "a race (a missing ph_stream_wait_event)");
+    ph__verify_add_race(verify, race);
 }
 
 void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
@@ -184,7 +204,9 @@ void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
 {
     ph_verify_result *out = verify->out;
     bool found = race->one != SIZE_MAX;
-    out->verdict = found ? PH_VERIFY_ORDER : PH_VERIFY_EAGER_DIFFERS;
+    out->verdict = race->proved ? PH_VERIFY_RACE
+                   : found      ? PH_VERIFY_ORDER
+                                : PH_VERIFY_EAGER_DIFFERS;
     out->node = race->two;
     out->address = (const void *)difference->address;
     out->different = difference->different;

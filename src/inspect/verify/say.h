@@ -21,6 +21,9 @@ void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t 
  * lead: which are not the same. */
 void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
                              const ph__difference *difference, const ph__verify_words *words);
+/* Without runs; by runs in both orders. */
+void ph__verify_say_certain(const ph__verify *verify, const ph_race *race);
+void ph__verify_say_proved(const ph__verify *verify, const ph__race *race);
 void ph__verify_add_race(const ph__verify *verify, const ph__race *race);
 void ph__verify_add_hints(const ph__verify *verify);
 void ph__verify_say_capture(const ph__verify *verify, size_t node,

@@ -3,6 +3,8 @@
 #ifndef PH_INSPECT_VERIFY_VERIFY_H
 #define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/object/graph.h"
+#include "inspect/races/blocks.h"
+#include "inspect/races/races.h"
 #include "memory/alloc/replay_run.h"
 #include "memory/state/allocation.h"
 #include <phonograph/inspect/diff.h>
@@ -52,14 +54,6 @@ typedef struct ph__switches {
     bool touched; /* something may be off */
 } ph__switches;
 
-/* Of the blocks of a layout, which may lie over one another: disjoint parts by ascending
- * address, each up to the next. */
-typedef struct ph__block_index {
-    uintptr_t *from;
-    const ph__logged_allocation **block; /* the last one there; NULL: none is */
-    size_t count;
-} ph__block_index;
-
 typedef struct ph__verify {
     ph_graph *graph, *second; /* second: the capture of body that was made now */
     ph_stream *stream;
@@ -75,6 +69,7 @@ typedef struct ph__verify {
     ph__ranges foreign;
     size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
     ph__block_index blocks;    /* of the layout */
+    ph_races *races;           /* of the graph; NULL: its executable has changes */
     ph__image start, eager, replay, other;
     unsigned char *chunk; /* for poison on its way */
     ph_pool *pool;        /* of the second capture, and of what body allocates beyond the layout */

@@ -52,6 +52,32 @@ static void test_share()
     CHECK(std::strcmp(second.info().name, s.device.info().name) == 0);
 }
 
+static void test_handles_that_look_into_graphs()
+{
+    scene s;
+    phonograph::stream side(s.device);
+    auto block = s.ints(0);
+    phonograph::graph graph(phonograph::graph_options().keep());
+    const auto body = [&](phonograph::stream_view on) {
+        side.wait(on);
+        on.fill(block.data(), 1, block.bytes());
+        side.fill(block.data(), 2, block.bytes());
+        on.wait(side);
+    };
+    graph.capture(s.stream, body);
+    const phonograph::races races(graph);
+    CHECK(races.size() == 1 && races.certain() == 1);
+    CHECK(races[0].certain && races[0].bytes == block.bytes());
+    CHECK(races.text().find(races[0].text) != std::string::npos);
+    CHECK(phonograph::attempt([&] { (void)races[1]; }) == PH_ERROR_NOT_FOUND);
+    const phonograph::diff same(graph, graph);
+    CHECK(same.size() == 0);
+    CHECK(phonograph::attempt([&] { (void)same[0]; }) == PH_ERROR_NOT_FOUND);
+    const phonograph::profile profile(graph, s.stream);
+    CHECK(profile.summary().node_count == 2 && profile.node(1).measured);
+    CHECK(!profile.trace().empty());
+}
+
 static void test_errors()
 {
     scene s;
@@ -178,6 +204,7 @@ int main()
 {
     test_move_and_end_once();
     test_share();
+    test_handles_that_look_into_graphs();
     test_errors();
     test_copies();
     test_events();

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/cxx/inspect.hpp: profiles, and differences of graphs and records. */
+/* phonograph/cxx/inspect.hpp: profiles, differences of graphs and records, races. */
 #ifndef PHONOGRAPH_CXX_INSPECT_HPP
 #define PHONOGRAPH_CXX_INSPECT_HPP
 #include <cstddef>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/inspect/diff.h>
 #include <phonograph/inspect/profile.h>
+#include <phonograph/inspect/races.h>
 #include <string>
 
 namespace phonograph
@@ -69,6 +70,40 @@ class diff : public handle<ph_diff, ph_diff_destroy>
     {
         char *text = nullptr;
         check(ph_diff_text(&text, get()));
+        return take_string(text);
+    }
+};
+
+/* Nodes of a captured graph that use the same memory with no order between them. */
+class races : public handle<ph_races, ph_races_destroy>
+{
+  public:
+    using handle::handle;
+    races() noexcept = default;
+    explicit races(ph_graph *of)
+    {
+        check(ph_graph_find_races(out(), of));
+    }
+    std::size_t size() const noexcept
+    {
+        return ph_races_count(get(), nullptr);
+    }
+    std::size_t certain() const noexcept
+    {
+        std::size_t certain = 0;
+        (void)ph_races_count(get(), &certain);
+        return certain;
+    }
+    ph_race operator[](std::size_t index) const
+    {
+        ph_race race;
+        check(ph_races_at(&race, get(), index));
+        return race;
+    }
+    std::string text() const
+    {
+        char *text = nullptr;
+        check(ph_races_text(&text, get()));
         return take_string(text);
     }
 };

@@ -14,7 +14,7 @@ static inline double clock_now(void) /* nanoseconds */
 
 static inline int clock_compare(const void *a, const void *b)
 {
-    const double *x = a, *y = b;
+    const double *x = (const double *)a, *y = (const double *)b;
     return *x < *y ? -1 : *x > *y;
 }
 

@@ -179,9 +179,14 @@ class graphed
         for (const auto &one : variables_)
             one->was_set();
     }
-    /* A stream of CUDA's: a cudaStream_t, not a default stream. */
+    /* A stream of CUDA's: a cudaStream_t, not a default stream. With PH_GRAPHS=0 a body that takes
+     * no argument is called, and nothing else happens: any stream will do. */
     template <class Body> void run(CUstream_st *on, Body &&body)
     {
+        using callable = std::remove_reference_t<Body>;
+        if constexpr (!std::is_invocable_v<callable &, stream_view>)
+            if (is_off())
+                return check(detail::call_body<callable>(nullptr, detail::address_of(body)));
         if (on != wrapped_ || !wrapper_.get()) {
             ph_stream *made;
             check(ph_stream_wrap_cuda(&made, on));

@@ -5,8 +5,8 @@
 #include "clock.h"
 #include "graph/inputs/liveness.h"
 #include "graph/object/graph.h"
-#include "memory/observe/track.h"
 #include "host/timing.h"
+#include "memory/observe/track.h"
 #include <stdlib.h>
 
 enum {

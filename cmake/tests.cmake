@@ -449,3 +449,5 @@ if(PH_SANITIZE)
 endif()
 add_test(NAME install.consumer COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/run.sh
     ${PROJECT_SOURCE_DIR}/tests/install ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} "${install_flags}")
+add_test(NAME install.components COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/components.sh
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER})

@@ -459,5 +459,7 @@ if(PH_SANITIZE)
 endif()
 add_test(NAME install.consumer COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/run.sh
     ${PROJECT_SOURCE_DIR}/tests/install ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} "${install_flags}")
+add_test(NAME install.bare_root COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/bare_root.sh ${PROJECT_SOURCE_DIR})
+set_tests_properties(install.bare_root PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600)
 add_test(NAME install.components COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/components.sh
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER})

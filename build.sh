@@ -29,6 +29,7 @@ usage: ./build.sh COMMAND [OPTIONS]
                     first where python3 has it; JSON lines are appended to FILE
   install [--prefix DIR]
                     build and install the library and the command phonograph (default: /usr/local)
+  deb [DIR]         build Debian packages of the library and the command into DIR (default: build/deb)
   setup             install what demo and test need, and build nothing
   carry [DIR]       on a Debian with a network: unpack the libraries that test, test-gpu and the benchmarks need
                     into DIR (default: .carry), for a machine without one
@@ -155,6 +156,7 @@ need_test()
     need libcmocka-dev has_library cmocka
     need libopenblas0-pthread has_blas
     want python3 has_command python3
+    want abigail-tools has_command abidiff
     want clang-format-14 has_command clang-format-14
     want libdw-dev has_library libdw
     want mandoc has_command mandoc
@@ -172,6 +174,15 @@ need_test_gpu()
 {
     need_build
     need libcmocka-dev has_library cmocka
+}
+
+need_deb()
+{
+    need_install
+    need node-d3 has_d3
+    need debhelper has_command dh
+    need dpkg-dev has_command dpkg-buildpackage
+    need fakeroot has_command fakeroot
 }
 
 need_bench()
@@ -650,6 +661,26 @@ do_install()
     esac
 }
 
+do_deb()
+{
+    [ $# -le 1 ] || die "deb takes one folder"
+    into=${1:-$root/build/deb}
+    ensure need_deb
+    mkdir -p -- "$into"
+    into=$(CDPATH='' cd -- "$into" && pwd)
+    packages=$(mktemp -d)
+    trap 'rm -rf -- "$packages"' EXIT
+    mkdir "$packages/source"
+    say "building packages in $into"
+    (cd "$root" && tar -c --exclude=./build --exclude=./.git --exclude=./.carry .) | tar -x -C "$packages/source"
+    mv -- "$packages/source/packaging/debian" "$packages/source/debian"
+    (cd "$packages/source" && dpkg-buildpackage --build=binary --no-sign) >"$into/log" 2>&1 ||
+        die "the packages were not built; the end of $into/log: $(tail -n 20 "$into/log")"
+    rm -f -- "$into"/*.deb "$into"/*.changes "$into"/*.buildinfo
+    mv -- "$packages"/*.deb "$packages"/*.changes "$packages"/*.buildinfo "$into/"
+    ls -l -- "$into"/*.deb
+}
+
 # What stands behind -- is for another program.
 asks_for_help()
 {
@@ -679,6 +710,7 @@ test-gpu) do_test_gpu "$@" ;;
 bench) do_bench "$@" ;;
 bench-gpu) do_bench_gpu "$@" ;;
 install) do_install "$@" ;;
+deb) do_deb "$@" ;;
 setup)
     [ $# -eq 0 ] || die "setup takes no argument"
     ensure need_test

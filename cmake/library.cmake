@@ -5,6 +5,10 @@
 set(PH_NN_HEADERS tensor tape operators random module optimizer optimizer_kinds grad_scaler clip_grad data_loader lr_schedule module_copy module_state training values
     graphed tensor_file dlpack nn)
 
+# docs/guide/abi.md: until 1.0 each minor version has a soname, and a version of its symbols.
+set(PH_ABI_VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+configure_file(cmake/symbols.map.in symbols.map @ONLY)
+
 # ph_add_library(TARGET OUTPUT_NAME SOURCES...): TARGET (shared), TARGET_static, TARGET_objects.
 function(ph_add_library target output)
     add_library(${target}_objects OBJECT ${ARGN})
@@ -17,10 +21,12 @@ function(ph_add_library target output)
     add_library(${target} SHARED $<TARGET_OBJECTS:${target}_objects>)
     add_library(${target}_static STATIC $<TARGET_OBJECTS:${target}_objects>)
     set_target_properties(${target} PROPERTIES
-        OUTPUT_NAME ${output} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+        OUTPUT_NAME ${output} VERSION ${PROJECT_VERSION} SOVERSION ${PH_ABI_VERSION}
         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
     set_target_properties(${target}_static PROPERTIES
         OUTPUT_NAME ${output} ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+    target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/symbols.map)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${PROJECT_BINARY_DIR}/symbols.map)
     # What the library calls is its own, also where another copy of it comes first in the process.
     target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
     # Threads that have used the library call it as they end, the process calls it at fork() and at its exit, and CUDA
@@ -58,7 +64,7 @@ set_source_files_properties(src/tensor/products/products_plain.c PROPERTIES COMP
 target_link_libraries(phonograph_nn PUBLIC phonograph PRIVATE m)
 target_link_libraries(phonograph_nn_static PUBLIC phonograph_static m)
 # The shared one has a copy of its own of the containers, which no header exports; the static one finds them in the other library.
-set(nn_base alloc clock config environment fail file fork json line map sync text text_file vec)
+set(nn_base alloc clock config environment error_text fail file fork json line map sync text text_file vec)
 list(TRANSFORM nn_base PREPEND src/base/)
 list(TRANSFORM nn_base APPEND .c)
 target_sources(phonograph_nn PRIVATE ${nn_base})

@@ -4,16 +4,18 @@
 set(installable_targets phonograph phonograph_static phonograph_nn phonograph_nn_static)
 
 file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.c)
-if(cli_sources)
+if(PH_COMMAND)
     pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
     add_executable(phonograph_cli ${cli_sources})
     set_target_properties(phonograph_cli PROPERTIES
         OUTPUT_NAME phonograph RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
     target_link_libraries(phonograph_cli PRIVATE phonograph::phonograph PkgConfig::JANSSON)
     # D3 draws the page of `phonograph view`, and is embedded in the command; without it view says what is missing.
-    find_file(PH_D3 NAMES d3.min.js HINTS ENV CMAKE_PREFIX_PATH PATHS /usr/share/nodejs/d3/dist PATH_SUFFIXES share/nodejs/d3/dist)
-    mark_as_advanced(PH_D3)
-    if(PH_D3)
+    if(PH_PAGE)
+        find_file(PH_D3 NAMES d3.min.js HINTS ENV CMAKE_PREFIX_PATH PATHS /usr/share/nodejs/d3/dist PATH_SUFFIXES share/nodejs/d3/dist)
+        mark_as_advanced(PH_D3)
+    endif()
+    if(PH_PAGE AND PH_D3)
         set(page_dir ${PROJECT_BINARY_DIR}/page)
         file(GLOB page_parts CONFIGURE_DEPENDS cli/view/*)
         add_custom_command(OUTPUT ${page_dir}/head.html ${page_dir}/tail.html
@@ -24,12 +26,17 @@ if(cli_sources)
         add_dependencies(phonograph_cli page)
         set_source_files_properties(cli/view_text.c PROPERTIES
             OBJECT_DEPENDS "${page_dir}/head.html;${page_dir}/tail.html" COMPILE_DEFINITIONS PAGE_DIR="${page_dir}")
+    elseif(NOT PH_PAGE)
+        message(STATUS "phonograph view: not in this build: PH_PAGE is OFF")
     else()
         message(STATUS "phonograph view: not in this build: no D3 (the Debian package node-d3)")
     endif()
     list(APPEND installable_targets phonograph_cli)
 endif()
 add_custom_target(installable DEPENDS ${installable_targets})
+if(NOT PH_EXAMPLES)
+    return()
+endif()
 
 # Every folder of examples/ that holds C files is one program of that name. In graphed/ each file is one, graphed_<name>, with what its
 # folder common/ holds; data_parallel takes that too.

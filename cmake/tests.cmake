@@ -46,7 +46,8 @@ set(PH_GPU_LONG nn.adam nn.module_shortages nn.sgd nn.zeros tensor.elementwise t
     tensor.elementwise_functions tensor.operator_shortages tensor.reduce)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
-set(test_launcher)
+# Where the tests are compiled for another processor: what runs them (tests/nightly/aarch64.sh).
+set(test_launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 if(PH_VALGRIND)
     find_program(VALGRIND valgrind REQUIRED)
     set(test_launcher ${VALGRIND} --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible)
@@ -395,13 +396,13 @@ foreach(part core nn)
         set(library phonograph_nn)
     endif()
     add_test(NAME headers.exports.${part} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/exports.sh
-        ${PROJECT_SOURCE_DIR}/include $<TARGET_FILE:${library}> ${CMAKE_C_COMPILER} ${CMAKE_NM} ${part} ${PH_NN_HEADERS})
+        ${PROJECT_SOURCE_DIR}/include $<TARGET_FILE:${library}> ${CMAKE_C_COMPILER} ${CMAKE_NM} PHONOGRAPH_${PH_ABI_VERSION} ${part} ${PH_NN_HEADERS})
 endforeach()
 if(NOT PH_SANITIZE)
     add_test(NAME headers.needed COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/needed.sh
-        $<TARGET_FILE:phonograph> ${CMAKE_READELF} libphonograph.so.${PROJECT_VERSION_MAJOR})
+        $<TARGET_FILE:phonograph> ${CMAKE_READELF} libphonograph.so.${PH_ABI_VERSION})
     add_test(NAME headers.needed.nn COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/needed.sh
-        $<TARGET_FILE:phonograph_nn> ${CMAKE_READELF} libphonograph_nn.so.${PROJECT_VERSION_MAJOR} libphonograph libm)
+        $<TARGET_FILE:phonograph_nn> ${CMAKE_READELF} libphonograph_nn.so.${PH_ABI_VERSION} libphonograph libm)
 endif()
 if(TARGET manual)
     find_program(PH_MANDOC mandoc)
@@ -413,6 +414,16 @@ endif()
 if(TARGET phonograph_cli)
     add_test(NAME cli.completions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/cli/completions.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:phonograph_cli>)
 endif()
+add_test(NAME headers.structs COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/structs.sh ${PROJECT_SOURCE_DIR})
+if(NOT PH_SANITIZE)
+    foreach(library phonograph phonograph_nn)
+        add_test(NAME abi.${library} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/abi/abi.sh
+            ${PROJECT_SOURCE_DIR} ${library} $<TARGET_FILE:${library}> ${CMAKE_C_COMPILER})
+        set_tests_properties(abi.${library} PROPERTIES SKIP_RETURN_CODE 77)
+    endforeach()
+endif()
+add_test(NAME install.recipes COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/recipes.sh
+    ${PROJECT_SOURCE_DIR} ${PROJECT_VERSION} ${PH_ABI_VERSION} ${CMAKE_COMMAND})
 add_test(NAME headers.licences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/licences.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.pages COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/pages.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.comments COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/comments.sh ${PROJECT_SOURCE_DIR})
@@ -448,3 +459,7 @@ if(PH_SANITIZE)
 endif()
 add_test(NAME install.consumer COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/run.sh
     ${PROJECT_SOURCE_DIR}/tests/install ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} "${install_flags}")
+add_test(NAME install.bare_root COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/bare_root.sh ${PROJECT_SOURCE_DIR})
+set_tests_properties(install.bare_root PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600)
+add_test(NAME install.components COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/components.sh
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER})

@@ -2,6 +2,7 @@
 /* base/file.c: a file that replaces another one when it is complete. */
 #include "base/file.h"
 #include "base/alloc.h"
+#include "base/error_text.h"
 #include "base/status.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@ static ph_status fail(const ph__file *file, const char *system_call)
 {
     int number = errno;
     char buffer[128];
-    const char *words = strerror_r(number, buffer, sizeof buffer);
+    const char *words = ph__error_text(number, buffer, sizeof buffer);
     if (!file->target)
         return ph__fail_native(PH_ERROR_IO, number, system_call,
                                "%s: cannot write into %s: %s failed: %s", file->call, file->path,

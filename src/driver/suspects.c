@@ -2,12 +2,12 @@
 /* driver/suspects.c: the ring of driver calls that failed while a capture was open, who is to
  * blame, and his words. */
 #include "driver/suspects.h"
+#include "base/backtrace.h"
 #include "base/fork.h"
 #include "base/line.h"
 #include "base/sync.h"
 #include "driver/frames.h"
 #include <errno.h>
-#include <execinfo.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -42,7 +42,7 @@ PH__FORK_PART(.order = PH__FORK_DRIVERS, .child = forget_captures)
 static void first_backtrace(void)
 {
     void *frame;
-    (void)backtrace(&frame, 1);
+    (void)ph__backtrace(&frame, 1);
 }
 
 void ph__suspects_prepare(void)
@@ -94,7 +94,11 @@ static void store_suspect(ph__suspect *note)
 static void capture_frames(ph__suspect *note, const void *caller)
 {
     void *frames[PH__SUSPECT_FRAMES + NOTING_FRAMES];
-    int count = backtrace(frames, PH__SUSPECT_FRAMES + NOTING_FRAMES), first = 0;
+    int count = ph__backtrace(frames, PH__SUSPECT_FRAMES + NOTING_FRAMES), first = 0;
+    if (count == 0) { /* no backtraces here */
+        memcpy(&frames[0], &caller, sizeof caller);
+        count = 1;
+    }
     while (first < count && frames[first] != caller)
         first++;
     if (first == count)

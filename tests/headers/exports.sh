@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# exports.sh INCLUDE_DIR LIBRARY CC NM core|nn NN_HEADER...: the library exports what its public headers declare with PH_API, no more and no
-# less: libphonograph all but those named, libphonograph_nn those.
+# exports.sh INCLUDE_DIR LIBRARY CC NM VERSION core|nn NN_HEADER...: the library exports what its public headers declare with PH_API, no more and no
+# less: libphonograph all but those named, libphonograph_nn those; each symbol has that version.
 set -eu
-include=$1 library=$2 cc=$3 nm=$4 which=$5
-shift 5
+include=$1 library=$2 cc=$3 nm=$4 version=$5 which=$6
+shift 6
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -48,12 +48,16 @@ fi
 [ -s "$work/declared" ] || { echo "no PH_API declaration was found under $include"; exit 1; }
 
 # AddressSanitizer adds a mark of its own for each exported variable.
-"$nm" --dynamic --defined-only --format=posix "$library" | awk '$1 !~ /^__odr_asan/ { print $1 }' |
-    LC_ALL=C sort -u >"$work/exported"
+"$nm" --dynamic --defined-only --format=posix "$library" | awk -v version="$version" '
+    $1 !~ /^__odr_asan/ && $1 != version && $1 != version "@@" version { print $1 }' |
+    LC_ALL=C sort -u >"$work/versioned"
+unversioned=$(grep -v "@@$version\$" "$work/versioned" || true)
+[ -z "$unversioned" ] || { printf 'without the version %s:\n%s\n' "$version" "$unversioned"; exit 1; }
+sed 's/@.*//' "$work/versioned" | LC_ALL=C sort -u >"$work/exported"
 
 missing=$(LC_ALL=C comm -23 "$work/declared" "$work/exported")
 extra=$(LC_ALL=C comm -13 "$work/declared" "$work/exported")
 [ -z "$missing" ] || printf 'declared with PH_API, not exported:\n%s\n' "$missing"
 [ -z "$extra" ] || printf 'exported, not declared with PH_API:\n%s\n' "$extra"
 [ -z "$missing$extra" ] || exit 1
-echo "$(wc -l <"$work/declared") symbols declared and exported"
+echo "$(wc -l <"$work/declared") symbols declared and exported, of version $version"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/abort.c: ending an open capture without a graph. */
 #include "graph/lifecycle/abort.h"
+#include "base/backtrace.h"
 #include "device/capture/capture.h"
 #include "graph/lifecycle/child.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/object/graph.h"
 #include "memory/pool/recording.h"
-#include <execinfo.h>
 
 void ph__graph_close_pool(ph_graph *graph)
 {
@@ -39,7 +39,7 @@ static bool was_left(const ph_graph *graph)
     void *frames[FRAMES];
     if (graph->running == 0 || graph->running_thread != ph__thread_id())
         return false;
-    int count = backtrace(frames, FRAMES);
+    int count = ph__backtrace(frames, FRAMES);
     bool found = count == 0 || count == FRAMES; /* the caller is not known, or above these frames */
     for (int i = 0; i < count; i++)
         found = found || frames[i] == graph->running_caller;

@@ -3,6 +3,7 @@
  * memory that a graph reads and that is gone. */
 #include "memory/observe/sites.h"
 #include "base/alloc.h"
+#include "base/backtrace.h"
 #include "base/fork.h"
 #include "base/map.h"
 #include "driver/frames.h"
@@ -13,7 +14,6 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
 #include "memory/state/stream_uses.h"
-#include <execinfo.h>
 #include <string.h>
 
 enum {
@@ -53,7 +53,9 @@ __attribute__((noinline)) void ph__site_take(ph__site *out)
     void *all[PH__SITE_FRAMES + OWN_FRAMES];
     if (frames == 0)
         return;
-    int count = backtrace(all, PH__SITE_FRAMES + OWN_FRAMES);
+    int count = ph__backtrace(all, PH__SITE_FRAMES + OWN_FRAMES);
+    if (count == 0)
+        return;
     int first = ph__frames_first_outside(all, count);
     int most = (int)frames;
     /* the library is a part of the program: its frames are told apart by name */

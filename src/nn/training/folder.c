@@ -2,6 +2,7 @@
 /* nn/training/folder.c: folders of states on the disk. */
 #include "nn/training/folder.h"
 #include "base/alloc.h"
+#include "base/error_text.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/files/file.h"
@@ -21,7 +22,7 @@ ph_status ph__folder_fail(const char *call, const char *what, const char *path)
     int number = errno;
     char buffer[128];
     return ph__fail_native(PH_ERROR_IO, number, NULL, "%s: cannot %s %s: %s", call, what, path,
-                           strerror_r(number, buffer, sizeof buffer));
+                           ph__error_text(number, buffer, sizeof buffer));
 }
 
 /* ---- names ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/files/file.c: contents between files and tensors, piece by piece through pinned memory. */
 #include "tensor/files/file.h"
+#include "base/error_text.h"
 #include "base/status.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/storage.h"
@@ -23,7 +24,7 @@ static ph_status fail_system(const ph__reader *reader, const char *system_call)
     char buffer[128];
     return ph__fail_native(PH_ERROR_IO, number, system_call, "%s: cannot read %s: %s failed: %s",
                            reader->call, reader->path, system_call,
-                           strerror_r(number, buffer, sizeof buffer));
+                           ph__error_text(number, buffer, sizeof buffer));
 }
 
 /* Without O_NONBLOCK a pipe would hang here. */

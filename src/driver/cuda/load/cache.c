@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/environment.h"
+#include "base/error_text.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include <dirent.h>
@@ -83,7 +84,7 @@ static int open_folder(bool make)
     } else if (make) {
         PH__LOG_ONCE(PH_LOG_INFO,
                      "compiled kernels are not kept on disk: cannot open the folder %s: %s", path,
-                     strerror_r(number, buffer, sizeof buffer));
+                     ph__error_text(number, buffer, sizeof buffer));
     }
     return -1;
 }

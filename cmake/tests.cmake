@@ -46,7 +46,7 @@ set(PH_GPU_LONG nn.adam nn.module_shortages nn.sgd nn.zeros tensor.elementwise t
     tensor.elementwise_functions tensor.operator_shortages tensor.reduce)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
-# Where the tests are compiled for another processor: what runs them (tests/nightly/aarch64.sh).
+# Where the tests are compiled for another processor: what runs them (docs/guide/support.md).
 set(test_launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 if(PH_VALGRIND)
     find_program(VALGRIND valgrind REQUIRED)
@@ -229,6 +229,15 @@ foreach(test test_unit_copies test_device_nvtx_heard)
         target_compile_definitions(${test} PRIVATE PH_TEST_LIBRARY="$<TARGET_FILE:phonograph>")
     endif()
 endforeach()
+
+# ---- Drivers of other versions, as the fake has them ----
+if(fake_cuda_sources)
+    foreach(version 12040 12060 12080 12090 13010)
+        foreach(name capture nodes slots child liveness)
+            ph_add_fake_test(cuda.version_${version}_${name} test_graph_${name} FAKE_CUDA_VERSION=${version})
+        endforeach()
+    endforeach()
+endif()
 
 # ---- What oracle.py holds against PyTorch, where there is one; that it runs is tested here ----
 add_executable(oracle tests/oracle/oracle.c tests/oracle/oracle_autocast.c tests/oracle/oracle_more.c tests/oracle/oracle_optimizers.c)

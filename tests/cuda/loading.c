@@ -77,6 +77,21 @@ TEST(old_drivers)
     expect("FAKE_CUDA_VERSION=12040", 0, "cuda   2 devices, CUDA 12.4");
 }
 
+/* What graphs do there: cuda.version_*. */
+TEST(each_version_from_12_4_on_is_loaded)
+{
+    static const char *const versions[][2] = {
+        {"FAKE_CUDA_VERSION=12050", "CUDA 12.5"}, {"FAKE_CUDA_VERSION=12060", "CUDA 12.6"},
+        {"FAKE_CUDA_VERSION=12080", "CUDA 12.8"}, {"FAKE_CUDA_VERSION=12090", "CUDA 12.9"},
+        {"FAKE_CUDA_VERSION=13010", "CUDA 13.1"}, {"FAKE_CUDA_VERSION=13020", "CUDA 13.2"}};
+    NEED_FAKE();
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        char want[40];
+        (void)snprintf(want, sizeof want, "cuda   2 devices, %s", versions[i][1]);
+        expect(versions[i][0], 0, want);
+    }
+}
+
 /* ---- initialising ---- */
 TEST(initialising_fails)
 {
@@ -178,6 +193,7 @@ int main(void)
         cmocka_unit_test(every_required_symbol_is_asked_for),
         cmocka_unit_test(an_optional_symbol_is_missing),
         cmocka_unit_test(old_drivers),
+        cmocka_unit_test(each_version_from_12_4_on_is_loaded),
         cmocka_unit_test(initialising_fails),
         cmocka_unit_test(an_open_that_fails_leaves_nothing),
         cmocka_unit_test(properties),

@@ -26,6 +26,8 @@ typedef struct ph_clip_grad_options {
  *   - A gradient that two parameters share counts once.
  *   - f32 and f64 (ARGUMENT otherwise); memory that overlaps, or is read-only: STATE.
  *   - max_norm: at least 0 (ARGUMENT). options NULL: defaults.
+ *   - A call that fails once it has begun to change gradients drops them all, as
+ *     ph_module_zero_grad does.
  * Changes gradients in place, in a launch for each 64 of them. Reads nothing back; legal in a
  * capture, with error_if_nonfinite once an eager call had it. Externally synchronised. */
 PH_API ph_tensor *ph_clip_grad_norm(ph_tape *tape, ph_module *module, double max_norm,

@@ -25,6 +25,9 @@ PH_BEGIN_DECLS
  *   - A replay asks for what the capture found, and leaves behind what the capture came to. Where
  *     another state is met, the replay is refused (STATE) before its launch.
  *
+ * A call that fails once it has begun to divide gradients drops all of that optimizer, as
+ * ph_optimizer_zero_grad does: none is left divided beside others that are not.
+ *
  * Externally synchronised. Calls with a tape fail the tape, as operators do. */
 typedef struct ph_grad_scaler ph_grad_scaler;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/grad_scaler_misuse.c: what the gradient scaler refuses, and in what words; shortages
  * of host memory; its files. */
+#include "driver/result.h"
+#include "support/fault.h"
 #include "support/files.h"
 #include "support/scaler_check.h"
 #include "support/test.h"
@@ -271,6 +273,81 @@ TEST(test_sweep)
     t_scene_close(&scene);
 }
 
+/* ---- failures of the device ---- two launches: one for a gradient in f32, one for two in f64. */
+typedef enum change {
+    CHANGE_UNSCALE,
+    CHANGE_CLIP_NORM,
+    CHANGE_CLIP_VALUE,
+    CHANGES
+} change;
+
+static void change_gradients(t_scene *scene, sc_params *p, change of, ph_grad_scaler *scaler,
+                             ph_optimizer *optimizer)
+{
+    if (of == CHANGE_UNSCALE)
+        ph_grad_scaler_unscale(scene->tape, scaler, optimizer);
+    else if (of == CHANGE_CLIP_NORM)
+        (void)ph_clip_grad_norm(scene->tape, p->module, 0.5, NULL);
+    else
+        ph_clip_grad_value(scene->tape, p->module, 0.5);
+}
+
+/* The number of gradients that are there: all or none. All have the value of before. */
+static size_t count_unchanged(const sc_params *p, double value)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < SC_PARAMS; i++) {
+        double values[SC_COUNT];
+        ph_tensor *grad = ph_tensor_grad(p->param[i]);
+        if (!grad)
+            continue;
+        count++;
+        sc_read(p, grad, values);
+        for (size_t k = 0; k < SC_COUNT; k++)
+            assert_true(values[k] == value);
+    }
+    return count;
+}
+
+static void fail_at_each_call(change of)
+{
+    t_scene scene;
+    sc_params p;
+    size_t dropped = 0, kept = 0;
+    ph_status status = PH_ERROR_DEVICE;
+    t_scene_open(&scene);
+    sc_open(&p, &scene, PH_DTYPE_F32, PH_DTYPE_F64);
+    for (int64_t at = 0; status != PH_OK; at++) {
+        ph_grad_scaler *scaler = sc_scaler(&scene, 4, 2000);
+        ph_optimizer *sgd = sc_sgd(&p, 1, 0);
+        sc_use(scene.tape, scaler);
+        sc_gradients(&p, 8);
+        assert_ok(ph_stream_synchronize(scene.stream));
+        ph__driver_fail_after(at, PH__R_LAUNCH_FAILED);
+        change_gradients(&scene, &p, of, scaler, sgd);
+        ph__driver_fail_after(-1, 0);
+        status = ph_tape_status(scene.tape);
+        ph_ignore(ph_tape_clear(scene.tape));
+        if (status != PH_OK) {
+            size_t count = count_unchanged(&p, 8);
+            assert_true(count == 0 || count == SC_PARAMS);
+            dropped += count == 0;
+            kept += count == SC_PARAMS;
+        }
+        ph_grad_scaler_destroy(scaler);
+        ph_optimizer_destroy(sgd);
+    }
+    assert_true(dropped > 0 && kept > 0);
+    sc_close(&p);
+    t_scene_close(&scene);
+}
+
+TEST(gradients_of_which_some_were_changed_are_dropped)
+{
+    for (change of = 0; of < CHANGES; of++)
+        fail_at_each_call(of);
+}
+
 /* ---- files ---- */
 TEST(test_grad_scaling_state_dict)
 {
@@ -376,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_grad_scaling_f16_gradients),
         cmocka_unit_test(test_captures),
         cmocka_unit_test(test_sweep),
+        cmocka_unit_test(gradients_of_which_some_were_changed_are_dropped),
         cmocka_unit_test(test_grad_scaling_state_dict),
         cmocka_unit_test(test_wrong_numbers),
     };

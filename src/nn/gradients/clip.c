@@ -94,9 +94,9 @@ static ph_tensor *clip_begun(ph__gradients *g, const norm *n)
                                .max_norm = n->most,
                                .flags = n->flags};
     const ph__gradients_args multiply = {.factor = factor};
-    bool runs = ph__gradients_make(g, products) && ph__gradients_run(g, sums, &each) &&
+    bool runs = ph__gradients_make(g, products) && ph__gradients_run(g, sums, &each, false) &&
                 ph__op_launch(&g->op, ends[g->all_wide], 1, 1024, 0, &end) &&
-                ph__gradients_run(g, products, &multiply);
+                ph__gradients_run(g, products, &multiply, true);
     return runs ? total : NULL;
 }
 
@@ -146,7 +146,7 @@ static void clip_value(ph_tape *tape, const owner *of, double value, const char 
     if (!check_call(tape, of, what, call) || !check_bound(tape, value, "value", call))
         return;
     if (ph__gradients_begin(&g, tape, of->module, of->optimizer, NULL, 0, call))
-        ph__gradients_run(&g, defs, &args);
+        ph__gradients_run(&g, defs, &args, true);
     ph__gradients_end(&g, true, NULL);
 }
 

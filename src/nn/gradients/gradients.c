@@ -7,6 +7,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
+#include <stdint.h>
 #include <string.h>
 
 /* ---- gathering ---- */
@@ -60,6 +61,10 @@ static bool take(gathering *to, const char *name, const ph_tensor *param)
         return fail(to, name, "is in read-only memory");
     if (!check_shared(to, name, grad, &known))
         return false;
+    if (!ph__vec_push(&to->gradients->params, param)) {
+        ph__tape_fail_host_memory(to->tape, to->gradients->call, "a list of parameters");
+        return false;
+    }
     ph__gradient one = {grad, grad};
     if (known)
         return true;
@@ -155,7 +160,7 @@ bool ph__gradients_make(ph__gradients *g, ph__kernel_def *const defs[2])
 }
 
 bool ph__gradients_run(ph__gradients *g, ph__kernel_def *const defs[2],
-                       const ph__gradients_args *with)
+                       const ph__gradients_args *with, bool writes)
 {
     double *partial = with->partial;
     if (!ph__gradients_make(g, defs))
@@ -167,9 +172,16 @@ bool ph__gradients_run(ph__gradients *g, ph__kernel_def *const defs[2],
             uint64_t blocks = fill(&args, g, wide ? PH_DTYPE_F64 : PH_DTYPE_F32, &next);
             if (!ph__op_launch(&g->op, defs[wide], blocks, PH__GRADIENT_THREADS, 0, &args))
                 return false;
+            g->written = g->written || writes;
             partial = partial ? partial + blocks : NULL;
         }
     return true;
+}
+
+static void drop_gradients(const ph__gradients *g)
+{
+    for (size_t i = 0; i < g->params.count; i++)
+        ph_ignore(ph_tensor_set_grad((ph_tensor *)(uintptr_t)g->params.at[i], NULL));
 }
 
 ph_tensor *ph__gradients_end(ph__gradients *g, bool changed, ph_tensor *out)
@@ -184,8 +196,11 @@ ph_tensor *ph__gradients_end(ph__gradients *g, bool changed, ph_tensor *out)
     }
     if (!ph__tape_failed(tape))
         ph__op_done_n(&g->op, &out, out ? 1 : 0);
+    if (ph__tape_failed(tape) && g->written && !ph_stream_is_capturing(ph_tape_stream(tape)))
+        drop_gradients(g);
     ph_tape_set_grad_enabled(tape, g->grad_enabled);
     ph__vec_free(&g->list);
+    ph__vec_free(&g->params);
     ph__vec_free(&g->operands);
     return ph__tape_failed(tape) ? NULL : out;
 }

@@ -19,10 +19,12 @@ typedef struct ph__gradients {
     ph__op op;
     PH__VEC(ph__gradient) list; /* each memory once */
     PH__VEC(ph_tensor *) operands;
-    size_t wide;       /* how many are f64 */
-    uint64_t blocks;   /* of all launches of one run */
-    bool all_wide;     /* none is of another dtype; false where there is none */
-    bool grad_enabled; /* of the tape, before */
+    PH__VEC(const ph_tensor *) params; /* all that have one of them as their gradient */
+    size_t wide;                       /* how many are f64 */
+    uint64_t blocks;                   /* of all launches of one run */
+    bool all_wide;                     /* none is of another dtype; false where there is none */
+    bool grad_enabled;                 /* of the tape, before */
+    bool written;                      /* a launch was submitted that writes gradients */
 } ph__gradients;
 
 /* Gathers, checks, and begins an operation of the tape in the name of call: gradients off, until
@@ -36,10 +38,11 @@ bool ph__gradients_begin(ph__gradients *g, ph_tape *tape, const ph_module *modul
 bool ph__gradients_make(ph__gradients *g, ph__kernel_def *const defs[2]);
 /* One run over all gradients, in launches of up to PH__GRADIENT_TENSORS of a dtype: defs of f32
  * and f64. with: all but the gradients; where its partial is not NULL, it goes on by the blocks
- * of the launches before. */
+ * of the launches before. writes: the kernels change gradients. */
 bool ph__gradients_run(ph__gradients *g, ph__kernel_def *const defs[2],
-                       const ph__gradients_args *with);
+                       const ph__gradients_args *with, bool writes);
 /* changed: the kernels wrote. out: the operation's tensor, or NULL. Gives out, or NULL when the
- * tape has failed. */
+ * tape has failed. After a failure behind a launch that wrote, some gradients would be changed and
+ * others not: all are dropped then, but in a capture, where nothing has run. */
 ph_tensor *ph__gradients_end(ph__gradients *g, bool changed, ph_tensor *out);
 #endif

@@ -117,7 +117,7 @@ static void divide(ph_tape *tape, ph_optimizer *optimizer, division *d, const ch
     bool runs = ph__gradients_begin(&g, tape, NULL, optimizer, more, 3, call);
     d->any = g.list.count > 0;
     if (runs)
-        ph__gradients_run(&g, defs, &args);
+        ph__gradients_run(&g, defs, &args, d->writes);
     ph__gradients_end(&g, d->writes, NULL);
 }
 

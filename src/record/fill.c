@@ -162,7 +162,10 @@ static void fill_memory(ph__record_node *node, const ph__drv_node_info *info)
 
 static ph_status fill_body(ph__builder *b, ph__record_node *node, ph__drv_graph *graph)
 {
-    ph__own_memory own = {b->own.nested, b->own.nested, b->own.nodes, NULL};
+    ph__own_memory own = {.capture = b->own.nested,
+                          .nested = b->own.nested,
+                          .nodes = b->own.nodes,
+                          .past = b->own.past};
     ph_record *body;
     PH_TRY(ph__record_build(&body, b->device, graph, &own, b->call));
     node->info.body = body;

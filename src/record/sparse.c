@@ -68,14 +68,18 @@ static void look_up_values(ph__found *found, ph_word *words, size_t count, const
 {
     uintptr_t addresses[PH__FIND_MOST] = {0};
     ph_allocation at[PH__FIND_MOST];
+    ph_pool_id pools[PH__FIND_MOST];
     for (size_t i = 0; i < count; i++)
         addresses[i] = (uintptr_t)words[i].value;
-    ph__memory_find_all(at, device, addresses, count);
+    if (own->past)
+        ph__past_find(at, pools, own->past, addresses, count);
+    else
+        ph__memory_find_all(at, device, addresses, count);
     for (size_t i = 0; i < count; i++) {
         words[i].internal = ph__own_has(own, addresses[i]);
         if (at[i].base) {
             ph__word_lies_in(&words[i], &at[i]);
-            words[i].pool = ph__pool_id(at[i].pool);
+            words[i].pool = own->past ? pools[i] : ph__pool_id(at[i].pool);
         }
         words[i].kind = at[i].base || words[i].internal ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
         found->numbers = found->numbers || words[i].kind == PH_WORD_VALUE;

@@ -155,9 +155,13 @@ static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_devic
     ph__lookups *seen = own ? own->seen : NULL;
     if (seen && find_seen(out, pool, seen, (uintptr_t)address))
         return true;
-    if (!ph__memory_find(out, device, address))
+    const uintptr_t at = (uintptr_t)address;
+    if (own && own->past)
+        ph__past_find(out, pool, own->past, &at, 1);
+    else if (ph__memory_find(out, device, address))
+        *pool = ph__pool_id(out->pool);
+    if (out->base == NULL)
         return false;
-    *pool = ph__pool_id(out->pool);
     if (seen)
         remember_allocation(seen, out, *pool);
     return true;

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "device/handles/kernel.h"
 #include "memory/observe/lookup.h"
+#include "memory/observe/moment.h"
 #include <phonograph/inspect/record.h>
 
 /* Memory that the memory nodes of a record give, and those of the one that it is nested in. */
@@ -35,6 +36,7 @@ typedef struct ph__own_memory {
     const ph__ranges *nested;
     const ph__node_memory *nodes; /* while a record is built */
     ph__lookups *seen;            /* likewise */
+    const ph__past *past;         /* the moment that is looked at; NULL: now */
 } ph__own_memory;
 
 /* ---- words ---- walks the words of a launch's arguments: of a typed kernel each parameter, cut

@@ -42,9 +42,9 @@ static void report_pinned(ph_allocation *out, const ph__pinned *pinned)
 }
 
 /* Step by step for all, so that what is slow to come for one address is waited for together with
- * that of the others. Lock held. */
-static void find_blocks(ph_allocation *out, const ph__memory *memory, const uintptr_t *addresses,
-                        size_t count)
+ * that of the others. */
+void ph__memory_find_locked(ph_allocation *out, const struct ph__memory *memory,
+                            const uintptr_t *addresses, size_t count)
 {
     const ph__block *blocks[PH__FIND_MOST];
     for (size_t i = 0; i < count; i++)
@@ -69,7 +69,7 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
     if (!memory)
         return;
     ph__spin_lock(&memory->lock);
-    find_blocks(out, memory, addresses, count);
+    ph__memory_find_locked(out, memory, addresses, count);
     for (size_t i = 0; memory->replay_allocators && i < count; i++) {
         ph_allocation scripted;
         if (ph__replay_allocator_find(&scripted, memory, addresses[i]))

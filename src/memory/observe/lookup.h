@@ -14,6 +14,10 @@ enum {
 };
 void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uintptr_t *addresses,
                          size_t count);
+/* The same with the lock held, and without what is handed out in replays of allocators. */
+struct ph__memory;
+void ph__memory_find_locked(ph_allocation *out, const struct ph__memory *memory,
+                            const uintptr_t *addresses, size_t count);
 /* Where all lies that the allocator took from the driver, of the device and of pinned memory,
  * which are far apart on a GPU: for looking at many addresses. From lowest up to, without,
  * highest; both 0: there is none. */

@@ -71,6 +71,7 @@ static void free_memory_state(ph__memory *memory)
     ph__range_map_free(&memory->segments);
     ph__range_map_free(&memory->pinned);
     ph__watchers_free(memory);
+    ph__vec_free(&memory->deaths.list);
     ph__range_map_free(&memory->released);
     ph__free(memory->history);
     pthread_mutex_destroy(&memory->reclaim_lock);

@@ -8,6 +8,7 @@
 #include "memory/state/due.h"
 #include "memory/state/find.h"
 #include "memory/state/free_counter.h"
+#include "memory/state/handout.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/segment.h"
 #include "memory/state/stream_uses.h"
@@ -104,6 +105,8 @@ PH__SHORT void ph__short_retire(ph__memory *memory, ph__block *block)
         block->user = ph__block_stream_uses(block);
         ph__free_counter_add(memory, block->generation);
     }
+    if (block->generation < memory->deaths.bound)
+        ph__block_note_death(memory, block);
     ph__short_count_retired(&memory->account, half, block);
     if (pool != &memory->default_pool)
         ph__short_count_retired(&pool->account, half, block);

@@ -104,6 +104,16 @@ static size_t graph_position(ph__drv_graph *graph, uint64_t position)
     return 0;
 }
 
+static bool node_launch(ph__drv_launch *out, const ph__drv_node *node)
+{
+    return false;
+}
+
+static uint64_t exec_uploads(ph__drv_exec *exec)
+{
+    return 0;
+}
+
 static void *exec_native(ph__drv_exec *exec)
 {
     return NULL;

@@ -259,22 +259,22 @@ TEST(test_wrapped)
     const char *name = NULL;
     assert_int_equal(driver->kernel_create(&own, device, &three), 0);
     ph__cu_function function = own->function;
-    assert_ptr_equal(ph__cuda_kernel_of(device, function), own);
+    assert_ptr_equal(ph__cuda_kernel_of(device, function, UINT64_MAX), own);
     assert_int_equal(driver->kernel_wrap(&wrapped[0], device, NULL, &bytes, &name), 400);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(driver->kernel_wrap(&wrapped[i], device, function, &bytes, &name), 0);
         assert_int_equal(bytes, 24);
         assert_string_equal(name, "t_three");
-        assert_ptr_equal(ph__cuda_kernel_of(device, function), wrapped[i]);
+        assert_ptr_equal(ph__cuda_kernel_of(device, function, UINT64_MAX), wrapped[i]);
     }
     driver->kernel_destroy(wrapped[1]);
-    assert_ptr_equal(ph__cuda_kernel_of(device, function), wrapped[2]);
+    assert_ptr_equal(ph__cuda_kernel_of(device, function, UINT64_MAX), wrapped[2]);
     driver->kernel_destroy(wrapped[2]);
-    assert_ptr_equal(ph__cuda_kernel_of(device, function), wrapped[0]);
+    assert_ptr_equal(ph__cuda_kernel_of(device, function, UINT64_MAX), wrapped[0]);
     driver->kernel_destroy(wrapped[0]);
-    assert_ptr_equal(ph__cuda_kernel_of(device, function), own);
+    assert_ptr_equal(ph__cuda_kernel_of(device, function, UINT64_MAX), own);
     driver->kernel_destroy(own);
-    assert_null(ph__cuda_kernel_of(device, function));
+    assert_null(ph__cuda_kernel_of(device, function, UINT64_MAX));
     driver->kernel_destroy(NULL);
     driver->device_close(device);
 }

@@ -359,7 +359,7 @@ TEST(an_import_that_fails)
     static const char *const calls[] = {"cuGraphGetNodes",
                                         "cuGraphNodeGetType",
                                         "cuGraphKernelNodeGetParams",
-                                        "cuGraphNodeGetDependencies",
+                                        "cuGraphGetEdges",
                                         "cuGraphMemcpyNodeGetParams",
                                         "cuGraphMemsetNodeGetParams",
                                         "cuGraphHostNodeGetParams",

@@ -4,6 +4,7 @@
 #include "driver/cuda/device/leaving.h"
 #include "driver/cuda/load/core.h"
 #include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/layouts.h"
 #include "driver/cuda/load/unload.h"
 #include <stdio.h>
 
@@ -167,6 +168,7 @@ void ph__cuda_device_close(ph__drv_device *device)
     (void)ph__cu.DevicePrimaryCtxRelease(device->number);
     ph__vec_free(&device->captures);
     ph__map_free(&device->functions);
+    ph__cuda_layouts_release(&device->layouts);
     pthread_mutex_destroy(&device->lock);
     ph__free(device);
 }

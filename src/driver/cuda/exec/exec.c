@@ -75,7 +75,35 @@ static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
         result = add_taken(exec, before);
     if (result != PH__R_OK)
         (void)ph__cu.GraphExecDestroy(exec->handle);
+    exec->uploads = 1;
     return result;
+}
+
+static int upload_apart(ph__drv_exec *exec)
+{
+    size_t before, total;
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, exec->device);
+    if (result != PH__R_OK)
+        return result;
+    int mode = ph__cuda_relax();
+    result = ph__cu.MemGetInfo(&before, &total);
+    if (result == PH__R_OK)
+        result = ph__cuda_report_memory(upload(exec));
+    if (result == PH__R_OK)
+        result = add_taken(exec, before);
+    if (result == PH__R_OK) {
+        exec->deferred = false;
+        exec->uploads++;
+    }
+    ph__cuda_unrelax(mode);
+    ph__cuda_leave(&scope);
+    return result;
+}
+
+int ph__cuda_exec_upload_first(ph__drv_exec *exec)
+{
+    return exec->deferred ? upload_apart(exec) : PH__R_OK;
 }
 
 int ph__cuda_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed)
@@ -132,6 +160,8 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
 {
     size_t before, total;
     ph__cuda_scope scope;
+    if (!stream)
+        return upload_apart(exec);
     int result = ph__cuda_enter(&scope, exec->device);
     if (result != PH__R_OK)
         return result;
@@ -144,10 +174,17 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
     }
     if (result == PH__R_OK)
         result = add_taken(exec, before);
-    if (result == PH__R_OK)
+    if (result == PH__R_OK) {
         exec->deferred = false;
+        exec->uploads++;
+    }
     ph__cuda_leave(&scope);
     return result;
+}
+
+uint64_t ph__cuda_exec_uploads(ph__drv_exec *exec)
+{
+    return exec ? exec->uploads : 0;
 }
 
 /* Apart, so that a launch on an explicit stream is short. One that uploads may lack the device's
@@ -166,6 +203,7 @@ __attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, ph__drv_st
     if (!exec->deferred)
         return result;
     exec->deferred = result != PH__R_OK;
+    exec->uploads += result == PH__R_OK;
     return ph__cuda_report_memory(result);
 }
 

@@ -3,7 +3,6 @@
 #include "driver/cuda/exec/kept.h"
 #include "base/alloc.h"
 #include "driver/cuda/exec/exec.h"
-#include <string.h>
 
 bool ph__cuda_exec_reserve_kernels(ph__drv_exec *exec, const ph__drv_graph *from)
 {
@@ -43,13 +42,11 @@ bool ph__cuda_layouts_copy(ph__cuda_layout ***out, const ph__drv_graph *graph,
             continue;
         if (!*out)
             *out = ph__calloc(count, sizeof **out);
-        size_t bytes = sizeof *layout + layout->count * sizeof layout->at[0];
-        ph__cuda_layout *copy = *out ? ph__alloc(bytes) : NULL;
-        copied = copy != NULL;
+        copied = *out != NULL;
         if (!copied)
             continue;
-        (*out)[i] = memcpy(copy, layout, bytes);
-        copy->name = NULL; /* lies in the other graph's node cache */
+        (*out)[i] = (ph__cuda_layout *)(uintptr_t)layout;
+        atomic_fetch_add_explicit(&(*out)[i]->holders, 1, memory_order_relaxed);
     }
     return copied;
 }
@@ -57,7 +54,7 @@ bool ph__cuda_layouts_copy(ph__cuda_layout ***out, const ph__drv_graph *graph,
 void ph__cuda_layouts_free(ph__cuda_layout **layouts, size_t count)
 {
     for (size_t i = 0; layouts && i < count; i++)
-        ph__free(layouts[i]);
+        ph__cuda_layout_release(layouts[i]);
     ph__free(layouts);
 }
 

@@ -9,7 +9,7 @@
 bool ph__cuda_exec_reserve_kernels(ph__drv_exec *exec, const ph__drv_graph *from);
 /* The layouts that the nodes need from now on, where they are not the template's; *out: NULL
  * when there are none. As kernels may be gone with the graph they came from, so are its layouts:
- * these are copies. false: no host memory; free what is there. */
+ * these are retained. false: no host memory; free what is there. */
 bool ph__cuda_layouts_copy(ph__cuda_layout ***out, const ph__drv_graph *graph,
                            const ph__drv_graph *from);
 void ph__cuda_layouts_free(ph__cuda_layout **layouts, size_t count); /* takes NULL */

@@ -9,8 +9,9 @@
 #include "driver/cuda/nodes/decode.h"
 #include <string.h>
 
-/* The template's node, decoded, if it is one of this executable and of that kind. */
-static int check_node_kind(const ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind,
+/* The template's node, decoded, if it is one of this executable and of that kind: it is about to be
+ * changed. */
+static int check_node_kind(ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind,
                            const void *value)
 {
     if (!exec || !node || !value || node->graph != exec->graph)
@@ -18,7 +19,9 @@ static int check_node_kind(const ph__drv_exec *exec, ph__drv_node *node, ph_node
     int result = PH__R_OK;
     if (!atomic_load_explicit(&node->decoded, memory_order_acquire))
         result = ph__cuda_decode(node);
-    return result == PH__R_OK && node->info.kind != kind ? PH__R_INVALID_VALUE : result;
+    if (result == PH__R_OK && node->info.kind != kind)
+        result = PH__R_INVALID_VALUE;
+    return result == PH__R_OK ? ph__cuda_exec_upload_first(exec) : result;
 }
 
 #define IN_CONTEXT(result, exec, call)                                                             \
@@ -33,11 +36,21 @@ static int check_node_kind(const ph__drv_exec *exec, ph__drv_node *node, ph_node
 
 /* ---- kernels ---- */
 
+/* The node of the last update's graph that says what this one runs, or itself; decoded. */
+static int find_source(const ph__drv_node **out, const ph__drv_exec *exec, const ph__drv_node *node)
+{
+    ph__drv_node *theirs = exec->updated ? exec->updated->nodes.at[node->index] : NULL;
+    *out = theirs ? theirs : node;
+    return theirs && !atomic_load_explicit(&theirs->decoded, memory_order_acquire)
+               ? ph__cuda_decode(theirs)
+               : PH__R_OK;
+}
+
 /* The kernel that the node runs: since an update, perhaps not the captured one. NULL: a function
  * that was not loaded here. */
-static ph__drv_kernel *kernel_of(const ph__drv_exec *exec, const ph__drv_node *node)
+static ph__drv_kernel *kernel_of(const ph__drv_exec *exec, const ph__drv_node *source)
 {
-    return exec->kernels ? exec->kernels[node->index] : node->info.kernel;
+    return exec->kernels ? exec->kernels[source->index] : source->info.kernel;
 }
 
 static int set_kernel(const ph__drv_exec *exec, const ph__drv_node *node,
@@ -72,10 +85,14 @@ static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
 
 int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch)
 {
+    const ph__drv_node *source;
     int result = check_node_kind(exec, node, PH_NODE_KERNEL, launch);
     if (result != PH__R_OK)
         return result;
-    ph__drv_kernel *kernel = kernel_of(exec, node);
+    result = find_source(&source, exec, node);
+    if (result != PH__R_OK)
+        return result;
+    ph__drv_kernel *kernel = kernel_of(exec, source);
     if (!kernel) {
         ph__driver_set_reason("the node's kernel was not loaded by this library, so that its "
                               "parameters are not known");
@@ -95,9 +112,10 @@ int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__d
 }
 
 /* The layout of the kernel that a node runs, where it was not loaded here. */
-static const ph__cuda_layout *layout_of(const ph__drv_exec *exec, const ph__drv_node *node)
+static const ph__cuda_layout *layout_of(const ph__drv_exec *exec, const ph__drv_node *source)
 {
-    return exec->layouts && exec->layouts[node->index] ? exec->layouts[node->index] : node->layout;
+    return exec->layouts && exec->layouts[source->index] ? exec->layouts[source->index]
+                                                         : source->layout;
 }
 
 static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node,
@@ -123,11 +141,14 @@ static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node,
 int ph__cuda_exec_set_args(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch,
                            size_t args_size)
 {
+    const ph__drv_node *source;
     int result = check_node_kind(exec, node, PH_NODE_KERNEL, launch);
+    if (result == PH__R_OK)
+        result = find_source(&source, exec, node);
     if (result != PH__R_OK)
         return result;
-    const ph__drv_kernel *kernel = kernel_of(exec, node);
-    const ph__cuda_layout *layout = layout_of(exec, node);
+    const ph__drv_kernel *kernel = kernel_of(exec, source);
+    const ph__cuda_layout *layout = layout_of(exec, source);
     if (kernel)
         return args_size < kernel->args_end ? PH__R_INVALID_VALUE
                                             : ph__cuda_exec_set_kernel(exec, node, launch);
@@ -263,6 +284,8 @@ static int check_switch(const ph__drv_exec *exec, ph__drv_node *node)
 int ph__cuda_exec_set_enabled(ph__drv_exec *exec, ph__drv_node *node, bool enabled)
 {
     int result = check_switch(exec, node);
+    if (result == PH__R_OK)
+        result = ph__cuda_exec_upload_first(exec);
     if (result == PH__R_OK)
         IN_CONTEXT(
             result, exec,

@@ -23,6 +23,7 @@ struct ph__drv_kernel {
     /* dynamic shared memory that the function is set up for; at first what 48 KiB leave */
     atomic_size_t shared_set;
     atomic_bool keep;
+    uint64_t number;      /* of the device's kernels, by age */
     ph__drv_kernel *next; /* an older one of the same function, or the next retired one */
 };
 

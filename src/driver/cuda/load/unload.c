@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "driver/cuda/load/device.h"
 #include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/layouts.h"
 
 void ph__cuda_kernel_free(ph__drv_kernel *kernel)
 {
@@ -19,20 +20,32 @@ int ph__cuda_kernel_register(ph__drv_kernel *kernel)
     ph__drv_device *device = kernel->device;
     uint64_t key = (uintptr_t)kernel->function;
     pthread_mutex_lock(&device->lock);
+    kernel->number = device->kernels++;
     kernel->next = ph__map_get(&device->functions, key);
     bool put = ph__map_put(&device->functions, key, kernel);
     pthread_mutex_unlock(&device->lock);
     return put ? PH__R_OK : PH__R_OUT_OF_MEMORY;
 }
 
-ph__drv_kernel *ph__cuda_kernel_of(ph__drv_device *device, ph__cu_function function)
+ph__drv_kernel *ph__cuda_kernel_of(ph__drv_device *device, ph__cu_function function,
+                                   uint64_t before)
 {
     if (!function)
         return NULL;
     pthread_mutex_lock(&device->lock);
     ph__drv_kernel *kernel = ph__map_get(&device->functions, (uintptr_t)function);
+    while (kernel && kernel->number >= before)
+        kernel = kernel->next;
     pthread_mutex_unlock(&device->lock);
     return kernel;
+}
+
+uint64_t ph__cuda_kernel_count(ph__drv_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    uint64_t count = device->kernels;
+    pthread_mutex_unlock(&device->lock);
+    return count;
 }
 
 void ph__cuda_kernel_keep(ph__drv_kernel *kernel)
@@ -99,6 +112,7 @@ static ph__drv_kernel *unload(ph__drv_kernel *retired, bool kept_too)
             stay = kernel;
             continue;
         }
+        ph__cuda_layout_forget(kernel->device, kernel->function);
         if (kernel->module) /* else the user's function */
             (void)ph__cu.ModuleUnload(kernel->module);
         ph__cuda_kernel_free(kernel);

@@ -15,8 +15,11 @@ void ph__cuda_kernel_free(ph__drv_kernel *kernel);
  * destroyed ones while a capture is open, as tools that watch unloading (memcheck) do then what
  * invalidates a capture. Under the device's context, in relaxed mode. */
 void ph__cuda_kernel_discard(ph__drv_kernel *kernel);
-/* The kernel behind a function (the newest, where it was wrapped twice), or NULL. */
-ph__drv_kernel *ph__cuda_kernel_of(ph__drv_device *device, ph__cu_function function);
+/* The kernel behind a function (the newest, where it was wrapped twice) among the first `before`
+ * of the device, or NULL. count: how many there ever were. */
+ph__drv_kernel *ph__cuda_kernel_of(ph__drv_device *device, ph__cu_function function,
+                                   uint64_t before);
+uint64_t ph__cuda_kernel_count(ph__drv_device *device);
 /* Waits for all work of the context, as cuCtxSynchronize, and then unloads the kernels that had
  * been destroyed before and are not kept. */
 int ph__cuda_synchronize(ph__drv_device *device);

@@ -10,105 +10,30 @@
 #include "driver/cuda/nodes/transfers.h"
 #include <string.h>
 
-enum {
-    MOST_PARAMETERS = 32764, /* bytes of parameters that a kernel can have at the most */
-    FEW_PARAMETERS = 16      /* parameters of most kernels: the driver is asked once for each */
-};
-
-/* A kernel node may name a function, or a kernel that belongs to no context. */
-static int read_parameter(const ph__cu_kernel_params *params, size_t index, size_t *offset,
-                          size_t *bytes)
-{
-    return params->function ? ph__cu.FuncGetParamInfo(params->function, index, offset, bytes)
-                            : ph__cu.KernelGetParamInfo(params->kernel, index, offset, bytes);
-}
-
-/* The first of them go to `few`. */
-static int count_parameters(const ph__cu_kernel_params *params, size_t *count,
-                            struct ph__cuda_param few[FEW_PARAMETERS])
-{
-    for (size_t i = 0; i < MOST_PARAMETERS; i++) {
-        struct ph__cuda_param at = {0};
-        int result = read_parameter(params, i, &at.offset, &at.bytes);
-        *count = i;
-        if (result != PH__R_OK)
-            return result == PH__R_INVALID_VALUE ? PH__R_OK : result;
-        if (i < FEW_PARAMETERS)
-            few[i] = at;
-    }
-    return PH__R_INVALID_VALUE;
-}
-
-/* A copy, as the driver's goes with the module. */
-static int copy_name(const char **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
-{
-    const char *name = NULL;
-    int result = params->function ? ph__cu.FuncGetName(&name, params->function)
-                                  : ph__cu.KernelGetName(&name, params->kernel);
-    if (result != PH__R_OK || !name)
-        return result != PH__R_OK ? result : PH__R_INVALID_VALUE;
-    size_t bytes = strlen(name) + 1;
-    char *copy = ph__cuda_graph_room(graph, bytes);
-    if (!copy)
-        return PH__R_OUT_OF_MEMORY;
-    *out = memcpy(copy, name, bytes);
-    return PH__R_OK;
-}
-
-static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph,
-                       const ph__cu_kernel_params *params)
-{
-    size_t count = 0;
-    struct ph__cuda_param few[FEW_PARAMETERS];
-    int result = count_parameters(params, &count, few);
-    if (result != PH__R_OK)
-        return result;
-    ph__cuda_layout *layout =
-        ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
-    if (!layout)
-        return PH__R_OUT_OF_MEMORY;
-    layout->function = params->function;
-    layout->kernel = params->kernel;
-    layout->context = params->context;
-    layout->count = count;
-    layout->bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i < FEW_PARAMETERS)
-            layout->at[i] = few[i];
-        else if ((result = read_parameter(params, i, &layout->at[i].offset,
-                                          &layout->at[i].bytes)) != PH__R_OK)
-            return result;
-        if (layout->at[i].offset + layout->at[i].bytes > layout->bytes)
-            layout->bytes = layout->at[i].offset + layout->at[i].bytes;
-    }
-    result = copy_name(&layout->name, graph, params);
-    if (result == PH__R_OK)
-        *out = layout;
-    return result;
-}
-
 /* Vendor libraries launch the same kernels again and again: each is asked about once in a graph. */
 static int find_layout(const ph__cuda_layout **out, ph__drv_graph *graph,
                        const ph__cu_kernel_params *params)
 {
+    ph__cuda_layout *layout;
     uint64_t key = params->function ? (uintptr_t)params->function : (uintptr_t)params->kernel;
     if (key == 0)
         return PH__R_INVALID_VALUE;
     ph__spin_lock(&graph->device->cache_lock);
-    ph__cuda_layout *layout = ph__map_get(&graph->layouts, key);
+    *out = ph__map_get(&graph->layouts, key);
     ph__spin_unlock(&graph->device->cache_lock);
-    if (!layout) {
-        int result = read_layout(&layout, graph, params);
-        if (result != PH__R_OK)
-            return result;
-        ph__spin_lock(&graph->device->cache_lock);
-        bool put = ph__map_put(&graph->layouts, key, layout);
-        ph__spin_unlock(&graph->device->cache_lock);
-        if (!put)
-            return PH__R_OUT_OF_MEMORY;
-    }
-    *out = layout;
-    return PH__R_OK;
+    if (*out)
+        return PH__R_OK;
+    int result = ph__cuda_layout_acquire(&layout, graph->device, params);
+    if (result != PH__R_OK)
+        return result;
+    ph__spin_lock(&graph->device->cache_lock);
+    ph__cuda_layout *met = ph__map_get(&graph->layouts, key); /* by another thread meanwhile */
+    bool put = !met && ph__map_put(&graph->layouts, key, layout);
+    ph__spin_unlock(&graph->device->cache_lock);
+    *out = met ? met : layout;
+    if (!put)
+        ph__cuda_layout_release(layout);
+    return put || met ? PH__R_OK : PH__R_OUT_OF_MEMORY;
 }
 
 /* The markers stand in any order, each before its value. */
@@ -186,7 +111,7 @@ static int decode_kernel(ph__drv_node *out, ph__drv_graph *graph)
         return result;
     ph__drv_node_info *info = &out->info;
     out->layout = layout;
-    info->kernel = params.function ? ph__cuda_kernel_of(graph->device, params.function) : NULL;
+    info->kernel = ph__cuda_kernel_of(graph->device, params.function, graph->kernels);
     info->code = params.function ? (const void *)params.function : (const void *)params.kernel;
     info->kernel_name = info->kernel ? info->kernel->name : layout->name;
     memcpy(info->launch.grid, params.grid, sizeof info->launch.grid);
@@ -219,6 +144,7 @@ static int decode_child(ph__drv_node *out, ph__drv_graph *graph)
     ph__drv_graph *body = ph__cuda_graph_create(graph->device, handle, false);
     if (!body)
         return PH__R_OUT_OF_MEMORY;
+    body->kernels = graph->kernels;
     ph__spin_lock(&graph->device->cache_lock);
     bool kept = ph__vec_push(&graph->bodies, body);
     ph__spin_unlock(&graph->device->cache_lock);
@@ -273,14 +199,20 @@ static int decode_mem_ops(ph__drv_node *out, ph__drv_graph *graph)
     return PH__R_OK;
 }
 
+static int read_kind(ph_node_kind *out, ph__cu_node handle)
+{
+    int type = 0;
+    int result = ph__cu.GraphNodeGetType(handle, &type);
+    *out = (ph_node_kind)type;
+    return result;
+}
+
 /* Of the kinds that are not here nothing but the kind can be read. */
 static int decode_kind(ph__drv_node *out, ph__drv_graph *graph)
 {
-    int type = 0;
-    int result = ph__cu.GraphNodeGetType(out->handle, &type);
+    int result = out->has_kind ? PH__R_OK : read_kind(&out->info.kind, out->handle);
     if (result != PH__R_OK)
         return result;
-    out->info.kind = (ph_node_kind)type;
     switch (out->info.kind) {
     case PH_NODE_KERNEL:
         return decode_kernel(out, graph);
@@ -303,15 +235,27 @@ static int decode_kind(ph__drv_node *out, ph__drv_graph *graph)
     }
 }
 
+static void keep_links(ph__drv_node_info *to, const ph__drv_node_info *from)
+{
+    to->dependencies = from->dependencies;
+    to->dependency_kinds = from->dependency_kinds;
+    to->dependency_count = from->dependency_count;
+    to->launch.programmatic = from->launch.programmatic;
+}
+
 /* Another thread may have read or submitted the node meanwhile: what came first stays. */
 static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links *links)
 {
     int result = PH__R_OK;
     ph__spin_lock(&node->graph->device->cache_lock);
-    if (!ph__cuda_graph_link_locked(node->graph, &read->info, links)) {
+    bool known = atomic_load_explicit(&node->graph->linked, memory_order_relaxed);
+    if (known)
+        keep_links(&read->info, &node->info);
+    if (!known && !ph__cuda_graph_link_locked(node->graph, &read->info, links)) {
         result = PH__R_OUT_OF_MEMORY;
     } else if (!atomic_load_explicit(&node->decoded, memory_order_relaxed)) {
         node->info = read->info;
+        node->has_kind = true;
         node->is_core_fill = read->is_core_fill;
         node->is_plain_copy = read->is_plain_copy;
         node->is_rows_fill = read->is_rows_fill;
@@ -326,10 +270,11 @@ static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links 
 
 static int decode_node_now(ph__drv_node *node)
 {
-    ph__drv_node read = {.handle = node->handle};
-    ph__cuda_links links;
+    ph__drv_node read = {.handle = node->handle, .has_kind = node->has_kind};
+    read.info.kind = node->info.kind;
+    ph__cuda_links links = {.count = 0};
     int result = decode_kind(&read, node->graph);
-    if (result == PH__R_OK)
+    if (result == PH__R_OK && !atomic_load_explicit(&node->graph->linked, memory_order_acquire))
         result = ph__cuda_links_read(&links, node->handle);
     if (result != PH__R_OK)
         return result;
@@ -338,18 +283,47 @@ static int decode_node_now(ph__drv_node *node)
     return result;
 }
 
+static int decode_kind_now(ph__drv_node *node)
+{
+    ph_node_kind kind;
+    int result = read_kind(&kind, node->handle);
+    if (result != PH__R_OK)
+        return result;
+    ph__spin_lock(&node->graph->device->cache_lock);
+    if (!node->has_kind && !atomic_load_explicit(&node->decoded, memory_order_relaxed)) {
+        node->info.kind = kind;
+        node->has_kind = true;
+    }
+    ph__spin_unlock(&node->graph->device->cache_lock);
+    return PH__R_OK;
+}
+
 /* The calls here need no context, by NVIDIA's lists of what each call may answer; a driver
  * that thinks otherwise gets one. */
-int ph__cuda_decode(ph__drv_node *node)
+static int with_context(int (*read)(ph__drv_node *), ph__drv_node *node)
 {
     ph__cuda_scope scope;
-    int result = decode_node_now(node);
+    int result = read(node);
     if (result != PH__R_INVALID_CONTEXT)
         return result;
     result = ph__cuda_enter(&scope, node->graph->device);
     if (result == PH__R_OK) {
-        result = decode_node_now(node);
+        result = read(node);
         ph__cuda_leave(&scope);
     }
     return result;
+}
+
+int ph__cuda_decode(ph__drv_node *node)
+{
+    return atomic_load_explicit(&node->decoded, memory_order_acquire)
+               ? PH__R_OK
+               : with_context(decode_node_now, node);
+}
+
+int ph__cuda_decode_kind(ph__drv_node *node)
+{
+    return node->has_kind || atomic_load_explicit(&node->decoded, memory_order_acquire)
+               ? PH__R_OK
+               : with_context(decode_kind_now, node);
 }

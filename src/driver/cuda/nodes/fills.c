@@ -130,7 +130,7 @@ static bool rename_locked(ph__drv_graph *graph, ph__drv_node *node, ph__cu_node 
     bool mapped =
         !graph->unmapped && ph__map_remove(&graph->by_handle, (uintptr_t)node->handle) != NULL;
     node->handle = handle;
-    node->is_core_fill = true;
+    node->is_core_fill = node->is_lowered = true;
     return !mapped || ph__map_put(&graph->by_handle, (uintptr_t)handle, node);
 }
 

@@ -41,7 +41,7 @@ void ph__cuda_graph_destroy(ph__drv_graph *graph)
     ph__vec_free(&graph->positions);
     ph__vec_free(&graph->frontiers);
     ph__map_free(&graph->by_handle);
-    ph__map_free(&graph->layouts);
+    ph__cuda_layouts_release(&graph->layouts);
     while (graph->blocks) {
         struct ph__cuda_block *next = graph->blocks->next;
         ph__free(graph->blocks);

@@ -10,32 +10,23 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "driver/cuda/load/device.h"
+#include "driver/cuda/load/layouts.h"
 #include "driver/driver.h"
 
-/* A kernel that was read back: what the driver calls it, and the places of its parameters in one
- * flat buffer. */
-typedef struct ph__cuda_layout {
-    ph__cu_function function; /* NULL: a kernel that belongs to no context */
-    ph__cu_kernel kernel;
-    ph__cu_context context;
-    const char *name;
-    size_t count, bytes; /* of parameters; where the last one ends */
-    struct ph__cuda_param {
-        size_t offset, bytes;
-    } at[];
-} ph__cuda_layout;
 struct ph__drv_node {
     ph__drv_graph *graph;
     ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
     ph__cu_node handle;
     size_t index;        /* in the graph's list, once listed */
+    bool has_kind;       /* info.kind is known */
     atomic_bool decoded; /* the members below are complete and final */
     /* a launch of the core's fill kernel, which stands for a memset */
     bool is_core_fill;
+    bool is_lowered;               /* a memset node in the capture, and is_core_fill since */
     bool is_plain_copy;            /* contiguous, between addresses */
     bool is_rows_fill;             /* a memset of several rows, which only other code captures */
     int src_type, dst_type;        /* of plain copies: PH__CU_MEMORY_* */
-    const ph__cuda_layout *layout; /* kernels that were read back; in the cache's blocks */
+    const ph__cuda_layout *layout; /* kernels that were read back; among the cache's layouts */
     ph__drv_node_info info;
 };
 struct ph__drv_graph {
@@ -45,6 +36,9 @@ struct ph__drv_graph {
     bool owned;
     bool capturing;     /* under construction: the driver's list grows */
     bool listed;        /* `nodes` is the driver's list */
+    atomic_bool linked; /* each of `nodes` has its kind and its dependencies */
+    /* how many kernels the device had when the list was read; later ones are of no node here */
+    uint64_t kernels;
     ph__map by_handle;  /* CUgraphNode -> ph__drv_node */
     ph__drv_node *last; /* the node of the last look-up, mostly a dependency of the next one */
     PH__VEC(ph__drv_node *) submissions; /* of nodes submitted by this library, in order */
@@ -61,7 +55,7 @@ struct ph__drv_graph {
     /* the dependencies that capture_get returned last, where there was more than one */
     ph__drv_node *const *lent;
     size_t lent_count;
-    ph__map layouts; /* CUfunction or CUkernel -> ph__cuda_layout, for the time of reading back */
+    ph__map layouts; /* CUfunction or CUkernel -> ph__cuda_layout, retained */
     struct ph__cuda_block *blocks;
     size_t block_bytes; /* of all blocks */
 };

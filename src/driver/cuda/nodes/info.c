@@ -19,12 +19,32 @@ int ph__cuda_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_gra
 int ph__cuda_node_info(ph__drv_node_info *out, ph__drv_node *node)
 {
     int result = PH__R_OK;
-    if (!atomic_load_explicit(&node->decoded, memory_order_acquire))
-        result = ph__cuda_decode(node);
+    if (!atomic_load_explicit(&node->decoded, memory_order_acquire)) {
+        result = node->graph->capturing ? PH__R_OK : ph__cuda_graph_link(node->graph);
+        if (result == PH__R_OK)
+            result = ph__cuda_decode(node);
+    }
     if (result != PH__R_OK)
         return result;
     *out = node->info;
     if (out->kind == PH_NODE_MEMSET)
-        out->form = node->is_core_fill ? "kernel" : "fill";
+        out->form = node->is_core_fill && !node->is_lowered ? "kernel" : "fill";
     return PH__R_OK;
+}
+
+int ph__cuda_node_kind(ph_node_kind *out, ph__drv_node *node)
+{
+    int result = ph__cuda_decode_kind(node);
+    if (result == PH__R_OK)
+        *out = node->info.kind;
+    return result;
+}
+
+bool ph__cuda_node_launch(ph__drv_launch *out, const ph__drv_node *node)
+{
+    if (!atomic_load_explicit(&node->decoded, memory_order_acquire) ||
+        node->info.kind != PH_NODE_KERNEL)
+        return false;
+    *out = node->info.launch;
+    return true;
 }

@@ -3,6 +3,8 @@
  * the submissions of this library are known to have made. */
 #include "driver/cuda/nodes/list.h"
 #include "base/alloc.h"
+#include "driver/cuda/load/unload.h"
+#include "driver/cuda/nodes/decode.h"
 
 enum {
     FIRST_NODES = 64
@@ -169,9 +171,8 @@ static ph__drv_node *find_near(ph__drv_graph *graph, ph__cu_node handle, size_t 
     return node;
 }
 
-/* Gives the submitted nodes what they depend on; those of which only the kind was submitted stay
- * to be read back. */
-static bool link_submissions_locked(ph__drv_graph *graph, const edge_list *list)
+/* Gives the nodes that are not read back yet what they depend on. */
+static bool link_locked(ph__drv_graph *graph, const edge_list *list)
 {
     PH__VEC(ph__drv_node *) ends = {0};
     if (!ph__vec_reserve(&ends, 2 * list->count))
@@ -203,23 +204,47 @@ static bool link_submissions_locked(ph__drv_graph *graph, const edge_list *list)
         if (is_open(ends.at[2 * i + 1]))
             put_edge(ends.at[2 * i + 1], ends.at[2 * i], &list->edges[i]);
     ph__vec_free(&ends);
-    for (size_t i = 0; i < graph->nodes.count && linked; i++)
-        if (graph->nodes.at[i]->info.kind != PH_NODE_GRAPH)
-            atomic_store_explicit(&graph->nodes.at[i]->decoded, true, memory_order_release);
     return linked;
 }
 
-static int link_submissions(ph__drv_graph *graph)
+/* All that was submitted is known of its nodes now; of graph nodes only the kind was. */
+static void close_submissions_locked(ph__drv_graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        ph__drv_node *node = graph->nodes.at[i];
+        node->has_kind = true;
+        if (node->info.kind != PH_NODE_GRAPH)
+            atomic_store_explicit(&node->decoded, true, memory_order_release);
+    }
+}
+
+static int link_nodes(ph__drv_graph *graph, bool submitted)
 {
     edge_list list;
     int result = read_edges(&list, graph);
     if (result != PH__R_OK)
         return result;
     ph__spin_lock(&graph->device->cache_lock);
-    bool linked = link_submissions_locked(graph, &list);
+    bool linked = atomic_load_explicit(&graph->linked, memory_order_relaxed);
+    if (!linked && link_locked(graph, &list)) {
+        linked = true;
+        if (submitted)
+            close_submissions_locked(graph);
+        atomic_store_explicit(&graph->linked, true, memory_order_release);
+    }
     ph__spin_unlock(&graph->device->cache_lock);
     ph__free(list.from);
     return linked ? PH__R_OK : PH__R_OUT_OF_MEMORY;
+}
+
+int ph__cuda_graph_link(ph__drv_graph *graph)
+{
+    int result = graph->listed ? PH__R_OK : ph__cuda_graph_list(graph);
+    if (result != PH__R_OK || atomic_load_explicit(&graph->linked, memory_order_acquire))
+        return result;
+    for (size_t i = 0; i < graph->nodes.count && result == PH__R_OK; i++)
+        result = ph__cuda_decode_kind(graph->nodes.at[i]);
+    return result == PH__R_OK ? link_nodes(graph, false) : result;
 }
 
 int ph__cuda_graph_list(ph__drv_graph *graph)
@@ -233,13 +258,15 @@ int ph__cuda_graph_list(ph__drv_graph *graph)
     if (result != PH__R_OK)
         return result;
     bool submitted = !graph->capturing && submissions_match(graph, count);
+    if (graph->kernels == 0 || graph->capturing)
+        graph->kernels = ph__cuda_kernel_count(graph->device);
     ph__spin_lock(&graph->device->cache_lock);
     bool listed = list_locked(graph, handles, count, submitted);
     ph__spin_unlock(&graph->device->cache_lock);
     ph__free(handles);
     if (!listed)
         return PH__R_OUT_OF_MEMORY;
-    if (submitted && (result = link_submissions(graph)) != PH__R_OK)
+    if (submitted && (result = link_nodes(graph, true)) != PH__R_OK)
         return result;
     graph->listed = !graph->capturing;
     return PH__R_OK;

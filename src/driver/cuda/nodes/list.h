@@ -6,4 +6,7 @@
 
 /* Fills `nodes`; CUDA's number. */
 int ph__cuda_graph_list(ph__drv_graph *graph);
+/* Reads what each node is and depends on, where it is not known: all edges in one question, and
+ * no parameters. Not of a graph under construction. CUDA's number. */
+int ph__cuda_graph_link(ph__drv_graph *graph);
 #endif

@@ -279,6 +279,27 @@ size_t ph__host_graph_host_bytes(ph__drv_graph *handle)
     return bytes;
 }
 
+int ph__host_node_kind(ph_node_kind *out, ph__drv_node *handle)
+{
+    const ph__host_node *node = ph__host_node_of(handle);
+    if (!node)
+        return PH__R_INVALID_VALUE;
+    *out = node->work.kind;
+    return PH__R_OK;
+}
+
+bool ph__host_node_launch(ph__drv_launch *out, const ph__drv_node *handle)
+{
+    const ph__host_node *node = ph__host_node_of((ph__drv_node *)(uintptr_t)handle);
+    if (!node || node->work.kind != PH_NODE_KERNEL)
+        return false;
+    const ph__host_work *work = &node->work;
+    *out = (ph__drv_launch){.shared_bytes = work->shared_bytes, .args = work->args};
+    memcpy(out->grid, work->grid, sizeof work->grid);
+    memcpy(out->block, work->block, sizeof work->block);
+    return true;
+}
+
 int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *handle)
 {
     const ph__host_node *node = ph__host_node_of(handle);

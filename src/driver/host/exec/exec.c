@@ -63,6 +63,7 @@ int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *handle, int flags,
     ph__host_exec *exec = exec_create(graph);
     if (!exec)
         return PH__R_OUT_OF_MEMORY;
+    atomic_init(&exec->uploads, flags & PH__INSTANTIATE_DEFER_UPLOAD ? 0 : 1);
     atomic_fetch_add(&exec->device->live_handles, 1);
     *out = (ph__drv_exec *)exec;
     return PH__R_OK;

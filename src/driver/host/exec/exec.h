@@ -39,7 +39,14 @@ struct ph__host_exec {
     ph__exec_launch *spare;
     size_t launch_bytes; /* of all launches, spare or in flight */
     bool destroyed;
+    _Atomic uint64_t uploads; /* as a device that has to would count them */
 };
+/* Before a launch or a change: an executable whose upload was deferred counts as uploaded. */
+static inline void ph__exec_upload_first(ph__host_exec *exec)
+{
+    uint64_t none = 0;
+    (void)atomic_compare_exchange_strong(&exec->uploads, &none, 1);
+}
 
 /* Nobody has it any more. */
 void ph__exec_free(ph__host_exec *exec);

@@ -173,6 +173,7 @@ int ph__host_exec_launch(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
         return result;
     ph__exec_launch *launch;
     bool here = false;
+    ph__exec_upload_first(exec);
     pthread_mutex_lock(&exec->lock);
     result = launch_locked(exec, stream, &launch, &here);
     pthread_mutex_unlock(&exec->lock);
@@ -187,8 +188,12 @@ int ph__host_exec_launch(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
 /* The host device has no other place to put an executable: it is where it runs. */
 int ph__host_exec_upload(ph__drv_exec *exec_handle, ph__drv_stream *stream_handle)
 {
-    const ph__host_exec *exec = (const ph__host_exec *)exec_handle;
+    ph__host_exec *exec = (ph__host_exec *)exec_handle;
     ph__host_stream *stream = (ph__host_stream *)stream_handle;
+    if (exec && !stream) {
+        atomic_fetch_add(&exec->uploads, 1);
+        return PH__R_OK;
+    }
     int result = check_handles(exec, stream);
     if (result)
         return result;
@@ -198,5 +203,13 @@ int ph__host_exec_upload(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
         ph__host_rule_stream(stream, PH__RULE_EXEC_UPLOAD_CAPTURING, PH__RULE_EXEC_UPLOAD_OTHER);
     if (result)
         ph__driver_set_reason("an upload cannot be captured");
+    else
+        atomic_fetch_add(&exec->uploads, 1);
     return result;
+}
+
+uint64_t ph__host_exec_uploads(ph__drv_exec *handle)
+{
+    ph__host_exec *exec = (ph__host_exec *)handle;
+    return exec ? atomic_load(&exec->uploads) : 0;
 }

@@ -13,6 +13,7 @@ static ph__exec_slot *open_slot(ph__host_exec *exec, ph__drv_node *handle, ph_no
     const ph__host_node *node = ph__host_node_of(handle);
     if (!exec || !node || node->graph != exec->graph || node->work.kind != kind)
         return NULL;
+    ph__exec_upload_first(exec);
     pthread_mutex_lock(&exec->lock);
     return &exec->front->slots[node->slot];
 }

@@ -264,6 +264,7 @@ ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_
         device->driver->kernel_destroy(handle);
         return status;
     }
+    atomic_store(&device->wraps_kernels, true);
     return ph__kernel_make(out, device, handle, &source, call);
 }
 

@@ -102,7 +102,10 @@ TEST(test_of_nested_graphs)
     ph_graph_memory outer = memory_of(b), inner = memory_of(a);
     assert_int_equal(outer.pool_reserved, inner.pool_reserved);
     assert_int_equal(outer.pinned, 8192);
-    assert_true(outer.template_host > inner.template_host);
+    const ph_record *record; /* counted once it is made */
+    assert_ok(ph_graph_record(&record, b));
+    assert_true(memory_of(b).template_host > outer.template_host);
+    assert_true(memory_of(b).template_host > inner.template_host);
     ph_graph_destroy(a);
     assert_int_equal(memory_of(b).pinned, 8192);
     ph_graph_destroy(b);

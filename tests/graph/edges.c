@@ -157,8 +157,8 @@ TEST(test_kinds_go_with_their_edges)
         world.device->driver = &table;
         table.node_info = node_info;
         assert_ok(ph_graph_capture(kept, world.stream, NULL, diamond, side));
-        world.device->driver = real;
         const ph_record *record = record_of(kept);
+        world.device->driver = real;
         const size_t *dependencies = ph_record_dependencies(record, 3);
         for (size_t d = 0; d < 2; d++) {
             assert_int_equal(dependencies[d], d + 1);
@@ -206,8 +206,8 @@ TEST(test_two_edges_between_the_same_nodes)
         world.device->driver = &table;
         table.node_info = node_info_twice;
         assert_ok(ph_graph_capture(kept, world.stream, NULL, kernel_and_host, NULL));
-        world.device->driver = real;
         const ph_record *record = record_of(kept);
+        world.device->driver = real;
         assert_ok(ph_record_node(&node, record, 1));
         assert_int_equal(node.dependency_count, 1);
         assert_int_equal(edge(record, 1, 0), i == 3 ? PH_EDGE_PROGRAMMATIC : PH_EDGE_FULL);

@@ -208,7 +208,8 @@ TEST(test_asked_once_and_late)
     end();
     int64_t before = ph__driver_calls();
     (void)record();
-    assert_int_equal(ph__driver_calls() - before, 1);
+    /* the list of nodes, each of them, and one question about memory */
+    assert_int_equal(ph__driver_calls() - before, 1 + 20 + 1);
     before = ph__driver_calls();
     for (size_t i = 0; i < 20; i++) {
         ph_word at = word(i, 0);
@@ -256,7 +257,15 @@ TEST(test_failures)
     begin(NULL);
     assert_ok(t_add(&world, world.stream, other, y, N, 1));
     end();
-    ph__driver_fail_after(0, PH__R_ILLEGAL_ADDRESS);
+    /* Not so where the nodes cannot be read: then there is no record yet. */
+    for (int64_t n = 0; n < 2; n++) {
+        ph__driver_fail_after(n, PH__R_INVALID_HANDLE);
+        status = ph_graph_record(&out, graph);
+        ph__driver_fail_after(-1, 0);
+        assert_int_equal(status, PH_ERROR_DEVICE);
+        assert_null(out);
+    }
+    ph__driver_fail_after(2, PH__R_ILLEGAL_ADDRESS);
     at = word(0, 1);
     ph__driver_fail_after(-1, 0);
     assert_int_equal(at.kind, PH_WORD_PROVED);

@@ -177,7 +177,7 @@ static ph_status fail_capture_for_good(ph_graph *graph, ph_status status)
 
 /* Reads the captured graph back while the pool still knows what the capture was given. The
  * writer has the ranges before the inputs are looked for: memory of the capture is none. */
-static ph_status read_captured_record(ph_graph *graph, const char *call)
+static ph_status read_captured_graph(ph_graph *graph, const char *call)
 {
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
     ph__pool_acquire_layout(&graph->layout, graph->own->pool, graph->capture.id);
@@ -190,14 +190,9 @@ static ph_status read_captured_record(ph_graph *graph, const char *call)
     if (status == PH_OK && !ph__cells_add_ranges(&ranges, graph))
         status = ph__fail_host_memory(call, "the ranges of the capture");
     if (status == PH_OK) {
-        const ph__own_memory own = {.capture = &ranges, .nested = &nested};
         ph__writer_add(graph->own, &copy);
         graph->marks = ph__marks_retain(graph->capture.marks);
-        status = ph__graph_read(graph, &own, call);
-        if (graph->record)
-            graph->record->layout = &graph->layout;
-        if (status == PH_OK)
-            status = ph__graph_acquire_copies(graph, call);
+        status = ph__graph_read_captured(graph, &ranges, &nested, call);
     }
     ph__ranges_free(&copy);
     ph__ranges_free(&ranges);
@@ -209,7 +204,7 @@ static ph_status read_captured_record(ph_graph *graph, const char *call)
 static ph_status complete_capture(ph_graph *graph, const char *call)
 {
     /* the breadcrumb before all others */
-    bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0);
+    bool empty = ph__graph_node_count(graph) == (graph->breadcrumbs ? 1 : 0);
     ph__graph_list_annotations(graph);
     ph_status status = PH_OK;
     if (empty && graph->strict)
@@ -269,7 +264,7 @@ static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
     if (status != PH_OK && graph->capture.stream) /* the wrong thread: still open */
         return ph__graph_fail(graph, status);
     if (status == PH_OK)
-        status = read_captured_record(graph, call);
+        status = read_captured_graph(graph, call);
     ph__graph_close_pool(graph);
     if (status == PH_OK)
         ph__cells_captured(graph, call);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/capture/complete.c: from the driver's graph to what the user sees. */
 #include "graph/capture/complete.h"
+#include "base/debug.h"
 #include "graph/capture/debug.h"
+#include "graph/inputs/copies.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
@@ -10,19 +12,63 @@
 #include "graph/memory/cells.h"
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
+#include "graph/object/kernels.h"
+#include "graph/object/picture.h"
 #include "record/annotations.h"
 #include "record/words.h"
 
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {
     PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
+    PH_TRY(ph__graph_acquire_kernels(graph, graph->record, call));
+    return ph__graph_acquire_inputs(graph, call);
+}
+
+/* ---- captures ---- what safety needs of the nodes is read now. The whole record is made now where
+ * something of the capture asks for it, and else when the user does. */
+static bool asks_for_record(const ph_graph *graph)
+{
+    return graph->liveness || graph->marks || graph->locate || graph->cells ||
+           ph__debug_switches()->record || atomic_load(&graph->device->wraps_kernels);
+}
+
+/* The probes and cells of the capture, and its annotations, are in the record. */
+static ph_status read_marked(ph_graph *graph, const char *call)
+{
+    const ph__own_memory own = {.capture = &graph->picture->capture,
+                                .nested = &graph->picture->nested};
+    PH_TRY(ph__graph_need_record(graph, call));
     ph__marks_resolve(graph->marks, graph->device, graph->template);
     PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
-    ph__cells_record(graph, own);
+    ph__cells_record(graph, &own);
     ph__locate_record(graph);
-    PH_TRY(ph__graph_acquire_kernels(graph, graph->record, call));
+    return PH_OK;
+}
+
+ph_status ph__graph_read_captured(ph_graph *graph, ph__ranges *capture, ph__ranges *nested,
+                                  const char *call)
+{
+    bool lasting, odd = false;
+    graph->picture = ph__picture_create(&lasting, graph, capture, nested);
+    if (graph->picture == NULL || !ph__graph_keep_captured(graph))
+        return ph__fail_host_memory(call, "the captured graph");
+    if (!lasting || asks_for_record(graph))
+        PH_TRY(read_marked(graph, call));
     PH_TRY(ph__graph_hold_born(graph, call));
-    return ph__graph_acquire_inputs(graph, call);
+    PH_TRY(ph__graph_acquire_inputs(graph, call));
+    if (graph->record == NULL)
+        PH_TRY(ph__graph_scan_copies(&odd, graph, call));
+    if (odd)
+        PH_TRY(ph__graph_need_record(graph, call));
+    return graph->record ? ph__graph_acquire_copies(graph, call) : PH_OK;
+}
+
+size_t ph__graph_node_count(const ph_graph *graph)
+{
+    ph__drv_node *const *nodes;
+    size_t count = 0;
+    return graph->device->driver->graph_nodes(&nodes, &count, graph->template) == PH__R_OK ? count
+                                                                                           : 0;
 }
 
 static ph_status lower_template(ph_graph *graph, const char *call)

@@ -17,6 +17,8 @@
 #include "graph/memory/owned.h"
 #include "graph/object/annotations.h"
 #include "graph/object/graph.h"
+#include "graph/object/kernels.h"
+#include "graph/object/picture.h"
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_life.h"
 #include "record/annotations.h"
@@ -328,6 +330,8 @@ void ph__edit_commit(ph__edit *edit, ph_graph *graph)
     driver->graph_hand_over(edit->template, graph->template);
     driver->graph_destroy(graph->template);
     graph->template = edit->template;
+    if (graph->picture)
+        graph->picture->template = edit->template;
     if (graph->shown)
         driver->graph_destroy(graph->shown);
     graph->shown = NULL; /* the template's own picture tells from now on what it was */

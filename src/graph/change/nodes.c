@@ -2,6 +2,7 @@
 /* graph/change/nodes.c: changing single nodes of an executable. */
 #include "device/launch.h"
 #include "device/work.h"
+#include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/liveness.h"
 #include "graph/inputs/rebind.h"
@@ -61,7 +62,7 @@ static ph_status find_node(const ph__record_node **out, ph_graph *graph, size_t 
 static ph_status fail_node_change(const ph_graph *graph, size_t node, int result,
                                   const char *driver_call, const char *call)
 {
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the parameters");
     return ph__driver_fail(result, driver_call, "%s: node %zu (%s) was not changed", call, node,
                            graph->record->nodes[node].info.name);
@@ -91,6 +92,7 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
     const ph__record_node *found = NULL;
     ph__drv_launch launch;
     PH_TRY(find_node(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
+    PH_TRY(ph__brought_kernels(graph, call));
     const ph_kernel *kernel = graph->node_kernels[node];
     if (kernel == NULL)
         return ph_fail(
@@ -197,7 +199,7 @@ ph_status ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled)
     const ph__record_node *found = NULL;
     PH_TRY(find_node(&found, graph, node, -1, PH__CALL_NODE_SET_ENABLED));
     int result = graph->device->driver->exec_set_enabled(graph->exec, found->handle, enabled);
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the change");
     return result == PH__R_OK
                ? PH_OK

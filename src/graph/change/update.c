@@ -3,6 +3,7 @@
 #include "base/line.h"
 #include "graph/change/probe_switch.h"
 #include "graph/change/update_diff.h"
+#include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/liveness.h"
 #include "graph/locate/probes_exec.h"
@@ -10,6 +11,8 @@
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
+#include "graph/object/kernels.h"
+#include "graph/object/picture.h"
 #include "graph/slots/slots_life.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/pool/pool.h"
@@ -19,6 +22,8 @@
  * success cannot be half taken. */
 typedef struct plan {
     ph__inputs inputs;
+    ph__brought *brought; /* NULL: `inputs` are those of `from`, but where it is the graph's */
+    bool own;             /* own capture, which is looked at when somebody asks */
     PH__VEC(ph__writer *) added; /* pools that the graph did not hold before */
     ph__layout layout;           /* the blocks that the capture of `from` received */
     ph__held held;               /* other memory that its nodes address */
@@ -32,6 +37,7 @@ static void undo_plan(ph_graph *graph, plan *p)
     ph__layout_free(&p->layout);
     ph__held_drop(graph, &p->held);
     ph__inputs_free(&p->inputs, graph);
+    ph__brought_free(p->brought);
 }
 
 /* Holds the pool of `from` too, with room for what its replays write there. */
@@ -75,6 +81,17 @@ static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char 
     return PH_OK;
 }
 
+/* What the library has to know of the nodes that are brought. */
+static ph_status read_source(ph_graph *graph, ph_graph *from, plan *p, const char *call)
+{
+    PH_TRY(ph__brought_make(&p->brought, graph, from, call));
+    p->own = graph == from && !graph->liveness;
+    if ((p->brought || p->own) && !graph->slots && !graph->locate && !from->locate)
+        return PH_OK;
+    PH_TRY(ph__graph_need_record(graph, call));
+    return ph__graph_need_record(from, call);
+}
+
 static ph_status make_update_plan(ph_graph *graph, const ph_graph *from, plan *p, const char *call)
 {
     for (size_t i = 0; i < from->pools.count; i++)
@@ -89,13 +106,15 @@ static ph_status make_update_plan(ph_graph *graph, const ph_graph *from, plan *p
         return ph__fail_host_memory(call, "the layout of the capture");
     if (graph != from)
         PH_TRY(ph__held_copy(&p->held, graph, from, call));
-    return ph__inputs_of_graph(&p->inputs, graph, from, call);
+    return p->brought || p->own ? PH_OK : ph__inputs_of_graph(&p->inputs, graph, from, call);
 }
 
 /* The driver pairs nodes in order of creation, which is the record's. */
 static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
 {
-    for (size_t i = 0; i < from->record->node_count && i < graph->record->node_count; i++)
+    for (size_t i = 0; !p->brought && graph->record && i < graph->record->node_count &&
+                       i < from->record->node_count;
+         i++)
         graph->node_kernels[i] = from->record->nodes[i].kernel;
     size_t cursor = 0;
     uint64_t key;
@@ -105,6 +124,11 @@ static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
         ph__graph_add_kernel(graph, kernel);
     ph__graph_add_events(graph, from);
     ph__graph_set_inputs(graph, &p->inputs);
+    ph__brought_drop(graph);
+    graph->brought = p->brought;
+    graph->inputs_due = p->brought || p->own;
+    if (p->brought)
+        ph__brought_settle(p->brought, graph, from);
     ph__slots_renew(graph, from->record);
     ph__locate_updated(graph, from->record, "ph_graph_update");
     ph__layout_free(&graph->updated_layout);
@@ -135,15 +159,20 @@ static ph_status refuse_update(ph_graph *graph, const ph_graph *from, ph_update_
         call, out->message);
 }
 
-static ph_status fail_update(ph_graph *graph, const ph_graph *from, int result,
-                             const ph__drv_update *why, ph_update_result *out, const char *call)
+static ph_status fail_update(ph_graph *graph, ph_graph *from, int result, const ph__drv_update *why,
+                             ph_update_result *out, const char *call)
 {
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the update");
     if (result != PH__R_UPDATE_FAILURE)
         return ph__driver_fail(result, PH__NAME_GRAPH_EXEC_UPDATE,
                                "%s: the executable was not changed", call);
     out->reason = why->reason;
+    ph_status read = ph__graph_need_record(graph, call);
+    if (read == PH_OK)
+        read = ph__graph_need_record(from, call);
+    if (read != PH_OK)
+        return read;
     out->node = ph__record_index_of(graph->record, why->node);
     out->from_node = ph__record_index_of(from->record, why->from_node);
     ph__line_format(out->message, sizeof out->message, "%s", why->message);
@@ -163,9 +192,11 @@ static ph_status check_graph_pair(ph_graph *graph, const ph_graph *from, const c
 }
 
 /* The cells of the one capture are not those that the kernels of the other read. */
-static ph_status refuse_cells(ph_graph *graph, const ph_graph *from, ph_update_result *out,
+static ph_status refuse_cells(ph_graph *graph, ph_graph *from, ph_update_result *out,
                               const char *call)
 {
+    PH_TRY(ph__graph_need_record(graph, call));
+    PH_TRY(ph__graph_need_record(from, call));
     out->reason = PH_UPDATE_UNSUPPORTED;
     ph__line_format(out->message, sizeof out->message,
                     "%s has cells (ph_cells_create), which belong to its own capture",
@@ -199,8 +230,11 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     PH_TRY(check_graph_pair(graph, from, call));
     if (graph->cells || from->cells)
         return refuse_cells(graph, from, out, call);
-    PH_TRY(check_slot_places(graph, from, out, call));
-    ph_status status = make_update_plan(graph, from, &p, call);
+    ph_status status = read_source(graph, from, &p, call);
+    if (status == PH_OK)
+        status = check_slot_places(graph, from, out, call);
+    if (status == PH_OK)
+        status = make_update_plan(graph, from, &p, call);
     if (status == PH_OK)
         status = ph__graph_share_objects(graph, from, call);
     int result = PH__R_OK;

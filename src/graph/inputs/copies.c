@@ -128,6 +128,77 @@ static ph_status inspect_record(search *s, const ph_record *record)
     return PH_OK;
 }
 
+/* ---- without a record ---- */
+static ph_status fail_scan(int result, const char *call)
+{
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the captured graph");
+    return ph__driver_fail(result, PH__NAME_GRAPH_KERNEL_NODE_GET_PARAMS,
+                           "%s: a node of the captured graph could not be read back", call);
+}
+
+static ph_status scan_graph(bool *odd, const search *s, ph__drv_graph *template);
+
+/* Memory that memory nodes give is told from pageable memory by the record. */
+static ph_status scan_sides(bool *odd, const search *s, const void *dst, const void *src)
+{
+    const void *const sides[] = {dst, src};
+    for (int i = 0; i < 2 && !*odd; i++) {
+        ph__drv_pointer where;
+        if (sides[i] == NULL || ph__memory_is_taken(s->graph->device, sides[i]))
+            continue;
+        int result =
+            s->graph->device->driver->pointer_info(&where, s->graph->device->handle, sides[i]);
+        if (result != PH__R_OK)
+            return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p",
+                                   s->call, sides[i]);
+        *odd = where.kind == PH__MEMORY_PAGEABLE;
+    }
+    return PH_OK;
+}
+
+static ph_status scan_node(bool *odd, const search *s, ph__drv_node *node)
+{
+    const ph__driver *driver = s->graph->device->driver;
+    ph_node_kind kind;
+    ph__drv_node_info info;
+    int result = driver->node_kind(&kind, node);
+    if (result == PH__R_OK && kind != PH_NODE_MEMCPY && kind != PH_NODE_MEMSET &&
+        kind != PH_NODE_GRAPH)
+        return PH_OK;
+    if (result == PH__R_OK)
+        result = driver->node_info(&info, node);
+    if (result != PH__R_OK)
+        return fail_scan(result, s->call);
+    if (kind == PH_NODE_GRAPH)
+        return info.body ? scan_graph(odd, s, info.body) : PH_OK;
+    if (kind == PH_NODE_MEMSET)
+        return scan_sides(odd, s, info.fill.dst, NULL);
+    ph__memory_pin_used(s->graph->own->pool, info.copy.dst);
+    ph__memory_pin_used(s->graph->own->pool, info.copy.src);
+    return scan_sides(odd, s, info.copy.dst, info.copy.src);
+}
+
+static ph_status scan_graph(bool *odd, const search *s, ph__drv_graph *template)
+{
+    ph__drv_node *const *nodes;
+    size_t count;
+    int result = s->graph->device->driver->graph_nodes(&nodes, &count, template);
+    if (result != PH__R_OK)
+        return fail_scan(result, s->call);
+    for (size_t i = 0; i < count && !*odd; i++)
+        PH_TRY(scan_node(odd, s, nodes[i]));
+    return PH_OK;
+}
+
+ph_status ph__graph_scan_copies(bool *odd, ph_graph *graph, const char *call)
+{
+    search s = {.graph = graph, .call = call};
+    *odd = false;
+    return scan_graph(odd, &s, graph->template);
+}
+
+/* ---- by the record ---- */
 ph_status ph__graph_acquire_copies(ph_graph *graph, const char *call)
 {
     search s = {.graph = graph, .call = call, .record = graph->record};

@@ -4,6 +4,7 @@
 #include "graph/inputs/inputs.h"
 #include "base/alloc.h"
 #include "base/line.h"
+#include "graph/inputs/brought.h"
 #include "graph/inputs/inputs_declared.h"
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
@@ -18,7 +19,8 @@
  * libraries have some hundred words each, and say the same few things again and again. */
 typedef struct gather {
     ph_graph *graph;
-    const ph_graph *from; /* whose capture it is */
+    const ph_graph *from; /* whose capture it is; NULL: that of `brought` */
+    const ph__brought *brought;
     const ph__declarations *declared;
     ph__inputs *out;
     ph__ranges foreign; /* values are ph__foreign */
@@ -94,6 +96,27 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 }
 
 /* ---- one input ---- */
+static bool is_anywhere_in(const ph__writer *writer, uint64_t address, ph_pool_id pool,
+                           uint64_t generation)
+{
+    ph_pool_id id = ph__pool_id(writer->pool);
+    return id.first == pool.first && id.second == pool.second &&
+           (generation == 0 || ph__writer_is_captures(writer, (uintptr_t)address));
+}
+
+static bool is_brought_memory(const gather *g, uint64_t address, ph_pool_id pool,
+                              uint64_t generation)
+{
+    const ph__brought *brought = g->brought;
+    if (ph__ranges_find(&brought->picture->nested, (uintptr_t)address))
+        return true;
+    for (size_t i = 0; i < brought->anywhere.count; i++)
+        if (is_anywhere_in(brought->anywhere.at[i], address, pool, generation))
+            return true;
+    return ph__held_has(&g->graph->held_updated, g->graph->device, (const void *)(uintptr_t)address,
+                        generation);
+}
+
 /* Memory that the captures of the graph's nodes were given, or that the graph holds, is never an
  * input. What else lies in its pools is: eager work allocated it, or another capture was given it.
  * generation 0: nothing lives there. */
@@ -101,13 +124,12 @@ static bool is_own_memory(const gather *g, uint64_t address, ph_pool_id pool, ui
 {
     const ph_graph *from =
         g->from; /* not `graph`: that may have had other memory at the same place */
+    if (from == NULL)
+        return is_brought_memory(g, address, pool, generation);
     for (size_t i = 0; i < from->pools.count; i++) {
         const ph__writer *writer = from->pools.at[i];
-        ph_pool_id id = ph__pool_id(writer->pool);
-        if (ph__writer_covers(writer, (uintptr_t)address))
-            return true;
-        if (writer->anywhere && id.first == pool.first && id.second == pool.second &&
-            (generation == 0 || ph__writer_is_captures(writer, (uintptr_t)address)))
+        if (ph__writer_covers(writer, (uintptr_t)address) ||
+            (writer->anywhere && is_anywhere_in(writer, address, pool, generation)))
             return true;
     }
     return ph__graph_holds(from, (const void *)(uintptr_t)address, generation);
@@ -336,18 +358,33 @@ static ph_status finish_gather(gather *g, ph_status status)
     return status;
 }
 
+static ph_status gather_record(gather *g, const ph_record *record)
+{
+    ph_status status = PH_OK;
+    for (size_t n = 0; n < record->node_count && status == PH_OK; n++)
+        status = add_node(g, n, &record->nodes[n], record->nodes[n].info.name);
+    if (status == PH_OK)
+        status = add_declared_inputs(g);
+    return finish_gather(g, status);
+}
+
 ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *from,
                               const char *call)
 {
     gather g = {
         .graph = graph, .from = from, .declared = &from->declared, .out = out, .call = call};
-    const ph_record *record = from->record;
-    ph_status status = PH_OK;
-    for (size_t n = 0; n < record->node_count && status == PH_OK; n++)
-        status = add_node(&g, n, &record->nodes[n], record->nodes[n].info.name);
-    if (status == PH_OK)
-        status = add_declared_inputs(&g);
-    return finish_gather(&g, status);
+    return gather_record(&g, from->record);
+}
+
+ph_status ph__inputs_of_brought(ph__inputs *out, ph_graph *graph, const ph_record *record,
+                                const char *call)
+{
+    gather g = {.graph = graph,
+                .brought = graph->brought,
+                .declared = &graph->brought->declared,
+                .out = out,
+                .call = call};
+    return gather_record(&g, record);
 }
 
 ph_status ph__inputs_of_words(ph__inputs *out, ph_graph *graph, size_t node, const char *node_name,

@@ -50,6 +50,14 @@ static bool add_declaration(ph__declarations *to, const ph__declared *declared)
     return true;
 }
 
+bool ph__declarations_copy(ph__declarations *to, const ph__declarations *from)
+{
+    bool copied = true;
+    for (size_t i = 0; i < from->list.count && copied; i++)
+        copied = add_declaration(to, &from->list.at[i]);
+    return copied;
+}
+
 void ph__declarations_free(ph__declarations *in)
 {
     ph__vec_free(&in->list);

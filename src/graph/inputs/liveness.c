@@ -3,6 +3,7 @@
  * allocated. */
 #include "graph/inputs/liveness.h"
 #include "base/alloc.h"
+#include "graph/inputs/brought.h"
 #include "graph/inputs/input_state.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/inputs_report.h"
@@ -29,7 +30,11 @@ ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
     if (graph->inputs_due) {
-        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
+        PH_TRY(ph__graph_need_record(graph, call));
+        if (graph->brought)
+            PH_TRY(ph__brought_inputs(&inputs, graph, call));
+        else
+            PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
         graph->inputs = inputs; /* there were none */
         graph->inputs_due = false;
         graph->free_count = UINT64_MAX;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/account.c: what a graph takes, in bytes. */
+#include "graph/inputs/brought.h"
 #include "graph/locate/probes_exec.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/epochs.h"
@@ -34,7 +35,7 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
         sum.executable = (size_t)taken.device_bytes;
         sum.executable_host = (size_t)taken.host_bytes;
     }
-    sum.template_host = driver->graph_host_bytes(graph->template) +
+    sum.template_host = driver->graph_host_bytes(graph->template) + ph__brought_bytes(graph) +
                         ph__record_bytes(graph->record) + ph__slots_bytes(graph) +
                         ph__layout_bytes(&graph->layout) + ph__layout_bytes(&graph->updated_layout);
     sum.cells = ph__cells_bytes(graph);

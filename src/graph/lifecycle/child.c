@@ -115,17 +115,16 @@ static ph__lent *settle_offer(const ph_device *device, uint64_t capture_id, uint
 }
 
 /* ---- into the capture ---- */
-static ph_status keep_kernels(const ph_record *record, ph_stream *stream, uint64_t capture_id,
+/* Those of the bodies, too. */
+static ph_status keep_kernels(const ph_graph *graph, ph_stream *stream, uint64_t capture_id,
                               const char *call)
 {
-    for (size_t i = 0; i < record->node_count; i++) {
-        ph_kernel *kernel = record->nodes[i].kernel;
-        bool again = i > 0 && kernel == record->nodes[i - 1].kernel;
-        if (kernel && !again && !ph__capture_keep_kernel(stream, kernel, capture_id))
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    while (ph__map_next(&graph->kernels, &cursor, &key, &kernel))
+        if (!ph__capture_keep_kernel(stream, kernel, capture_id))
             return ph__fail_host_memory(call, "the kernels of the capture");
-        if (record->nodes[i].info.body)
-            PH_TRY(keep_kernels(record->nodes[i].info.body, stream, capture_id, call));
-    }
     return PH_OK;
 }
 
@@ -145,7 +144,7 @@ static ph_status add_child(bool *over, ph_graph *graph, ph_stream *stream, uint6
                            const char *call)
 {
     ph__marks_graph marks;
-    PH_TRY(keep_kernels(graph->record, stream, capture_id, call));
+    PH_TRY(keep_kernels(graph, stream, capture_id, call));
     PH_TRY(keep_events(graph, stream, capture_id, call));
     ph__marks *of_graph = graph->edited ? NULL : graph->marks;
     PH_TRY(ph__marks_enter_graph(&marks, stream, of_graph, call));

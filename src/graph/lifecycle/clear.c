@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "graph/change/edited.h"
 #include "graph/change/update_diff.h"
+#include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/inputs_declared.h"
 #include "graph/inputs/rebind.h"
@@ -15,8 +16,21 @@
 #include "graph/memory/owned.h"
 #include "graph/object/annotations.h"
 #include "graph/object/graph.h"
+#include "graph/object/kernels.h"
+#include "graph/object/picture.h"
 #include "graph/slots/slots.h"
 #include "memory/capture/allocation_log.h"
+
+/* Graphs that were updated from it may have the picture, and the template with it. */
+static void drop_template(ph_graph *graph)
+{
+    if (graph->picture)
+        ph__picture_release(graph->picture);
+    else
+        graph->device->driver->graph_destroy(graph->template);
+    graph->picture = NULL;
+    graph->template = NULL;
+}
 
 void ph__graph_clear(ph_graph *graph)
 {
@@ -29,9 +43,7 @@ void ph__graph_clear(ph_graph *graph)
     ph__upload_drop(graph);
     driver->exec_destroy(graph->exec);
     ph__edit_forget(graph);
-    driver->graph_destroy(graph->template);
     graph->exec = NULL;
-    graph->template = NULL;
     ph__cells_drop(graph);
     ph__slots_drop(graph);
     ph__locate_drop(graph);
@@ -45,8 +57,11 @@ void ph__graph_clear(ph_graph *graph)
     graph->site_texts = NULL;
     ph__graph_drop_sets(graph);
     ph__graph_drop_kernels(graph);
+    ph__graph_drop_events(graph);
+    ph__brought_drop(graph);
     ph__record_free(graph->record);
     graph->record = NULL;
+    drop_template(graph);
     ph__layout_free(&graph->layout);
     ph__layout_free(&graph->updated_layout);
     graph->updated_pool = NULL;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/instantiate.c: making the executable of a template. */
 #include "graph/lifecycle/instantiate.h"
+#include "base/line.h"
 #include "graph/change/edited.h"
+#include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/clear.h"
@@ -12,6 +14,8 @@
 #include "graph/memory/cells_replay.h"
 #include "graph/memory/owned.h"
 #include "graph/object/graph.h"
+#include "graph/object/kernels.h"
+#include "graph/object/picture.h"
 #include "graph/slots/slots_life.h"
 #include "memory/capture/allocation_log.h"
 
@@ -21,10 +25,29 @@ static uint64_t next_exec_id(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-static ph_status fail_instantiate(const ph_record *record, int result, const ph__drv_node *failed,
-                                  const char *call)
+/* NULL: none could be made. What the driver said of the failure stays. */
+static const ph_record *record_to_blame(ph_graph *graph, const ph__edit *edit,
+                                        const ph__drv_node *failed, const char *call)
 {
-    size_t node = ph__record_index_of(record, failed);
+    char reason[256];
+    if (edit->template)
+        return edit->record;
+    if (failed && graph->record == NULL) {
+        ph__line_format(reason, sizeof reason, "%s", ph__driver_reason());
+        ph_ignore(ph__graph_need_record(graph, call));
+        if (reason[0])
+            ph__driver_set_reason("%s", reason);
+        else
+            ph__driver_clear_reason();
+    }
+    return graph->record;
+}
+
+static ph_status fail_instantiate(ph_graph *graph, const ph__edit *edit, int result,
+                                  const ph__drv_node *failed, const char *call)
+{
+    const ph_record *record = record_to_blame(graph, edit, failed, call);
+    size_t node = record ? ph__record_index_of(record, failed) : SIZE_MAX;
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the executable of the graph");
     if (node == SIZE_MAX)
@@ -62,7 +85,8 @@ static ph_status start_again(ph_graph *graph, const ph__edit *edit, const char *
     }
     if (graph->liveness)
         PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
-    ph_status status = ph__graph_acquire_kernels(graph, graph->record, call);
+    ph_status status =
+        graph->record ? ph__graph_acquire_kernels(graph, graph->record, call) : PH_OK;
     if (status == PH_OK) {
         ph__graph_set_inputs(graph, &inputs);
         graph->inputs_due = !graph->liveness;
@@ -87,8 +111,7 @@ static ph_status make_executable(ph_graph *graph, ph__edit *edit, const char *ca
                                      flags, &failed);
     ph__relaxed_end(graph->device, mode);
     if (result != PH__R_OK)
-        return fail_instantiate(edit->template ? edit->record : graph->record, result, failed,
-                                call);
+        return fail_instantiate(graph, edit, result, failed, call);
     ph__edit_point(edit, graph);
     result = ph__locate_start(graph, exec);
     if (result != PH__R_OK) {
@@ -104,6 +127,7 @@ static ph_status make_executable(ph_graph *graph, ph__edit *edit, const char *ca
         }
         ph__upload_drop(graph);
         driver->exec_destroy(graph->exec);
+        ph__brought_drop(graph);
     }
     graph->exec = exec;
     ph__edit_commit(edit, graph);

@@ -120,6 +120,8 @@ bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, siz
     const ph__locate *mine = graph->locate, *theirs = from->locate;
     size_t breadcrumbs = mine ? mine->breadcrumbs.nodes.count : 0,
            others = theirs ? theirs->breadcrumbs.nodes.count : 0;
+    if (mine == NULL && theirs == NULL)
+        return true;
     if (report_missing(graph, from, why, size))
         return false;
     if (breadcrumbs == others && graph->record->node_count != from->record->node_count)

@@ -4,6 +4,7 @@
  * it is the graph's own as its pool is, whoever frees it. */
 #include "graph/memory/born.h"
 #include "graph/object/graph.h"
+#include "graph/object/picture.h"
 #include "memory/observe/hold.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/track.h"
@@ -168,7 +169,9 @@ ph_status ph__graph_hold_born(ph_graph *graph, const char *call)
         return PH_OK;
     if (!ph__pool_record_births(&births, graph->own->pool))
         return ph__fail_host_memory(call, "the memory of the graph");
-    ph_status status = births.count ? hold_record(graph, &births, graph->record, call) : PH_OK;
+    ph_status status = births.count ? ph__graph_need_record(graph, call) : PH_OK;
+    if (status == PH_OK && births.count)
+        status = hold_record(graph, &births, graph->record, call);
     ph__vec_free(&births);
     return status;
 }
@@ -197,6 +200,14 @@ ph_status ph__held_copy(ph__held *out, ph_graph *graph, const ph_graph *from, co
 }
 
 /* ---- questions and the end ---- */
+bool ph__held_has(const ph__held *held, const ph_device *device, const void *address,
+                  uint64_t generation)
+{
+    if (held->count && generation == 0)
+        generation = ph__memory_generation_at(device, (uintptr_t)address);
+    return held->count && generation && holds_generation(held, generation);
+}
+
 bool ph__graph_holds(const ph_graph *graph, const void *address, uint64_t generation)
 {
     if (graph->held.count + graph->held_updated.count == 0)

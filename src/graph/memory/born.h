@@ -19,5 +19,7 @@ void ph__held_drop(ph_graph *graph, ph__held *held);
 /* Before the graph's streams are taken from it. */
 void ph__graph_drop_held(ph_graph *graph);
 /* generation 0: of what is there now. */
+bool ph__held_has(const ph__held *held, const ph_device *device, const void *address,
+                  uint64_t generation);
 bool ph__graph_holds(const ph_graph *graph, const void *address, uint64_t generation);
 #endif

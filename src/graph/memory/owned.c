@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/memory/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and
+/* graph/memory/owned.c: what a graph keeps alive: events, the streams that replayed it, and
  * what ph_graph_retain names. */
 #include "graph/memory/owned.h"
 #include "base/alloc.h"
@@ -7,59 +7,12 @@
 #include "device/handles/event.h"
 #include "graph/object/graph.h"
 
-/* ---- kernels ---- */
-bool ph__graph_reserve_kernels(ph_graph *graph, size_t count)
-{
-    return ph__map_reserve(&graph->kernels, count);
-}
-
-void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
-{
-    /* there is room */
-    if (!ph__map_get(&graph->kernels, (uintptr_t)kernel))
-        (void)ph__map_put(&graph->kernels, (uintptr_t)kernel, ph_kernel_retain(kernel));
-}
-
-/* The kernels of the record, bodies included. */
-static bool hold_kernels(ph_graph *graph, const ph_record *record)
-{
-    bool ok = true;
-    for (size_t i = 0; i < record->node_count && ok; i++) {
-        ph_kernel *kernel = record->nodes[i].kernel;
-        ok = !kernel || ph__graph_reserve_kernels(graph, 1);
-        if (ok && kernel)
-            ph__graph_add_kernel(graph, kernel);
-        if (ok && record->nodes[i].info.body)
-            ok = hold_kernels(graph, record->nodes[i].info.body);
-    }
-    return ok;
-}
-
-ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, const char *call)
-{
-    if (graph->node_kernels == NULL)
-        graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
-    if (graph->node_kernels == NULL || !hold_kernels(graph, record))
-        return ph__fail_host_memory(call, "the kernels of the graph");
-    for (size_t i = 0; i < record->node_count; i++)
-        graph->node_kernels[i] = record->nodes[i].kernel;
-    return PH_OK;
-}
-
-void ph__graph_drop_kernels(ph_graph *graph)
-{
-    size_t cursor = 0;
-    uint64_t key;
-    void *kernel;
-    while (ph__map_next(&graph->kernels, &cursor, &key, &kernel))
-        ph_kernel_release(kernel);
-    ph__map_free(&graph->kernels);
-    ph__events_release(&graph->events);
-    ph__free(graph->node_kernels);
-    graph->node_kernels = NULL;
-}
-
 /* ---- events ---- */
+void ph__graph_drop_events(ph_graph *graph)
+{
+    ph__events_release(&graph->events);
+}
+
 bool ph__graph_reserve_events(ph_graph *graph, const ph_graph *from)
 {
     return ph__map_reserve(&graph->events, from->events.count);

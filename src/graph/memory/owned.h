@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/memory/owned.h: the kernels, events, streams and objects of the user that a graph keeps
- * alive. */
+/* graph/memory/owned.h: the events, streams and objects of the user that a graph keeps alive. */
 #ifndef PH_GRAPH_MEMORY_OWNED_H
 #define PH_GRAPH_MEMORY_OWNED_H
 #include "graph/object/graph.h"
 
-/* Retains the kernels of the record and makes node_kernels anew. */
-ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, const char *call);
-/* Makes room for so many more kernels. */
-bool ph__graph_reserve_kernels(ph_graph *graph, size_t count);
-void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel); /* room was reserved */
-void ph__graph_drop_kernels(ph_graph *graph);
+void ph__graph_drop_events(ph_graph *graph);
 /* Room for the events of another graph, then those themselves. */
 bool ph__graph_reserve_events(ph_graph *graph, const ph_graph *from);
 void ph__graph_add_events(ph_graph *graph, const ph_graph *from);

@@ -19,6 +19,8 @@
 typedef struct ph__cells ph__cells;   /* cells.h */
 typedef struct ph__slots ph__slots;   /* slots.h */
 typedef struct ph__locate ph__locate; /* locate.h */
+typedef struct ph__picture ph__picture;
+typedef struct ph__brought ph__brought; /* inputs/brought.h */
 
 struct ph_graph {
     /* The members that every replay reads stand together. */
@@ -50,7 +52,10 @@ struct ph_graph {
     /* by node: what it was last set to; NULL: none was. See inputs/rebind.c */
     struct ph__set_launch **sets;
     uint64_t met_free_count; /* the device's count when they all lived */
-    ph_record *record;
+    ph_record *record;       /* NULL: not made yet, of a captured graph: see picture.h */
+    ph__picture *picture;    /* owns the template; NULL: it was imported */
+    /* what the last update brought, where it was not read; NULL: it was, or there was none */
+    ph__brought *brought;
     ph__marks *marks; /* NULL: the capture was not annotated */
     /* in the list of graphs that have annotations; annotated_at NULL: it is not there */
     ph_graph *next_annotated, **annotated_at;

@@ -2,6 +2,7 @@
 /* graph/object/states.c: what a call answers in a state, out of the one table. */
 #include "graph/object/states.h"
 #include "graph/object/graph.h"
+#include "graph/object/picture.h"
 
 enum {
     FREE = 0,
@@ -40,6 +41,20 @@ const char *ph__graph_state_name(ph_graph_state state)
     return (unsigned)state < PH__GRAPH_STATES ? names[state] : "unknown";
 }
 
+static const bool reads_record[PH__CALL_COUNT] = {
+#define PH__RECORD_CALL(id) [PH__CALL_##id] = true,
+#include "graph/object/states.def"
+#undef PH__RECORD_CALL
+};
+
+/* Graphs are never const themselves: the record is as if it had been there. */
+static ph_status go(const ph_graph *graph, ph__graph_call call)
+{
+    if (!reads_record[call] || graph->state == PH_GRAPH_CAPTURING)
+        return PH_OK;
+    return ph__graph_need_record((ph_graph *)(uintptr_t)graph, ph__graph_calls[call].name);
+}
+
 ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
 {
     const ph__state_row *row = &ph__graph_calls[call];
@@ -56,7 +71,7 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     ph__answer answer = row->answer[graph->state];
     bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);
     if (answer == GO || (visible && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE)))
-        return PH_OK;
+        return go(graph, call);
     if (answer == PH__ANSWER_OWN) {
         ph__error_restore(&graph->failure);
         ph__error_prefix("%s on a FAILED graph", row->name);

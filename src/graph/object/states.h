@@ -34,7 +34,8 @@ typedef struct ph__answer_row {
 extern const ph__state_row ph__graph_calls[PH__CALL_COUNT];
 extern const ph__answer_row ph__answers[PH__ANSWER_COUNT];
 const char *ph__graph_state_name(ph_graph_state state);
-/* PH_OK, or the table's refusal. graph may be NULL (ARGUMENT). */
+/* PH_OK, or the table's refusal. graph may be NULL (ARGUMENT). Makes the record where the call
+ * reads it. */
 ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call);
 /* Keeps the thread's record as the graph's own failure; FAILED. Returns status. */
 ph_status ph__graph_fail(ph_graph *graph, ph_status status);

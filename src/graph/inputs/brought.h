@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/inputs/brought.h: what an update brought from another capture, where nobody has read it. */
+#ifndef PH_GRAPH_INPUTS_BROUGHT_H
+#define PH_GRAPH_INPUTS_BROUGHT_H
+#include "graph/inputs/inputs.h"
+#include "graph/object/picture.h"
+
+/* The other capture as its inputs are found by: it may be reset, or capture anew. */
+struct ph__brought {
+    ph__picture *picture; /* held */
+    ph__declarations declared;
+    /* of the graph's pools, those that replays of the other one may write anywhere */
+    PH__VEC(const ph__writer *) anywhere;
+    bool kernels_due; /* node_kernels are not of it yet */
+};
+
+/* Whether the other capture can be looked at later: the graph checks no inputs, and nobody can
+ * change the template. */
+bool ph__brought_can_wait(const ph_graph *graph, const ph_graph *from);
+/* make: *out stays NULL where it cannot wait. `anywhere` is found by settle, when the graph has the
+ * pools; there is room. */
+ph_status ph__brought_make(ph__brought **out, const ph_graph *graph, const ph_graph *from,
+                           const char *call);
+void ph__brought_settle(ph__brought *brought, const ph_graph *graph, const ph_graph *from);
+void ph__brought_free(ph__brought *brought); /* takes NULL */
+void ph__brought_drop(ph_graph *graph);      /* the graph's, if it has one */
+size_t ph__brought_bytes(const ph_graph *graph);
+/* The inputs of what was brought, as ph__inputs_of_graph. */
+ph_status ph__brought_inputs(ph__inputs *out, ph_graph *graph, const char *call);
+/* Makes node_kernels those of the nodes as they are now. */
+ph_status ph__brought_kernels(ph_graph *graph, const char *call);
+#endif

@@ -26,7 +26,7 @@ typedef struct ph_graph_options {
     bool keep_graph;
     /* The executable is made without an upload to the device, so that many graphs are ready sooner.
      * - ph_graph_upload uploads it. Otherwise the first replay does, and takes longer than later
-     *   ones.
+     *   ones, or the first change of a node, slot or update, before it, and waits for that.
      * - An upload can fail for lack of device memory. Without this option, capture and instantiate
      *   report that failure. */
     bool defer_upload;
@@ -72,6 +72,10 @@ typedef struct ph_capture_options {
     /* this capture is compared with others, so that PH_DEBUG=breadcrumbs adds no nodes to it
      * (docs/reference/debugging.md); other switches hold */
     bool compared;
+    /* The record is made at the end of the capture, not when somebody asks (inspect/record.h). For
+     * programs that unload modules whose kernels are in the graph (cuModuleUnload, dlclose), or
+     * that read the record of a device that is lost. */
+    bool record_at_end;
     uint64_t reserved[3];
 } ph_capture_options;
 
@@ -192,12 +196,13 @@ typedef struct ph_graph_memory {
     /* Device memory of the executable; 0 without an executable, and on the host device.
      * - Measured around instantiate and upload. Memory that other threads or processes allocate at
      *   that moment may be included.
-     * - defer_upload: 0 until ph_graph_upload, then measured around that upload alone. After a
-     *   replay that upload finds little to do. */
+     * - defer_upload: 0 until ph_graph_upload, or a change, then measured around that upload alone;
+     *   0 where the first replay uploaded. */
     size_t executable;
     size_t executable_host; /* host memory of the executable, as far as the driver reports it */
-    /* host memory of the template, the record and the capture's allocation log (48 bytes for each
-     * block), as far as the driver reports it */
+    /* host memory of the template, the record once it is made, and the capture's allocation log (48
+     * bytes for each block), as far as the driver reports it; also of the template that the last
+     * ph_graph_update was given, which is kept where nobody has read it */
     size_t template_host;
     /* pinned host blocks that its copies keep from reuse, and the words that its breadcrumbs and
      * checks write */

@@ -26,6 +26,7 @@
 #include <phonograph/device.h>
 #include <phonograph/export.h>
 #include <phonograph/graph.h>
+#include <phonograph/inspect/changes.h>
 #include <phonograph/inspect/diff.h>
 #include <phonograph/inspect/inputs.h>
 #include <phonograph/inspect/locate.h>

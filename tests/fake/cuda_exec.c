@@ -185,6 +185,13 @@ FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
     return result ? result : fake_submitted(&target, host->exec_launch(exec->exec, target.stream));
 }
 
+/* NVIDIA's driver takes it, and then replays it slower for good. */
+static void expect_uploaded(ph__cu_exec exec, const char *call)
+{
+    if (!exec->uploaded)
+        fake_misuse("%s: the executable is changed before its first upload", call);
+}
+
 FAKE(GraphExecUpdate, (ph__cu_exec exec, ph__cu_graph graph, ph__cu_update_result *out),
      (exec, graph, out))
 {
@@ -193,6 +200,7 @@ FAKE(GraphExecUpdate, (ph__cu_exec exec, ph__cu_graph graph, ph__cu_update_resul
     if (!fake_find(FAKE_EXEC, exec) || !object)
         return PH__R_INVALID_VALUE;
     int result = fake_expect(exec->object.context, "cuGraphExecUpdate");
+    expect_uploaded(exec, "cuGraphExecUpdate");
     if (!result)
         result = host->exec_update(exec->exec, object->graph, &why);
     if (out)
@@ -209,6 +217,7 @@ static int check_node(ph__cu_exec exec, ph__cu_node node, const void *params, co
     if (!fake_find(FAKE_EXEC, exec) || !node || !params ||
         ph__host_node_of((ph__drv_node *)node)->graph != template_of(exec))
         return PH__R_INVALID_VALUE;
+    expect_uploaded(exec, call);
     return fake_expect(exec->object.context, call);
 }
 
@@ -332,6 +341,7 @@ FAKE(GraphNodeSetEnabled, (ph__cu_exec exec, ph__cu_node node, unsigned enabled)
 {
     if (!fake_find(FAKE_EXEC, exec) || !node)
         return PH__R_INVALID_VALUE;
+    expect_uploaded(exec, "cuGraphNodeSetEnabled");
     return host->exec_set_enabled(exec->exec, (ph__drv_node *)node, enabled != 0);
 }
 

@@ -73,7 +73,8 @@ typedef struct fake_cuda_controls {
     void (*count)(fake_cuda_counts *live, fake_cuda_counts *left);
 
     /* ---- misuse ---- calls that real drivers crash or go wrong on: without the current context
-     * that they need, or with another GPU's; launches of functions whose module was unloaded.
+         * that they need, or with another GPU's; launches of functions whose module was unloaded;
+     * changes of executables that were not uploaded yet.
      * text: the last one. */
     int64_t (*misuses)(void);
     const char *(*misuse_text)(void);

@@ -192,6 +192,8 @@ static void test_scopes()
     });
     CHECK(ph_annotation_depth() == 0);
     CHECK(graph.json().find("\"outer\"") != std::string::npos);
+    CHECK(graph.changes().uploads == 1);
+    CHECK(graph.changes().demoted == 0);
     CHECK(graph.dot().find("digraph") != std::string::npos);
     CHECK(throws([&] {
         const phonograph::annotation left_early(s.stream, "left early");

@@ -243,6 +243,7 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     const ph_record *record;
     const ph_diff *update_diff;
     ph_graph_memory memory;
+    ph_graph_changes changes;
     bool enabled;
     const ph_slot_place memset_place = {1, 0}, kernel_place = {0, 0};
     ph_slot_place place;
@@ -270,6 +271,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return PH_OK;
     case PH__CALL_IMPORT_CUDA:
         return ph_graph_import_cuda(graph, world.device, NULL, NULL);
+    case PH__CALL_GET_CHANGES:
+        return ph_graph_get_changes(&changes, graph);
     case PH__CALL_GET_MEMORY:
         return ph_graph_get_memory(&memory, graph);
     case PH__CALL_INSTANTIATE:

@@ -6,6 +6,7 @@
 #include <memory>
 #include <phonograph/cxx/memory.hpp>
 #include <phonograph/cxx/options.hpp>
+#include <phonograph/inspect/changes.h>
 #include <phonograph/inspect/record.h>
 #include <phonograph/slots.h>
 #include <string>
@@ -115,6 +116,12 @@ class graph : public handle<ph_graph, ph_graph_destroy>
         ph_pool *borrowed;
         check(ph_graph_pool(&borrowed, get()));
         return borrowed;
+    }
+    ph_graph_changes changes() const
+    {
+        ph_graph_changes changes;
+        check(ph_graph_get_changes(&changes, get()));
+        return changes;
     }
     ph_graph_memory memory() const
     {

@@ -88,6 +88,11 @@ struct capture_options : ph_capture_options {
         enable_annotations = on;
         return *this;
     }
+    capture_options &with_record_at_end(bool on = true) noexcept
+    {
+        record_at_end = on;
+        return *this;
+    }
     capture_options &with_breadcrumbs(bool on = true) noexcept
     {
         enable_annotations = enable_annotations || on;

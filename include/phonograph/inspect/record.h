@@ -10,10 +10,17 @@ PH_BEGIN_DECLS
 
 typedef struct ph_record ph_record;
 
-/* Borrowed, until the graph is reset, captured again or destroyed, or instantiated after an edit of
- * its template. STATE: no capture has ended; capture-end hooks may call it. The first call asks the
- * driver about memory of other code that the nodes address. Immutable: thread-safe to read. Also
- * HOST_MEMORY. */
+/* The record of the capture: what it was at its end, whatever was freed, set or updated since.
+ * - Borrowed, until the graph is reset, captured again or destroyed, or instantiated after an edit
+ *   of its template. Immutable: thread-safe to read.
+ * - The first call, or another that needs it (slots, inputs, nodes, diff), reads the nodes back from
+ *   the driver, unless the end of the capture did: with check_input_liveness, annotations, cells,
+ *   PH_DEBUG_RECORD or ph_capture_options.record_at_end. Kernels of other libraries must still be
+ *   loaded then: drivers may crash on those that were unloaded.
+ * - The first call asks the driver about memory of other code that the nodes address.
+ * - STATE: no capture has ended; capture-end hooks may call it. HOST_MEMORY, also where there was
+ *   none when memory of the capture was freed. DEVICE: the driver does not tell a node, as of a
+ *   device that is lost; a later call asks again. */
 PH_CALL ph_graph_record(const ph_record **out, ph_graph *graph);
 
 typedef enum ph_node_kind {

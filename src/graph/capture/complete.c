@@ -28,7 +28,7 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
  * something of the capture asks for it, and else when the user does. */
 static bool asks_for_record(const ph_graph *graph)
 {
-    return graph->liveness || graph->marks || graph->locate || graph->cells ||
+    return graph->liveness || graph->read_at_end || graph->marks || graph->locate || graph->cells ||
            ph__debug_switches()->record || atomic_load(&graph->device->wraps_kernels);
 }
 

@@ -328,10 +328,12 @@ void ph__edit_commit(ph__edit *edit, ph_graph *graph)
     ph__graph_set_inputs(graph, &edit->inputs);
     graph->inputs_due = !graph->liveness;
     driver->graph_hand_over(edit->template, graph->template);
-    driver->graph_destroy(graph->template);
+    if (graph->picture) /* and what was read of it; graphs may have been updated from it */
+        ph__picture_release(graph->picture);
+    else
+        driver->graph_destroy(graph->template);
+    graph->picture = NULL;
     graph->template = edit->template;
-    if (graph->picture)
-        graph->picture->template = edit->template;
     if (graph->shown)
         driver->graph_destroy(graph->shown);
     graph->shown = NULL; /* the template's own picture tells from now on what it was */

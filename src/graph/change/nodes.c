@@ -2,6 +2,7 @@
 /* graph/change/nodes.c: changing single nodes of an executable. */
 #include "device/launch.h"
 #include "device/work.h"
+#include "graph/change/changes.h"
 #include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/liveness.h"
@@ -103,13 +104,14 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
             call, node, found->info.name);
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
     ph__set_launch *set = ph__graph_prepare_set(graph, node, kernel);
-    if (!set)
+    if (!set || !ph__changes_reserve(graph))
         return ph__fail_host_memory(call, "the parameters");
     int result = graph->device->driver->exec_set_kernel(graph->exec, found->handle, &launch);
     if (result != PH__R_OK)
         return fail_node_change(graph, node, result, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,
                                 call);
     graph->changed = true;
+    ph__changes_launched(graph, found->created, &launch);
     ph__graph_note_set(graph, set, args);
     return PH_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/change/update.c: giving a whole executable the parameters of another capture. */
 #include "base/line.h"
+#include "graph/change/changes.h"
 #include "graph/change/probe_switch.h"
 #include "graph/change/update_diff.h"
 #include "graph/inputs/brought.h"
@@ -98,6 +99,8 @@ static ph_status make_update_plan(ph_graph *graph, const ph_graph *from, plan *p
         PH_TRY(hold_pool_of_source(graph, from->pools.at[i], p, call));
     if (!ph__graph_reserve_kernels(graph, from->kernels.count))
         return ph__fail_host_memory(call, "the kernels of the graph");
+    if (!ph__changes_reserve(graph))
+        return ph__fail_host_memory(call, "the changes of the graph");
     if (!ph__graph_reserve_events(graph, from))
         return ph__fail_host_memory(call, "the events of the graph");
     if (graph != from)
@@ -124,6 +127,7 @@ static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
         ph__graph_add_kernel(graph, kernel);
     ph__graph_add_events(graph, from);
     ph__graph_set_inputs(graph, &p->inputs);
+    ph__changes_updated(graph, from);
     ph__brought_drop(graph);
     graph->brought = p->brought;
     graph->inputs_due = p->brought || p->own;

@@ -9,7 +9,7 @@
 bool ph__brought_can_wait(const ph_graph *graph, const ph_graph *from)
 {
     return graph != from && !graph->liveness && from->picture && from->picture->lasting &&
-           !from->keep && from->state == PH_GRAPH_READY && from->shown == NULL && !from->edited;
+           (from->keep || from->state == PH_GRAPH_READY) && from->shown == NULL;
 }
 
 ph_status ph__brought_make(ph__brought **out, const ph_graph *graph, const ph_graph *from,

@@ -14,8 +14,8 @@ struct ph__brought {
     bool kernels_due; /* node_kernels are not of it yet */
 };
 
-/* Whether the other capture can be looked at later: the graph checks no inputs, and nobody can
- * change the template. */
+/* Whether the other capture can be looked at later: the graph checks no inputs, and the template is
+ * as it was captured. Once its handle is given out all of it has been read before. */
 bool ph__brought_can_wait(const ph_graph *graph, const ph_graph *from);
 /* make: *out stays NULL where it cannot wait. `anywhere` is found by settle, when the graph has the
  * pools; there is room. */

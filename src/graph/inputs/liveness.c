@@ -24,6 +24,7 @@ void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options)
     graph->foreign_every = every == UINT32_MAX ? 0 : every;
     graph->foreign_turn = 0;
     graph->strict = options->strict;
+    graph->read_at_end = options->record_at_end;
 }
 
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)

@@ -2,6 +2,7 @@
 /* graph/lifecycle/clear.c: letting go of all that a capture brought. */
 #include "graph/lifecycle/clear.h"
 #include "base/alloc.h"
+#include "graph/change/changes.h"
 #include "graph/change/edited.h"
 #include "graph/change/update_diff.h"
 #include "graph/inputs/brought.h"
@@ -59,6 +60,7 @@ void ph__graph_clear(ph_graph *graph)
     ph__graph_drop_kernels(graph);
     ph__graph_drop_events(graph);
     ph__brought_drop(graph);
+    ph__changes_drop(graph);
     ph__record_free(graph->record);
     graph->record = NULL;
     drop_template(graph);

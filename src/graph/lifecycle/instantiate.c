@@ -2,6 +2,7 @@
 /* graph/lifecycle/instantiate.c: making the executable of a template. */
 #include "graph/lifecycle/instantiate.h"
 #include "base/line.h"
+#include "graph/change/changes.h"
 #include "graph/change/edited.h"
 #include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"
@@ -61,7 +62,7 @@ static ph_status fail_instantiate(ph_graph *graph, const ph__edit *edit, int res
 
 static ph_status fail_start(int result, const char *call)
 {
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the executable of the graph");
     return ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED,
                            "%s: switching off breadcrumbs and checks in the new executable", call);
@@ -128,10 +129,10 @@ static ph_status make_executable(ph_graph *graph, ph__edit *edit, const char *ca
         ph__upload_drop(graph);
         driver->exec_destroy(graph->exec);
         ph__brought_drop(graph);
+        ph__changes_drop(graph);
     }
     graph->exec = exec;
     ph__edit_commit(edit, graph);
-    graph->deferred = graph->defer;
     graph->exec_id = next_exec_id();
     ph__cells_renew(graph);
     ph__slots_renew(graph, graph->record);

@@ -80,7 +80,6 @@ static ph_status upload_exec(ph_graph *graph, ph_stream *stream, const char *cal
     graph->uploaded_stream = stream->id;
     graph->uploaded_epoch = graph->epoch;
     graph->last_stream = NULL;
-    graph->deferred = false;
     return PH_OK;
 }
 
@@ -89,7 +88,7 @@ ph_status ph_graph_upload(ph_graph *graph, ph_stream *stream)
     static const char call[] = "ph_graph_upload";
     PH_TRY(check_upload(graph, stream, call));
     ph_status status = need_exec(graph, stream, call);
-    if (status == PH_OK && graph->deferred)
+    if (status == PH_OK && graph->device->driver->exec_uploads(graph->exec) == 0)
         status = upload_exec(graph, stream, call);
     ph__graph_leave(graph);
     return status;

@@ -20,6 +20,7 @@ typedef struct ph__cells ph__cells;   /* cells.h */
 typedef struct ph__slots ph__slots;   /* slots.h */
 typedef struct ph__locate ph__locate; /* locate.h */
 typedef struct ph__picture ph__picture;
+typedef struct ph__changes ph__changes; /* change/changes.h */
 typedef struct ph__brought ph__brought; /* inputs/brought.h */
 
 struct ph_graph {
@@ -56,7 +57,8 @@ struct ph_graph {
     ph__picture *picture;    /* owns the template; NULL: it was imported */
     /* what the last update brought, where it was not read; NULL: it was, or there was none */
     ph__brought *brought;
-    ph__marks *marks; /* NULL: the capture was not annotated */
+    ph__changes *changes; /* of the executable; NULL: there were none */
+    ph__marks *marks;     /* NULL: the capture was not annotated */
     /* in the list of graphs that have annotations; annotated_at NULL: it is not there */
     ph_graph *next_annotated, **annotated_at;
     /* the kernel of each node of the executable; NULL where it is none of ours */
@@ -66,14 +68,13 @@ struct ph_graph {
 
     bool keep;
     bool defer; /* executables are made without being uploaded */
-    /* the present executable was deferred, and ph_graph_upload has not uploaded it */
-    bool deferred;
     /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
     ph__drv_event *uploaded;
     /* the id of its stream; of the last replay before it */
     uint64_t uploaded_stream, uploaded_epoch;
     bool breadcrumbs;  /* each annotated scope of the capture gets breadcrumbs */
     bool strict;       /* a warning of its end fails it */
+    bool read_at_end;  /* the record is made at its end */
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     /* destroyed inside one of its own callbacks: goes when the outermost call is done */

@@ -92,6 +92,13 @@ static int switch_off(const ph__cuda_clone *copy, const ph__drv_exec *exec)
     return result;
 }
 
+/* As any executable, before it is changed. */
+static int upload(ph__cu_exec handle, const ph__drv_device *device)
+{
+    int result = ph__cu.GraphUpload(handle, device->upload);
+    return result == PH__R_OK ? ph__cu.StreamSynchronize(device->upload) : result;
+}
+
 static int clone_with_events(ph__cuda_clone *copy, const ph__drv_exec *exec)
 {
     ph__cu_instantiate_params params = {.flags = PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH |
@@ -106,6 +113,9 @@ static int clone_with_events(ph__cuda_clone *copy, const ph__drv_exec *exec)
         result = ph__cu.GraphInstantiateWithParams(&copy->handle, copy->graph, &params);
         if (result != PH__R_OK)
             return report_refusal(result, "cuGraphInstantiate");
+        result = upload(copy->handle, exec->device);
+        if (result != PH__R_OK)
+            return report_refusal(result, "cuGraphUpload");
     }
     return result == PH__R_OK ? switch_off(copy, exec) : result;
 }
@@ -115,6 +125,8 @@ int ph__cuda_clone_open(ph__cuda_clone **out, ph__drv_exec *exec)
     ph__drv_node *const *nodes;
     size_t count;
     int result = ph__cuda_graph_nodes(&nodes, &count, exec->graph);
+    if (result == PH__R_OK) /* while the handle is its own */
+        result = ph__cuda_exec_upload_first(exec);
     if (result != PH__R_OK)
         return result;
     ph__cuda_clone *copy = ph__calloc(1, sizeof *copy);

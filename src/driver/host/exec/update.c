@@ -249,6 +249,7 @@ int ph__host_exec_update(ph__drv_exec *exec_handle, ph__drv_graph *graph_handle,
             *out = difference;
         return PH__R_UPDATE_FAILURE;
     }
+    ph__exec_upload_first(exec);
     pthread_mutex_lock(&exec->lock);
     if (ph__exec_each_slot(graph, 0, front_takes, exec))
         (void)ph__exec_each_slot(graph, 0, front_take, exec); /* front_take always goes on */

@@ -15,6 +15,13 @@ typedef struct CUstream_st *raw_stream;
 typedef struct CUgraph_st *raw_graph;
 typedef struct CUgraphNode_st *raw_node;
 typedef struct CUgraphExec_st *raw_exec;
+typedef struct CUevent_st *raw_event;
+
+/* CUgraphExecUpdateResultInfo */
+typedef struct raw_update_result {
+    int result;
+    raw_node node, from_node;
+} raw_update_result;
 
 /* CUDA_KERNEL_NODE_PARAMS_v2 */
 typedef struct raw_kernel_params {
@@ -68,6 +75,13 @@ enum {
     X(graph_launch, "cuGraphLaunch", (raw_exec exec, raw_stream stream))                           \
     X(exec_set_kernel, "cuGraphExecKernelNodeSetParams_v2",                                        \
       (raw_exec exec, raw_node node, const raw_kernel_params *params))                             \
+    X(exec_update, "cuGraphExecUpdate_v2",                                                         \
+      (raw_exec exec, raw_graph graph, raw_update_result * result))                                \
+    X(event_create, "cuEventCreate", (raw_event * event, unsigned flags))                          \
+    X(event_destroy, "cuEventDestroy_v2", (raw_event event))                                       \
+    X(event_record, "cuEventRecord", (raw_event event, raw_stream stream))                         \
+    X(event_synchronize, "cuEventSynchronize", (raw_event event))                                  \
+    X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, raw_event from, raw_event to))    \
     X(exec_destroy, "cuGraphExecDestroy", (raw_exec exec))
 
 typedef struct raw_functions {

@@ -50,7 +50,7 @@ static void upload(const bench *b, raw_exec exec)
     RAW_OK(raw.stream_synchronize(b->native));
 }
 
-static raw_exec make(const demotion *d, raw_graph graph)
+static raw_exec make(raw_graph graph)
 {
     raw_exec exec;
     RAW_OK(raw.instantiate(&exec, graph, RAW_INSTANTIATE_FLAGS));
@@ -60,7 +60,7 @@ static raw_exec make(const demotion *d, raw_graph graph)
 /* Uploaded and launched once. */
 static raw_exec make_ready(const demotion *d, raw_graph graph)
 {
-    raw_exec exec = make(d, graph);
+    raw_exec exec = make(graph);
     upload(d->b, exec);
     RAW_OK(raw.graph_launch(exec, d->b->native));
     RAW_OK(raw.stream_synchronize(d->b->native));
@@ -109,8 +109,7 @@ static ph_graph *changed_by_the_library(const demotion *d)
 
 static void make_rows(row rows[ROWS], const demotion *d)
 {
-    raw_exec early = make(d, d->chain), late = make_ready(d, d->chain),
-             grid = make_ready(d, d->chain);
+    raw_exec early = make(d->chain), late = make_ready(d, d->chain), grid = make_ready(d, d->chain);
     set_all(d, early, 1, GRID);
     upload(d->b, early);
     set_all(d, late, 1, GRID);

@@ -15,8 +15,8 @@ typedef struct shape {
 typedef struct node_change {
     shape was;    /* last known; where !known it is the template's */
     bool known;   /* `was` was read */
-    bool due;     /* what the last update brought was not compared with it yet */
-    bool demoted; /* it has changed */
+    bool due;     /* the last update was not compared with it yet */
+    bool demoted; /* the grid or block has changed */
     bool untold;  /* an update came and went that was not compared */
 } node_change;
 struct ph__changes {
@@ -58,7 +58,7 @@ static shape shape_of(const ph__drv_launch *launch)
     return s;
 }
 
-static void take(node_change *change, const ph__drv_launch *launch)
+static void put_launch(node_change *change, const ph__drv_launch *launch)
 {
     const shape now = shape_of(launch);
     change->demoted =
@@ -69,7 +69,7 @@ static void take(node_change *change, const ph__drv_launch *launch)
 }
 
 /* Without asking the driver. */
-static void learn(node_change *change, const ph__driver *driver, const ph__drv_node *mine)
+static void read_known(node_change *change, const ph__driver *driver, const ph__drv_node *mine)
 {
     ph__drv_launch launch;
     if (change->known || !driver->node_launch(&launch, mine))
@@ -91,9 +91,9 @@ void ph__changes_updated(ph_graph *graph, const ph_graph *from)
         node_change *change = &changes->at[i];
         ph__drv_launch launch;
         change->untold = change->untold || change->due;
-        learn(change, driver, mine[i]);
+        read_known(change, driver, mine[i]);
         if (change->known && driver->node_launch(&launch, theirs[i]))
-            take(change, &launch);
+            put_launch(change, &launch);
         else
             change->due = graph != from || change->known;
     }
@@ -108,8 +108,8 @@ void ph__changes_launched(ph_graph *graph, size_t node, const ph__drv_launch *la
         return;
     node_change *change = &changes->at[node];
     change->untold = change->untold || change->due;
-    learn(change, graph->device->driver, nodes[node]);
-    take(change, launch);
+    read_known(change, graph->device->driver, nodes[node]);
+    put_launch(change, launch);
 }
 
 /* ---- the question ---- */
@@ -154,7 +154,7 @@ static ph_status compare_due(const ph_graph *graph, const char *call)
             change->known = true;
         }
         PH_TRY(read_launch(&launch, graph, now[i], i, call));
-        take(change, &launch);
+        put_launch(change, &launch);
     }
     return PH_OK;
 }

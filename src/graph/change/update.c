@@ -82,7 +82,7 @@ static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char 
     return PH_OK;
 }
 
-/* What the library has to know of the nodes that are brought. */
+/* Reads as much of the nodes that are brought as the library has to know. */
 static ph_status read_source(ph_graph *graph, ph_graph *from, plan *p, const char *call)
 {
     PH_TRY(ph__brought_make(&p->brought, graph, from, call));

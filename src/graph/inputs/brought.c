@@ -3,6 +3,7 @@
 #include "graph/inputs/brought.h"
 #include "base/alloc.h"
 #include "graph/inputs/inputs_declared.h"
+#include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/kernels.h"
 
@@ -72,6 +73,18 @@ ph_status ph__brought_inputs(ph__inputs *out, ph_graph *graph, const char *call)
     ph_status status = ph__inputs_of_brought(out, graph, record, call);
     ph__record_free(record);
     return status;
+}
+
+bool ph__brought_owns(const ph_graph *graph, uint64_t address, ph_pool_id pool, uint64_t generation)
+{
+    const ph__brought *brought = graph->brought;
+    if (ph__ranges_find(&brought->picture->nested, (uintptr_t)address))
+        return true;
+    for (size_t i = 0; i < brought->anywhere.count; i++)
+        if (ph__writer_is_anywhere(brought->anywhere.at[i], address, pool, generation))
+            return true;
+    return ph__held_has(&graph->held_updated, graph->device, (const void *)(uintptr_t)address,
+                        generation);
 }
 
 /* The kernels of the nodes that the record says are the graph's since the update. */

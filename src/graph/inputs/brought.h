@@ -27,6 +27,10 @@ void ph__brought_drop(ph_graph *graph);      /* the graph's, if it has one */
 size_t ph__brought_bytes(const ph_graph *graph);
 /* The inputs of what was brought, as ph__inputs_of_graph. */
 ph_status ph__brought_inputs(ph__inputs *out, ph_graph *graph, const char *call);
+/* Whether the address is memory of that capture, or held by it. generation 0: nothing lives
+ * there. */
+bool ph__brought_owns(const ph_graph *graph, uint64_t address, ph_pool_id pool,
+                      uint64_t generation);
 /* Makes node_kernels those of the nodes as they are now. */
 ph_status ph__brought_kernels(ph_graph *graph, const char *call);
 #endif

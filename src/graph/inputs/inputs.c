@@ -19,8 +19,7 @@
  * libraries have some hundred words each, and say the same few things again and again. */
 typedef struct gather {
     ph_graph *graph;
-    const ph_graph *from; /* whose capture it is; NULL: that of `brought` */
-    const ph__brought *brought;
+    const ph_graph *from; /* whose capture it is; NULL: that of an update */
     const ph__declarations *declared;
     ph__inputs *out;
     ph__ranges foreign; /* values are ph__foreign */
@@ -96,27 +95,6 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 }
 
 /* ---- one input ---- */
-static bool is_anywhere_in(const ph__writer *writer, uint64_t address, ph_pool_id pool,
-                           uint64_t generation)
-{
-    ph_pool_id id = ph__pool_id(writer->pool);
-    return id.first == pool.first && id.second == pool.second &&
-           (generation == 0 || ph__writer_is_captures(writer, (uintptr_t)address));
-}
-
-static bool is_brought_memory(const gather *g, uint64_t address, ph_pool_id pool,
-                              uint64_t generation)
-{
-    const ph__brought *brought = g->brought;
-    if (ph__ranges_find(&brought->picture->nested, (uintptr_t)address))
-        return true;
-    for (size_t i = 0; i < brought->anywhere.count; i++)
-        if (is_anywhere_in(brought->anywhere.at[i], address, pool, generation))
-            return true;
-    return ph__held_has(&g->graph->held_updated, g->graph->device, (const void *)(uintptr_t)address,
-                        generation);
-}
-
 /* Memory that the captures of the graph's nodes were given, or that the graph holds, is never an
  * input. What else lies in its pools is: eager work allocated it, or another capture was given it.
  * generation 0: nothing lives there. */
@@ -125,11 +103,11 @@ static bool is_own_memory(const gather *g, uint64_t address, ph_pool_id pool, ui
     const ph_graph *from =
         g->from; /* not `graph`: that may have had other memory at the same place */
     if (from == NULL)
-        return is_brought_memory(g, address, pool, generation);
+        return ph__brought_owns(g->graph, address, pool, generation);
     for (size_t i = 0; i < from->pools.count; i++) {
         const ph__writer *writer = from->pools.at[i];
         if (ph__writer_covers(writer, (uintptr_t)address) ||
-            (writer->anywhere && is_anywhere_in(writer, address, pool, generation)))
+            ph__writer_is_anywhere(writer, address, pool, generation))
             return true;
     }
     return ph__graph_holds(from, (const void *)(uintptr_t)address, generation);
@@ -379,11 +357,7 @@ ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *
 ph_status ph__inputs_of_brought(ph__inputs *out, ph_graph *graph, const ph_record *record,
                                 const char *call)
 {
-    gather g = {.graph = graph,
-                .brought = graph->brought,
-                .declared = &graph->brought->declared,
-                .out = out,
-                .call = call};
+    gather g = {.graph = graph, .declared = &graph->brought->declared, .out = out, .call = call};
     return gather_record(&g, record);
 }
 

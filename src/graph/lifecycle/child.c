@@ -115,7 +115,7 @@ static ph__lent *settle_offer(const ph_device *device, uint64_t capture_id, uint
 }
 
 /* ---- into the capture ---- */
-/* Those of the bodies, too. */
+/* The kernels of the bodies, too. */
 static ph_status keep_kernels(const ph_graph *graph, ph_stream *stream, uint64_t capture_id,
                               const char *call)
 {

@@ -98,6 +98,14 @@ bool ph__writer_is_captures(const ph__writer *writer, uintptr_t address)
     return found;
 }
 
+bool ph__writer_is_anywhere(const ph__writer *writer, uint64_t address, ph_pool_id pool,
+                            uint64_t generation)
+{
+    ph_pool_id id = ph__pool_id(writer->pool);
+    return writer->anywhere && id.first == pool.first && id.second == pool.second &&
+           (generation == 0 || ph__writer_is_captures(writer, (uintptr_t)address));
+}
+
 static void free_writer(ph__writer *writer)
 {
     for (size_t i = 0; i < writer->sets.count; i++)

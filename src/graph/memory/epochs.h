@@ -19,6 +19,10 @@ bool ph__writer_covers(const ph__writer *writer, uintptr_t address);
 /* Whether some graph of the pool was given it in its capture, or may have been: of graphs that went
  * long ago nobody knows. */
 bool ph__writer_is_captures(const ph__writer *writer, uintptr_t address);
+/* Whether the address, in that pool, may be its graph's own, where it may have written all of its
+ * pool. generation 0: nothing lives there. */
+bool ph__writer_is_anywhere(const ph__writer *writer, uint64_t address, ph_pool_id pool,
+                            uint64_t generation);
 /* its replays may */
 bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes);
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);

@@ -55,7 +55,7 @@ struct ph_graph {
     uint64_t met_free_count; /* the device's count when they all lived */
     ph_record *record;       /* NULL: not made yet, of a captured graph: see picture.h */
     ph__picture *picture;    /* owns the template; NULL: it was imported */
-    /* what the last update brought, where it was not read; NULL: it was, or there was none */
+    /* the capture that the last update brought, unread; NULL: it was read, or there was none */
     ph__brought *brought;
     ph__changes *changes; /* of the executable; NULL: there were none */
     ph__marks *marks;     /* NULL: the capture was not annotated */

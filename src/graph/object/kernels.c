@@ -31,7 +31,7 @@ static bool hold_kernels(ph_graph *graph, const ph_record *record)
     return ok;
 }
 
-/* What nobody launches any more by then is retained for the capture alone. */
+/* One that no node runs is retained all the same. */
 bool ph__graph_keep_captured(ph_graph *graph)
 {
     size_t cursor = 0;

@@ -48,7 +48,7 @@ static const bool reads_record[PH__CALL_COUNT] = {
 };
 
 /* Graphs are never const themselves: the record is as if it had been there. */
-static ph_status go(const ph_graph *graph, ph__graph_call call)
+static ph_status need_what_it_reads(const ph_graph *graph, ph__graph_call call)
 {
     if (!reads_record[call] || graph->state == PH_GRAPH_CAPTURING)
         return PH_OK;
@@ -71,7 +71,7 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     ph__answer answer = row->answer[graph->state];
     bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);
     if (answer == GO || (visible && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE)))
-        return go(graph, call);
+        return need_what_it_reads(graph, call);
     if (answer == PH__ANSWER_OWN) {
         ph__error_restore(&graph->failure);
         ph__error_prefix("%s on a FAILED graph", row->name);

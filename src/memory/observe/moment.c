@@ -66,7 +66,7 @@ void ph__past_close(ph__past *past)
     ph__range_map_free(&past->gone);
 }
 
-/* Those that died while the look was open are few. Lock held. */
+/* Few die while a look is open. Lock held. */
 static const ph__death *find_late(const ph__past *past, const ph__deaths *deaths, uintptr_t address)
 {
     for (size_t i = deaths->list.count; i-- > 0 && deaths->list.at[i].number > past->seen;) {

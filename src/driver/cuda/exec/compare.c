@@ -38,7 +38,7 @@ static int decode_node_of(ph__drv_node *node)
                                                                       : ph__cuda_decode(node);
 }
 
-/* What cannot be read has no name. */
+/* A node that cannot be read has no name. */
 void ph__cuda_describe_node(char out[128], ph__drv_node *node)
 {
     (void)decode_node_of(node);

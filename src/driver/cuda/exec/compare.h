@@ -19,6 +19,6 @@ int ph__cuda_compare_graphs(ph__drv_graph *graph, ph__drv_graph *from, const ph_
 PH_PRINTF(4, 5)
 bool ph__cuda_mismatch(ph__drv_update *out, ph_update_reason reason, const ph__cuda_pair *pair,
                        const char *format, ...);
-/* "node 3 (kernel add)"; reads the node. What cannot be read has no name. */
+/* "node 3 (kernel add)"; reads the node. One that cannot be read has no name. */
 void ph__cuda_describe_node(char out[128], ph__drv_node *node);
 #endif

@@ -146,7 +146,7 @@ static int update_at_driver(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_upd
     return result;
 }
 
-/* What the nodes run from now on: known, or to be asked of the graph. */
+/* The kernels that the nodes run from now on: known, or to be asked of the graph. */
 static void keep_kernels(ph__drv_exec *exec, ph__drv_graph *from, bool read)
 {
     exec->updated = read ? NULL : from;

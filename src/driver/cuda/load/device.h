@@ -54,7 +54,7 @@ struct ph__drv_device {
     pthread_mutex_t lock;                 /* the members below */
     ph__map functions;                    /* CUfunction -> ph__drv_kernel of ours */
     ph__map layouts;                      /* layouts.h; under cache_lock */
-    uint64_t kernels;                     /* that there ever were */
+    uint64_t kernels;                     /* how many there ever were */
     /* destroyed kernels whose code is still loaded (unload.h) */
     ph__drv_kernel *retired;
     _Atomic(struct ph__cuda_core *) core; /* core.h: made at the first use */

@@ -113,7 +113,7 @@ static ph_status make_update_plan(ph_graph *graph, const ph_graph *from, plan *p
 }
 
 /* The driver pairs nodes in order of creation, which is the record's. */
-static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
+static void adopt_parameters(ph_graph *graph, ph_graph *from, plan *p)
 {
     for (size_t i = 0; !p->brought && graph->record && i < graph->record->node_count &&
                        i < from->record->node_count;
@@ -128,6 +128,8 @@ static void adopt_parameters(ph_graph *graph, const ph_graph *from, plan *p)
     ph__graph_add_events(graph, from);
     ph__graph_set_inputs(graph, &p->inputs);
     ph__changes_updated(graph, from);
+    if (graph != from) /* which goes next, or captures anew: the driver takes time for a graph */
+        ph__brought_leave(graph, from);
     ph__brought_drop(graph);
     graph->brought = p->brought;
     graph->inputs_due = p->brought || p->own;

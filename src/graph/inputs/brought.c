@@ -53,6 +53,14 @@ void ph__brought_free(ph__brought *brought)
     ph__free(brought);
 }
 
+void ph__brought_leave(ph_graph *graph, ph_graph *to)
+{
+    if (graph->brought == NULL || to->left)
+        return;
+    to->left = graph->brought->picture;
+    graph->brought->picture = NULL;
+}
+
 void ph__brought_drop(ph_graph *graph)
 {
     ph__brought_free(graph->brought);

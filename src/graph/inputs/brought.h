@@ -24,6 +24,8 @@ ph_status ph__brought_make(ph__brought **out, const ph_graph *graph, const ph_gr
 void ph__brought_settle(ph__brought *brought, const ph_graph *graph, const ph_graph *from);
 void ph__brought_free(ph__brought *brought); /* takes NULL */
 void ph__brought_drop(ph_graph *graph);      /* the graph's, if it has one */
+/* Leaves the picture of the graph's to another graph, which lets it go when it is cleared. */
+void ph__brought_leave(ph_graph *graph, ph_graph *to);
 size_t ph__brought_bytes(const ph_graph *graph);
 /* The inputs of what was brought, as ph__inputs_of_graph. */
 ph_status ph__brought_inputs(ph__inputs *out, ph_graph *graph, const char *call);

@@ -29,7 +29,8 @@ static void drop_template(ph_graph *graph)
         ph__picture_release(graph->picture);
     else
         graph->device->driver->graph_destroy(graph->template);
-    graph->picture = NULL;
+    ph__picture_release(graph->left);
+    graph->picture = graph->left = NULL;
     graph->template = NULL;
 }
 

@@ -57,6 +57,7 @@ struct ph_graph {
     ph__picture *picture;    /* owns the template; NULL: it was imported */
     /* the capture that the last update brought, unread; NULL: it was read, or there was none */
     ph__brought *brought;
+    ph__picture *left;    /* of an earlier update that it gave its parameters to; or NULL */
     ph__changes *changes; /* of the executable; NULL: there were none */
     ph__marks *marks;     /* NULL: the capture was not annotated */
     /* in the list of graphs that have annotations; annotated_at NULL: it is not there */

@@ -204,6 +204,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(graph_import(NULL, NULL, NULL));
     CALL(graph_nodes(NULL, NULL, NULL));
     CALL(node_info(NULL, NULL));
+    CALL(node_kind(NULL, NULL));
     CALL(graph_lower(NULL));
     CALL(graph_reread(NULL, NULL));
     CALL(instantiate(NULL, NULL, 0, NULL));
@@ -253,8 +254,8 @@ TEST(every_fallible_entry_is_wrapped)
     assert_int_equal(ph__driver_calls() - before, called);
     /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; four
      * native handles, kernel_keep, graph_disown, graph_hand_over, two accounts of bytes, the
-     * tools' ids and what a position means */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 11);
+     * tools' ids, what a position means, known launches and uploads */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 13);
 }
 
 TEST(the_nth_call_fails_once)

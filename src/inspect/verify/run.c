@@ -81,7 +81,8 @@ static ph_status capture_again(ph__verify *verify)
                                         .mode = verify->graph->capture.mode,
                                         .enable_annotations = verify->graph->marks != NULL,
                                         .breadcrumbs = verify->graph->breadcrumbs,
-                                        .compared = true};
+                                        .compared = true,
+                                        .record_at_end = true};
     ph__replay_allocator_rewind(verify->script, verify->skip_held);
     ph_graph_destroy(verify->second);
     verify->second = NULL;

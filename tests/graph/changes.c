@@ -119,6 +119,28 @@ TEST(test_other_grids)
     ph_graph_destroy(graph);
 }
 
+static ph_status copies(ph_stream *stream, void *user)
+{
+    (void)user;
+    return ph_memcpy(x + N / 2, x, N / 2 * sizeof *x, stream);
+}
+
+/* Copies have no grid. */
+TEST(test_copies)
+{
+    ph_graph *graph, *from;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, copies, NULL));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ph_graph_create(&from, NULL));
+        assert_ok(ph_graph_capture(from, world.stream, NULL, copies, NULL));
+        assert_ok(ph_graph_update(graph, from, NULL));
+        ph_graph_destroy(from);
+    }
+    check(graph, 1, 3, 0, 0);
+    ph_graph_destroy(graph);
+}
+
 TEST(test_wrong_arguments)
 {
     ph_graph_changes changes;
@@ -134,10 +156,8 @@ TEST(test_wrong_arguments)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_uploads),
-        CASE(test_changes_upload_first),
-        CASE(test_other_grids),
-        CASE(test_wrong_arguments),
+        CASE(test_uploads), CASE(test_changes_upload_first), CASE(test_other_grids),
+        CASE(test_copies),  CASE(test_wrong_arguments),
     };
     return cmocka_run_group_tests_name("graph.changes", tests, NULL, NULL);
 }

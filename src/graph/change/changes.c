@@ -162,6 +162,7 @@ static ph_status compare_due(const ph_graph *graph, const char *call)
 ph_status ph_graph_get_changes(ph_graph_changes *out, ph_graph *graph)
 {
     static const char call[] = "ph_graph_get_changes";
+    ph__drv_node *const *nodes;
     if (out == NULL)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
@@ -174,9 +175,11 @@ ph_status ph_graph_get_changes(ph_graph_changes *out, ph_graph *graph)
         PH_TRY(compare_due(graph, call));
         sum.updates = changes->updates;
         sum.sets = changes->sets;
-        for (size_t i = 0; i < changes->count; i++) {
+        size_t count = list_nodes(&nodes, graph, graph->template);
+        for (size_t i = 0; i < changes->count && i < count; i++) {
             sum.demoted += changes->at[i].demoted;
-            sum.untold += !changes->at[i].demoted && changes->at[i].untold;
+            sum.untold +=
+                !changes->at[i].demoted && changes->at[i].untold && is_kernel(graph, nodes[i]);
         }
     }
     *out = sum;

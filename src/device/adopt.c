@@ -232,6 +232,13 @@ void ph__stream_wait(ph_stream *stream)
 }
 
 /* ---- kernels ---- */
+static atomic_bool wraps_kernels;
+
+bool ph__adopt_has_kernels(void)
+{
+    return atomic_load(&wraps_kernels);
+}
+
 ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_st *function,
                               const ph_param *params, size_t param_count)
 {
@@ -264,7 +271,7 @@ ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_
         device->driver->kernel_destroy(handle);
         return status;
     }
-    atomic_store(&device->wraps_kernels, true);
+    atomic_store(&wraps_kernels, true);
     return ph__kernel_make(out, device, handle, &source, call);
 }
 

@@ -46,8 +46,6 @@ struct ph_device {
     /* Kernels and host functions of this library's calls that captures recorded: which memory
      * they address is known when their graph is read. */
     _Atomic uint64_t captured_calls;
-    /* functions of the user's were wrapped, which other code may launch as well */
-    atomic_bool wraps_kernels;
     atomic_uint open_checks; /* of them, those whose graphs are told what memory they use */
     /* captures that this library did not begin are possible: the driver is always asked */
     atomic_bool foreign;

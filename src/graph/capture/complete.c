@@ -2,6 +2,7 @@
 /* graph/capture/complete.c: from the driver's graph to what the user sees. */
 #include "graph/capture/complete.h"
 #include "base/debug.h"
+#include "device/adopt.h"
 #include "graph/capture/debug.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/liveness.h"
@@ -29,7 +30,7 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
 static bool asks_for_record(const ph_graph *graph)
 {
     return graph->liveness || graph->read_at_end || graph->marks || graph->locate || graph->cells ||
-           ph__debug_switches()->record || atomic_load(&graph->device->wraps_kernels);
+           ph__debug_switches()->record || ph__adopt_has_kernels();
 }
 
 /* The probes and cells of the capture, and its annotations, are in the record. */

@@ -16,8 +16,8 @@ readelf -SW "$library" | grep -q '\.debug_info' || skip "the library has no debu
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-abidw --headers-dir "$source/include" --drop-private-types --no-corpus-path --no-comp-dir-path --no-show-locs --no-elf-needed \
-    --drop-undefined-syms "$library" >"$work/new.abi"
+abidw --suppressions "$source/tests/abi/private.suppr" --headers-dir "$source/include" --drop-private-types --no-corpus-path \
+    --no-comp-dir-path --no-show-locs --no-elf-needed --drop-undefined-syms "$library" >"$work/new.abi"
 if [ "${5:-}" = --write ]; then
     gzip -9n <"$work/new.abi" >"$source/tests/abi/$name.abi.gz"
     exit

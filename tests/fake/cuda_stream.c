@@ -1,9 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/cuda_stream.c: streams and events of the software libcuda. */
 #include "cuda_inside.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 static const ph__driver *const host = &ph__driver_host;
 
+/* ---- handles that are gone ---- */
+/* The host driver's events that cuEventDestroy has gone through, which nodes of graphs may hold
+ * still, and streams that cuStreamDestroy has gone through. */
+static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
+static ph__map gone;
+
+static bool note_gone(const void *handle, bool is_gone)
+{
+    pthread_mutex_lock(&gone_lock);
+    bool noted = true;
+    if (is_gone)
+        noted = ph__map_put(&gone, (uintptr_t)handle, (void *)(uintptr_t)handle);
+    else
+        (void)ph__map_remove(&gone, (uintptr_t)handle);
+    pthread_mutex_unlock(&gone_lock);
+    return noted;
+}
+
+static bool has_gone(const void *handle)
+{
+    pthread_mutex_lock(&gone_lock);
+    bool is_gone = ph__map_get(&gone, (uintptr_t)handle) != NULL;
+    pthread_mutex_unlock(&gone_lock);
+    return is_gone;
+}
+
+bool fake_event_is_gone(const ph__host_event *event)
+{
+    return has_gone(event);
+}
+
+/* ---- streams ---- */
+/* A stream that was destroyed crashes driver 580. */
 int fake_target_of(fake_target *out, ph__cu_stream handle, const char *call)
 {
     if (handle == NULL || handle == PH__CU_STREAM_LEGACY) {
@@ -14,6 +49,10 @@ int fake_target_of(fake_target *out, ph__cu_stream handle, const char *call)
     }
     const struct CUstream_st *stream = fake_find(FAKE_STREAM, handle);
     if (!stream) {
+        if (has_gone(handle)) {
+            (void)fprintf(stderr, "fake libcuda: %s of a stream that was destroyed\n", call);
+            abort();
+        }
         ph__driver_set_reason("Stream handle is not valid");
         return PH__R_INVALID_HANDLE;
     }
@@ -39,11 +78,13 @@ FAKE(StreamCreateWithPriority, (ph__cu_stream * out, unsigned flags, int priorit
         host->stream_destroy(stream->stream);
         result = PH__R_OUT_OF_MEMORY;
     }
-    if (result)
+    if (result) {
         ph__free(stream);
-    else
-        *out = stream;
-    return result;
+        return result;
+    }
+    (void)note_gone(stream, false); /* the address of an earlier one */
+    *out = stream;
+    return 0;
 }
 
 FAKE(StreamDestroy, (ph__cu_stream handle), (handle))
@@ -53,6 +94,7 @@ FAKE(StreamDestroy, (ph__cu_stream handle), (handle))
         return PH__R_INVALID_HANDLE;
     fake_graph_forget(fake_captured(stream->stream, false));
     host->stream_destroy(stream->stream);
+    (void)note_gone(stream, true);
     ph__free(stream);
     return 0;
 }
@@ -126,31 +168,6 @@ FAKE(StreamGetPriority, (ph__cu_stream stream, int *priority), (stream, priority
 }
 
 /* ---- events ---- */
-/* The host driver's events that cuEventDestroy has gone through: nodes of graphs may hold them
- * still. */
-static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
-static ph__map gone;
-
-static bool note_gone(const ph__drv_event *event, bool is_gone)
-{
-    pthread_mutex_lock(&gone_lock);
-    bool noted = true;
-    if (is_gone)
-        noted = ph__map_put(&gone, (uintptr_t)event, (void *)(uintptr_t)event);
-    else
-        (void)ph__map_remove(&gone, (uintptr_t)event);
-    pthread_mutex_unlock(&gone_lock);
-    return noted;
-}
-
-bool fake_event_is_gone(const ph__host_event *event)
-{
-    pthread_mutex_lock(&gone_lock);
-    bool is_gone = ph__map_get(&gone, (uintptr_t)event) != NULL;
-    pthread_mutex_unlock(&gone_lock);
-    return is_gone;
-}
-
 FAKE(EventCreate, (ph__cu_event * out, unsigned flags), (out, flags))
 {
     ph__cu_context context;

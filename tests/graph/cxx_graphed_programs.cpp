@@ -140,13 +140,15 @@ static void test_streams_of_cuda()
         EXPECT(x.data(), i);
     }
     CHECK(bodies == 2);
-    /* the graph replays on another stream too */
-    const phonograph::stream second(s.device);
-    OK(ph_stream_cuda(&native, second));
-    part.run(native, step);
-    second.synchronize();
-    EXPECT(x.data(), 5);
-    CHECK(bodies == 2);
+    { /* the graph replays on another stream too, which goes after the reset */
+        const phonograph::stream second(s.device);
+        OK(ph_stream_cuda(&native, second));
+        part.run(native, step);
+        second.synchronize();
+        EXPECT(x.data(), 5);
+        CHECK(bodies == 2);
+        part.reset();
+    }
     CHECK(THROWN(part.run(static_cast<CUstream_st *>(nullptr), step)).status() ==
           PH_ERROR_ARGUMENT);
 }

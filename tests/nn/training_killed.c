@@ -19,16 +19,25 @@ enum {
     SAID = 3 /* the pipe to the test, in the process of a life */
 };
 
-/* Loaded, or saved behind so many steps; at the end its print. */
+/* Loaded, or saved behind so many steps, and when; at the end its print. */
 typedef struct said {
     int64_t step;
+    uint64_t us;
     t_print print;
     bool loaded, over;
 } said;
 
 /* ---- a life ---- */
+static uint64_t now_in_microseconds(void)
+{
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 static void say(said what)
 {
+    what.us = now_in_microseconds();
     if (write(SAID, &what, sizeof what) != (ssize_t)sizeof what)
         _exit(9);
 }
@@ -97,13 +106,6 @@ static void wait_microseconds(uint64_t us)
     (void)nanosleep(&time, NULL);
 }
 
-static uint64_t now_in_microseconds(void)
-{
-    struct timespec now;
-    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 /* *us, unless NULL: from loading to the first states saved behind as many steps as two lives have;
  * the first steps on a GPU load kernels. */
 static t_print live_alone(const char *folder, uint64_t *us)
@@ -114,9 +116,9 @@ static t_print live_alone(const char *folder, uint64_t *us)
     int status;
     while (hear(&l, &what)) {
         if (what.loaded)
-            loaded = now_in_microseconds();
+            loaded = what.us;
         else if (us && what.step == 2 * STEPS_OF_A_LIFE)
-            *us = now_in_microseconds() - loaded;
+            *us = what.us - loaded;
     }
     assert_int_equal(waitpid(l.process, &status, 0), l.process);
     assert_int_equal(status, 0);
@@ -162,6 +164,8 @@ static void expect_the_same_bits(uint64_t random)
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
         live_and_be_killed(killed, (int64_t)(i + 1) * STEPS_OF_A_LIFE, (random >> 33) % longest,
                            i % 4 == 3, &step);
+        if (step == 0) /* on a machine that has become slower */
+            longest *= 2;
     }
     assert_true(step > 0);
     t_print got = live_alone(killed, NULL);

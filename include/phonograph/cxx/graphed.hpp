@@ -179,8 +179,11 @@ class graphed
         for (const auto &one : variables_)
             one->was_set();
     }
-    /* A stream of CUDA's: a cudaStream_t, not a default stream. With PH_GRAPHS=0 a body that takes
-     * no argument is called, and nothing else happens: any stream will do. */
+    /* A stream of CUDA's: a cudaStream_t, not a default stream.
+     * - This object looks at the last one that it was given until a call gives another one, reset,
+     *   or its own end. Destroy that stream later: CUDA crashes on a stream that is gone.
+     * - With PH_GRAPHS=0 a body that takes no argument is called, and nothing else happens: any
+     *   stream will do. */
     template <class Body> void run(CUstream_st *on, Body &&body)
     {
         using callable = std::remove_reference_t<Body>;
@@ -196,10 +199,12 @@ class graphed
         run(wrapper_.get(), std::forward<Body>(body));
     }
 
-    /* The next call is a first one. Variables stay. */
+    /* The next call is a first one, on any stream. Variables stay. */
     void reset() noexcept
     {
         graph_.reset();
+        wrapper_.reset();
+        wrapped_ = nullptr;
         calls_ = 0;
         provable_ = true;
         warned_ = false;

@@ -229,6 +229,8 @@ static ph_status check_draft_address(ph__slot_draft *draft, const ph_node_info *
     ph__slot *slot = draft->slot;
     uint64_t distance = value - slot->current;
     bool whole = info->kind == PH_NODE_KERNEL;
+    if (slot->trusted)
+        return PH_OK;
     if (distance >= slot->bytes)
         return ph_fail(
             PH_ERROR_ARGUMENT,
@@ -364,10 +366,8 @@ ph_status ph__slots_commit(ph_graph *graph, ph__slot_draft *drafts, size_t count
     return PH_OK;
 }
 
-void ph__slots_drop(ph_graph *graph)
+void ph__slots_free(ph_graph *graph, ph__slots *slots)
 {
-    ph__slots *slots = graph->slots;
-    graph->slots = NULL;
     if (slots == NULL)
         return;
     for (size_t i = 0; i < slots->list.count; i++) {
@@ -385,4 +385,11 @@ void ph__slots_drop(ph_graph *graph)
     ph__vec_free(&slots->staged);
     ph__free(slots->nodes);
     ph__free(slots);
+}
+
+void ph__slots_drop(ph_graph *graph)
+{
+    ph__slots *slots = graph->slots;
+    graph->slots = NULL;
+    ph__slots_free(graph, slots);
 }

@@ -40,6 +40,9 @@ typedef struct ph__slot_use {
 typedef struct ph__slot {
     char *name;
     bool address, set, staged; /* set: the user has given it a value */
+    /* The caller answers for the addresses, as for those of a launch: they are looked at where a
+     * copy has a place alone. Places may lie anywhere beside the first byte. */
+    bool trusted;
     /* address slots: a memcpy uses it, and what was captured is pinned memory */
     bool copied, from_pinned;
     size_t bytes, alignment;
@@ -108,4 +111,5 @@ static inline unsigned char *ph__slot_params(ph__slot_node *node)
     }
 }
 void ph__slots_drop(ph_graph *graph);
+void ph__slots_free(ph_graph *graph, ph__slots *slots); /* takes NULL */
 #endif

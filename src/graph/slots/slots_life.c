@@ -139,3 +139,20 @@ size_t ph__slots_bytes(const ph_graph *graph)
         bytes += sizeof(ph__slot) + slots->list.at[i]->uses.count * sizeof(ph__slot_use);
     return bytes;
 }
+
+ph_status ph__slots_replace(ph_graph *graph, ph__slot_draft *drafts, size_t count, const char *call)
+{
+    ph__slots *before = graph->slots;
+    graph->slots = NULL;
+    ph_status status = ph__slots_commit(graph, drafts, count, call);
+    if (status != PH_OK) {
+        ph__slots_free(graph, graph->slots);
+        graph->slots = before;
+        return status;
+    }
+    for (size_t i = 0; before && i < before->node_count; i++)
+        if (before->nodes[i])
+            ph__slot_mark(graph->slots, graph->slots->nodes[i]);
+    ph__slots_free(graph, before);
+    return PH_OK;
+}

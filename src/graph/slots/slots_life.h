@@ -2,7 +2,7 @@
 /* graph/slots/slots_life.h: slots and the changes of their graph's executable. */
 #ifndef PH_GRAPH_SLOTS_SLOTS_LIFE_H
 #define PH_GRAPH_SLOTS_SLOTS_LIFE_H
-#include "graph/object/graph.h"
+#include "graph/slots/slots.h"
 
 /* STATE, where a slot has places in the node. */
 ph_status ph__slots_refuse_set(const ph_graph *graph, size_t node, const char *call);
@@ -19,4 +19,9 @@ bool ph__slots_prove(const ph_graph *graph, size_t node, size_t offset);
 /* Gives the input the slot's address, where one has set it. */
 void ph__slots_move(const ph_graph *graph, ph__input *input);
 size_t ph__slots_bytes(const ph_graph *graph);
+
+/* The drafts take the place of all slots that there are, and have all their places: the executable
+ * gets the values of its nodes at the next replay. On failure all is as before. */
+ph_status ph__slots_replace(ph_graph *graph, ph__slot_draft *drafts, size_t count,
+                            const char *call);
 #endif

@@ -132,6 +132,11 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
     return PH_OK;
 }
 
+static bool needs_look(const ph__slot *slot)
+{
+    return slot->address && (!slot->trusted || slot->copied);
+}
+
 /* The memory at the staged addresses: all are asked for at once. */
 static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, size_t count)
 {
@@ -139,13 +144,13 @@ static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, 
     ph_allocation found[PH__FIND_MOST];
     size_t asked = 0;
     for (size_t i = 0; i < count; i++)
-        if (staged[i].slot->address)
+        if (needs_look(staged[i].slot))
             addresses[asked++] = (uintptr_t)staged[i].value;
     if (asked == 0)
         return;
     ph__memory_find_all(found, graph->device, addresses, asked);
     while (count-- > 0)
-        if (staged[count].slot->address)
+        if (needs_look(staged[count].slot))
             staged[count].where = found[--asked];
 }
 
@@ -159,7 +164,7 @@ static ph_status check_staged(ph_graph *graph, const char *call)
                             count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
     for (size_t i = 0; i < count; i++) {
         ph__slot_staged *staged = &slots->staged.at[i];
-        if (staged->slot->address && status == PH_OK) {
+        if (needs_look(staged->slot) && status == PH_OK) {
             if (is_found_unchanged(staged)) {
                 staged->slot->staged = false;
                 continue;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/learned.c: what a call differs in from the captured one, and which slots it needs set. */
+#include "cache/learned.h"
+#include "base/alloc.h"
+#include "base/line.h"
+#include <string.h>
+
+enum {
+    PAGE = 4096
+};
+
+static bool reserve_pointers(ph__learned *learned, const ph_graph_cache_call *call)
+{
+    size_t count = call->pointer_count;
+    learned->pointer_count = count;
+    learned->first = ph__calloc(count + 1, sizeof *learned->first);
+    learned->current = ph__calloc(count + 1, sizeof *learned->current);
+    learned->bits = ph__calloc(count + 1, sizeof *learned->bits);
+    learned->group = ph__calloc(count + 1, sizeof *learned->group);
+    learned->members = ph__calloc(count + 1, sizeof *learned->members);
+    if (!learned->first || !learned->current || !learned->bits || !learned->group ||
+        !learned->members ||
+        !ph__vec_push(&learned->groups,
+                      ((ph__moved_group){.end = (uint32_t)count, .slot = PH_SLOT_NONE})))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        learned->first[i] = learned->current[i] = call->pointers[i];
+        learned->members[i] = (uint32_t)i;
+    }
+    return true;
+}
+
+static bool reserve_values(ph__learned *learned, const ph_graph_cache_call *call)
+{
+    size_t count = call->value_count;
+    learned->value_count = count;
+    learned->value_at = ph__calloc(count + 1, sizeof *learned->value_at);
+    learned->value_sizes = ph__calloc(count + 1, sizeof *learned->value_sizes);
+    if (!learned->value_at || !learned->value_sizes)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        learned->value_at[i] = learned->value_bytes;
+        learned->value_sizes[i] = call->values[i].bytes;
+        learned->value_bytes += call->values[i].bytes;
+    }
+    learned->first_values = ph__calloc(1, learned->value_bytes + 1);
+    learned->current_values = ph__calloc(1, learned->value_bytes + 1);
+    if (!learned->first_values || !learned->current_values)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        memcpy(learned->first_values + learned->value_at[i], call->values[i].data,
+               call->values[i].bytes);
+    memcpy(learned->current_values, learned->first_values, learned->value_bytes);
+    return true;
+}
+
+ph__learned *ph__learned_create(const ph_graph_cache_call *call)
+{
+    ph__learned *learned = ph__calloc(1, sizeof *learned);
+    if (learned && reserve_pointers(learned, call) && reserve_values(learned, call))
+        return learned;
+    ph__learned_destroy(learned);
+    return NULL;
+}
+
+void ph__learned_destroy(ph__learned *learned)
+{
+    if (!learned)
+        return;
+    ph__free(learned->first);
+    ph__free(learned->current);
+    ph__free(learned->bits);
+    ph__free(learned->group);
+    ph__free(learned->members);
+    ph__free(learned->first_values);
+    ph__free(learned->current_values);
+    ph__free(learned->value_at);
+    ph__free(learned->value_sizes);
+    ph__vec_free(&learned->groups);
+    ph__vec_free(&learned->words);
+    ph__vec_free(&learned->places);
+    ph__vec_free(&learned->value_slots);
+    ph__vec_free(&learned->due);
+    ph__vec_free(&learned->touched);
+    ph__free(learned);
+}
+
+static bool has_values(const ph__learned *learned, const unsigned char *values,
+                       const ph_graph_cache_call *call)
+{
+    for (size_t i = 0; i < call->value_count; i++)
+        if (memcmp(values + learned->value_at[i], call->values[i].data, call->values[i].bytes) != 0)
+            return false;
+    return true;
+}
+
+static bool has_pointers(const ph__learned *learned, const void **pointers,
+                         const ph_graph_cache_call *call)
+{
+    return learned->pointer_count == 0 ||
+           memcmp((const void *)pointers, (const void *)call->pointers,
+                  learned->pointer_count * sizeof *pointers) == 0;
+}
+
+bool ph__learned_is_first(const ph__learned *learned, const ph_graph_cache_call *call)
+{
+    return has_pointers(learned, learned->first, call) &&
+           has_values(learned, learned->first_values, call);
+}
+
+/* ---- a look ---- each answers false when it has put into the reason what is not known. */
+#define UNKNOWN(reason, size, ...) (ph__line_format((reason), (size), __VA_ARGS__), false)
+
+static bool touch_moved_pointers(ph__learned *learned, const ph_graph_cache_call *call,
+                                 char *reason, size_t size)
+{
+    for (size_t i = 0; i < learned->pointer_count; i++) {
+        if (call->pointers[i] == learned->current[i])
+            continue;
+        uint32_t g = learned->group[i];
+        if (g == 0)
+            return UNKNOWN(reason, size, "pointer %zu%s%s%s is %p, and was %p in all captures", i,
+                           call->pointer_names ? " (" : "",
+                           call->pointer_names ? call->pointer_names[i] : "",
+                           call->pointer_names ? ")" : "", call->pointers[i], learned->first[i]);
+        if (learned->groups.at[g].touched == learned->looks)
+            continue;
+        learned->groups.at[g].touched = learned->looks;
+        learned->touched.at[learned->touched.count++] = g;
+    }
+    return true;
+}
+
+/* All of it moved alike, and to an alignment that captures have shown. */
+static bool look_at_group(ph__learned *learned, uint32_t g, const ph_graph_cache_call *call,
+                          char *reason, size_t size)
+{
+    const ph__moved_group *group = &learned->groups.at[g];
+    uint32_t one = learned->members[group->begin];
+    uint64_t by = (uintptr_t)call->pointers[one] - (uintptr_t)learned->first[one];
+    for (uint32_t m = group->begin; m < group->end; m++) {
+        uint32_t i = learned->members[m];
+        uintptr_t from = (uintptr_t)learned->first[i], to = (uintptr_t)call->pointers[i];
+        if (to - from != by)
+            return UNKNOWN(reason, size,
+                           "pointers %u and %u moved by equal distances in all captures, and do "
+                           "not now",
+                           one, i);
+        if (group->words && ((from ^ to) & (PAGE - 1) & ~(uintptr_t)learned->bits[i]))
+            return UNKNOWN(reason, size,
+                           "pointer %u is %p: address bits differ from %p that no capture has "
+                           "changed, as the choice of kernels may depend on them",
+                           i, call->pointers[i], learned->first[i]);
+    }
+    if (group->slot != PH_SLOT_NONE)
+        learned->due.at[learned->due.count++] = (ph_slot_value){group->slot, call->pointers[one]};
+    return group->slot == PH_SLOT_NONE || call->pointers[one]
+               ? true
+               : UNKNOWN(reason, size, "pointer %u is NULL", one);
+}
+
+static bool look_at_pointers(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                             size_t size)
+{
+    ph__vec_clear(&learned->touched);
+    if (!touch_moved_pointers(learned, call, reason, size))
+        return false;
+    if (learned->all_due) {
+        ph__vec_clear(&learned->touched);
+        for (size_t g = 1; g < learned->groups.count; g++)
+            learned->touched.at[learned->touched.count++] = (uint32_t)g;
+    }
+    for (size_t t = 0; t < learned->touched.count; t++)
+        if (!look_at_group(learned, learned->touched.at[t], call, reason, size))
+            return false;
+    return true;
+}
+
+static bool find_changed_values(uint64_t *changed, const ph__learned *learned,
+                                const ph_graph_cache_call *call, char *reason, size_t size)
+{
+    for (size_t i = 0; i < learned->value_count; i++) {
+        if (memcmp(learned->current_values + learned->value_at[i], call->values[i].data,
+                   call->values[i].bytes) == 0)
+            continue;
+        if (!(learned->varied >> i & 1))
+            return UNKNOWN(reason, size, "value %zu differs, and was the same in all captures", i);
+        *changed |= UINT64_C(1) << i;
+    }
+    return true;
+}
+
+static bool look_at_value_slot(ph__learned *learned, const ph__value_slot *slot,
+                               const ph_graph_cache_call *call, char *reason, size_t size)
+{
+    const ph_graph_cache_value *one = NULL;
+    for (size_t i = 0; i < learned->value_count; i++) {
+        const ph_graph_cache_value *value = &call->values[i];
+        if (!(slot->candidates >> i & 1))
+            continue;
+        if (one && memcmp(one->data, value->data, value->bytes) != 0)
+            return UNKNOWN(reason, size,
+                           "values %zu and %zu were equal in all captures, and are not now",
+                           (size_t)(one - call->values), i);
+        one = value;
+    }
+    learned->due.at[learned->due.count++] = (ph_slot_value){slot->slot, one ? one->data : NULL};
+    return one != NULL;
+}
+
+static bool look_at_values(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                           size_t size)
+{
+    uint64_t changed = learned->all_due ? learned->varied : 0;
+    if (!find_changed_values(&changed, learned, call, reason, size))
+        return false;
+    for (size_t i = 0; changed && i < learned->value_slots.count; i++)
+        if (learned->value_slots.at[i].candidates & changed &&
+            !look_at_value_slot(learned, &learned->value_slots.at[i], call, reason, size))
+            return false;
+    return true;
+}
+
+bool ph__learned_look(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                      size_t size)
+{
+    ph__vec_clear(&learned->due);
+    learned->looks++;
+    bool moved = learned->all_due || !has_pointers(learned, learned->current, call);
+    learned->differs = moved || !has_values(learned, learned->current_values, call);
+    if (moved && !look_at_pointers(learned, call, reason, size))
+        return false;
+    return !learned->differs || look_at_values(learned, call, reason, size);
+}
+
+void ph__learned_was_set(ph__learned *learned, const ph_graph_cache_call *call)
+{
+    learned->all_due = false;
+    if (learned->pointer_count)
+        memcpy((void *)learned->current, (const void *)call->pointers,
+               learned->pointer_count * sizeof *learned->current);
+    for (size_t i = 0; i < learned->value_count; i++)
+        memcpy(learned->current_values + learned->value_at[i], call->values[i].data,
+               call->values[i].bytes);
+}

@@ -26,6 +26,8 @@
 #include <phonograph/device.h>
 #include <phonograph/export.h>
 #include <phonograph/graph.h>
+#include <phonograph/graph_cache.h>
+#include <phonograph/graph_cache_stats.h>
 #include <phonograph/inspect/changes.h>
 #include <phonograph/inspect/diff.h>
 #include <phonograph/inspect/inputs.h>

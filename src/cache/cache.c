@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/cache.c: making a cache of graphs, and its end. */
+#include "cache/cache.h"
+#include "base/alloc.h"
+#include "base/option.h"
+#include "cache/buckets.h"
+#include "cache/entry.h"
+#include "device/handles/device.h"
+
+enum {
+    GRAPHS = 64,
+    EAGER_CALLS = 2,
+    KEYS_OF_A_GRAPH = 16 /* keys without a graph that are remembered, for each of max_graphs */
+};
+
+static ph_status check_capture_options(const ph_capture_options *capture, const char *call)
+{
+    const char *set = capture == NULL          ? NULL
+                      : capture->pool          ? "pool, which the cache's options name"
+                      : capture->prepare       ? "prepare, which waits for the device"
+                      : capture->breadcrumbs   ? "breadcrumbs, whose nodes captures differ in"
+                      : capture->compared      ? "compared, which the cache sets"
+                      : capture->record_at_end ? "record_at_end, which the cache asks for itself"
+                                               : NULL;
+    return set == NULL
+               ? PH_OK
+               : ph_fail(PH_ERROR_ARGUMENT,
+                         "%s: the capture options of a cache have %s; leave it out", call, set);
+}
+
+static ph_status check_cache_options(const ph_graph_cache_options *options, ph_device *device,
+                                     const char *call)
+{
+    if (!PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_graph_cache_options");
+    PH_TRY(ph__option_no_zero(options->max_graphs, "max_graphs", call));
+    PH_TRY(ph__option_named(options->fallback, "fallback", call));
+    if (options->fallback > PH_CACHE_FALLBACK_UPDATE)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: fallback is %d, which is none", call,
+                       (int)options->fallback);
+    PH_TRY(check_capture_options(options->capture, call));
+    (void)device;
+    return PH_OK;
+}
+
+static void free_cache(ph_graph_cache *cache)
+{
+    ph_pool_release(cache->pool);
+    ph_device_release(cache->device);
+    ph__buckets_destroy(cache->buckets);
+    ph__map_free(&cache->entries);
+    ph__free(cache);
+}
+
+static ph_status take_pool(ph_graph_cache *cache, ph_pool *pool)
+{
+    if (pool) {
+        cache->pool = ph_pool_retain(pool);
+        return PH_OK;
+    }
+    return ph_pool_create(&cache->pool, cache->device, NULL);
+}
+
+ph_status ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
+                                const ph_graph_cache_options *options)
+{
+    static const char call[] = "ph_graph_cache_create";
+    static const ph_graph_cache_options defaults;
+    static const ph_capture_options default_capture = {.mode = PH_CAPTURE_THREAD_LOCAL};
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    options = options ? options : &defaults;
+    PH_TRY(check_cache_options(options, device, call));
+    ph_graph_cache *cache = ph__calloc(1, sizeof *cache);
+    if (!cache)
+        return ph__fail_host_memory(call, "the cache");
+    cache->device = ph_device_retain(device);
+    cache->budget = options->budget;
+    cache->max_graphs = options->max_graphs ? options->max_graphs : GRAPHS;
+    cache->max_keys = cache->max_graphs > SIZE_MAX / KEYS_OF_A_GRAPH
+                          ? SIZE_MAX
+                          : cache->max_graphs * KEYS_OF_A_GRAPH;
+    cache->after = (uint32_t)ph__option_count(options->after, EAGER_CALLS);
+    cache->fallback = options->fallback;
+    cache->capture = options->capture ? *options->capture : default_capture;
+    cache->capture.compared = true;
+    cache->event = options->event;
+    cache->user = options->user;
+    cache->buckets = ph__buckets_create();
+    ph_status status =
+        cache->buckets ? take_pool(cache, options->pool) : ph__fail_host_memory(call, "the cache");
+    cache->capture.pool = cache->pool;
+    if (status == PH_OK)
+        *out = cache;
+    else
+        free_cache(cache);
+    return status;
+}
+
+void ph_graph_cache_destroy(ph_graph_cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->oldest)
+        (void)ph__entry_drop(cache, cache->oldest->key, cache->oldest->key_bytes);
+    free_cache(cache);
+}
+
+void ph__cache_tell(const ph_graph_cache *cache, ph_graph_cache_path what,
+                    const ph__cache_entry *entry, const char *reason)
+{
+    if (cache->event)
+        cache->event(&(ph_graph_cache_event){.what = what,
+                                             .key = entry ? entry->key : NULL,
+                                             .key_bytes = entry ? entry->key_bytes : 0,
+                                             .reason = reason},
+                     cache->user);
+}

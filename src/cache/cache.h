@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/cache.h: the cache and its entries. */
+#ifndef PH_CACHE_CACHE_H
+#define PH_CACHE_CACHE_H
+#include "base/map.h"
+#include "base/sync.h"
+#include "cache/learned.h"
+#include <phonograph/graph_cache.h>
+#include <phonograph/graph_cache_stats.h>
+
+enum {
+    PH__CACHE_VARIANTS = 4, /* executables of a key that are updated */
+    PH__CACHE_ATTEMPTS = 3  /* replays refused, and captures that taught nothing */
+};
+
+typedef struct ph__cache_entry ph__cache_entry;
+struct ph__cache_entry {
+    /* Under the cache's lock. */
+    ph__cache_entry *newer, *older, *next; /* by last use; of the same hash */
+    uint64_t hash;
+    unsigned users; /* calls that are running; one that has none may go */
+    bool dropped;   /* no longer in the table: goes with its last user */
+    bool has_graphs;
+    size_t bytes; /* of the device, of its executables */
+    uint64_t uses, hits;
+    /* Of the creation. */
+    void *key;
+    size_t key_bytes, pointer_count, value_count;
+    uint16_t value_sizes[64];
+    /* Under its own lock. */
+    ph__mutex lock;
+    uint32_t seen; /* eager calls before the capture */
+    unsigned refusals, unlearned;
+    bool refused; /* the key is not captured (again) */
+    bool capturing;
+    ph_graph *graph; /* NULL: not captured */
+    ph__learned *learned;
+    ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */
+    char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */
+};
+
+typedef struct ph__buckets ph__buckets; /* buckets.h */
+
+struct ph_graph_cache {
+    ph_device *device; /* retained */
+    ph_pool *pool;     /* retained */
+    size_t budget, max_graphs, max_keys;
+    uint32_t after;
+    ph_graph_cache_fallback fallback;
+    ph_capture_options capture;
+    ph_graph_cache_event_fn event;
+    void *user;
+    atomic_bool capturing; /* one capture at a time records to the pool */
+    ph__mutex lock;        /* of what follows */
+    ph__map entries;       /* by hash, lists */
+    ph__cache_entry *newest, *oldest;
+    size_t keys, graphs; /* graphs: entries that have some */
+    size_t bytes;        /* of their executables */
+    ph_graph_cache_stats counts;
+    ph__buckets *buckets;
+};
+
+void ph__cache_tell(const ph_graph_cache *cache, ph_graph_cache_path what,
+                    const ph__cache_entry *entry, const char *reason);
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/check.h: the arguments of calls. */
+#ifndef PH_CACHE_CHECK_H
+#define PH_CACHE_CHECK_H
+#include "cache/cache.h"
+
+ph_status ph__cache_check(const ph_graph_cache *cache, const ph_stream *stream, const char *name);
+ph_status ph__cache_check_key(const void *key, size_t key_bytes, const char *name);
+ph_status ph__cache_check_call(const ph_graph_cache_call *call, const char *name);
+/* The numbers of pointers and values follow from the key. */
+ph_status ph__cache_check_entry(const ph__cache_entry *entry, const ph_graph_cache_call *call,
+                                const char *name);
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/entry.h: the table of keys, in order of last use. */
+#ifndef PH_CACHE_ENTRY_H
+#define PH_CACHE_ENTRY_H
+#include "cache/cache.h"
+
+/* The key's entry, made where there is none, with one user more, as the one used last. NULL: no
+ * host memory. */
+ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_call *call);
+void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry);
+/* Counts a use, under the cache's lock. */
+void ph__entry_count(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path);
+
+/* Takes it out of the table; false: the key is not there. */
+bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);
+/* Notes what the executables of the entry take, which its user has locked. */
+void ph__entry_account(ph_graph_cache *cache, ph__cache_entry *entry);
+/* Destroys graph, learned places and variants; under the entry's lock, or by its last owner. */
+void ph__entry_clear(ph__cache_entry *entry);
+/* Evicts graphs in order of their last use, but not that of `keep`, until `more` graphs fit. Those
+ * whose last replay is over go first. False: the budget is exceeded still. No lock is held. */
+bool ph__entry_make_room(ph_graph_cache *cache, const ph__cache_entry *keep, size_t more);
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/run.c: one call of a cache: its work on the device is done exactly once, whatever fails. */
+#include "base/alloc.h"
+#include "base/unwind.h"
+#include "cache/check.h"
+#include "cache/entry.h"
+#include "cache/serve.h"
+#include "device/handles/device.h"
+#include "device/handles/stream.h"
+
+static void end_visit(void *visit)
+{
+    ph__visit_end(visit);
+}
+
+static ph_status run_body(ph__visit *visit, ph_graph_cache_path path)
+{
+    visit->result.path = path;
+    visit->result.graph = NULL;
+    return visit->call->body(visit->stream, visit->call->user);
+}
+
+/* The body ran in a capture of the cache, or not yet. */
+static ph_status run_outside(ph__visit *visit)
+{
+    ph_status status = PH_OK;
+    ph__served served = ph__serve_replay(&status, visit);
+    if (served == PH__CAPTURE)
+        served = ph__serve_capture(&status, visit);
+    return served == PH__SERVED ? status : run_body(visit, PH_CACHE_EAGER);
+}
+
+/* A child graph has the parameters of the template. */
+static bool nest_graph(ph_status *status, ph__visit *visit)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph__mutex_lock(&entry->lock);
+    bool nested =
+        entry->graph && !entry->capturing && ph__learned_is_first(entry->learned, visit->call);
+    if (nested) {
+        *status = ph_graph_replay(entry->graph, visit->stream);
+        visit->result.path = PH_CACHE_NESTED;
+        visit->result.graph = entry->graph;
+    }
+    ph__mutex_unlock(&entry->lock);
+    return nested;
+}
+
+static ph_status run_in_capture(ph__visit *visit)
+{
+    ph_status status = PH_OK;
+    return nest_graph(&status, visit) ? status : run_body(visit, PH_CACHE_RECORDED);
+}
+
+static bool captures_may_be_open(const ph_device *device)
+{
+    return atomic_load_explicit(&device->open_captures, memory_order_relaxed) ||
+           atomic_load_explicit(&device->foreign, memory_order_relaxed);
+}
+
+ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
+                             const ph_graph_cache_call *call, ph_graph_cache_result *out)
+{
+    static const char name[] = "ph_graph_cache_run";
+    ph__visit visit = {.cache = cache, .stream = stream, .call = call, .launch = true};
+    uint64_t capture = 0;
+    if (out)
+        *out = visit.result;
+    PH_TRY(ph__cache_check(cache, stream, name));
+    PH_TRY(ph__cache_check_call(call, name));
+    if (captures_may_be_open(cache->device))
+        PH_TRY(ph__stream_find_capture(&capture, stream, name));
+    visit.entry = ph__entry_enter(cache, call);
+    if (!visit.entry)
+        return ph__fail_host_memory(name, "the key");
+    PH__UNWIND unwind = {end_visit, &visit};
+    ph_status status = ph__cache_check_entry(visit.entry, call, name);
+    if (status == PH_OK) {
+        status = capture ? run_in_capture(&visit) : run_outside(&visit);
+        if (visit.result.path)
+            ph__entry_count(cache, visit.entry, visit.result.path);
+    }
+    unwind.undo = NULL;
+    ph__visit_end(&visit);
+    if (out)
+        *out = visit.result;
+    return status;
+}
+
+ph_status ph_graph_cache_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
+{
+    static const char name[] = "ph_graph_cache_drop";
+    if (!cache)
+        return ph__fail_null(name, "cache");
+    PH_TRY(ph__cache_check_key(key, key_bytes, name));
+    return ph__entry_drop(cache, key, key_bytes)
+               ? PH_OK
+               : ph_fail(PH_ERROR_NOT_FOUND, "%s: no call had this key of %zu bytes", name,
+                         key_bytes);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/serve.c: doing a call with the graphs of its key. Nothing here runs the body outside of a
+ * capture, and nothing launches before all that can fail is done: so a call that is not served can
+ * still run as it is. */
+#include "cache/serve.h"
+#include "base/line.h"
+#include "base/unwind.h"
+#include "cache/entry.h"
+#include "cache/learn.h"
+#include "graph/object/graph.h"
+#include <string.h>
+
+static void note_reason(ph__visit *visit, const char *reason)
+{
+    ph__line_format(visit->result.reason, sizeof visit->result.reason, "%s", reason);
+    ph__line_format(visit->entry->reason, sizeof visit->entry->reason, "%s", reason);
+}
+
+static void repeat_reason(ph__visit *visit)
+{
+    memcpy(visit->result.reason, visit->entry->reason, sizeof visit->result.reason);
+}
+
+static void refuse_key(ph__visit *visit)
+{
+    visit->entry->refused = true;
+    ph__mutex_lock(&visit->cache->lock);
+    visit->cache->counts.refused++;
+    ph__mutex_unlock(&visit->cache->lock);
+    ph__cache_tell(visit->cache, PH_CACHE_REFUSED, visit->entry, visit->entry->reason);
+}
+
+void ph__visit_end(ph__visit *visit)
+{
+    if (visit->capturing) {
+        ph__mutex_lock(&visit->entry->lock);
+        visit->entry->capturing = false;
+        ph__mutex_unlock(&visit->entry->lock);
+        atomic_store(&visit->cache->capturing, false);
+        visit->capturing = false;
+    }
+    ph__entry_leave(visit->cache, visit->entry);
+}
+
+/* ---- replays ---- the entry is locked. */
+static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value *values,
+                              size_t count)
+{
+    if (!visit->launch)
+        return PH_OK;
+    ph_status status = count ? ph_graph_replay_with(graph, visit->stream, values, count)
+                             : ph_graph_replay(graph, visit->stream);
+    if (status == PH_OK) {
+        visit->result.graph = graph;
+        visit->result.epoch = ph_graph_epoch(graph);
+    }
+    return status;
+}
+
+/* A replay that was refused before its launch: the graph goes, and is captured again at a later
+ * call, but not for ever. DEVICE: it may have begun. */
+static ph__served served_or_dropped(ph_status *status, ph__visit *visit)
+{
+    ph__cache_entry *entry = visit->entry;
+    if (*status == PH_OK || *status == PH_ERROR_DEVICE)
+        return PH__SERVED;
+    note_reason(visit, ph_error_last()->message);
+    ph__entry_clear(entry);
+    ph__entry_account(visit->cache, entry);
+    if (++entry->refusals >= PH__CACHE_ATTEMPTS)
+        refuse_key(visit);
+    return PH__EAGER;
+}
+
+static ph__served replay_learned(ph_status *status, ph__visit *visit)
+{
+    ph__learned *learned = visit->entry->learned;
+    if (!visit->launch)
+        return PH__SERVED;
+    *status = replay_graph(visit, visit->entry->graph, learned->due.at, learned->due.count);
+    if (*status == PH_OK && learned->differs)
+        ph__learned_was_set(learned, visit->call);
+    return served_or_dropped(status, visit);
+}
+
+static bool may_capture(ph__visit *visit)
+{
+    ph__cache_entry *entry = visit->entry;
+    bool taken = atomic_exchange(&visit->cache->capturing, true);
+    if (taken) {
+        ph__line_format(visit->result.reason, sizeof visit->result.reason,
+                        "another capture of the cache is open");
+        return false;
+    }
+    visit->capturing = entry->capturing = true;
+    return true;
+}
+
+static bool is_spent(const ph__visit *visit)
+{
+    return visit->entry->unlearned >= PH__CACHE_ATTEMPTS &&
+           visit->cache->fallback == PH_CACHE_FALLBACK_EAGER;
+}
+
+static ph__served serve_locked(ph_status *status, ph__visit *visit)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph_graph_cache_result *result = &visit->result;
+    if (entry->graph) {
+        if (ph__learned_look(entry->learned, visit->call, result->reason, sizeof result->reason)) {
+            result->path = PH_CACHE_REPLAYED;
+            return replay_learned(status, visit);
+        }
+        if (is_spent(visit)) {
+            repeat_reason(visit);
+            return PH__EAGER;
+        }
+        return may_capture(visit) ? PH__CAPTURE : PH__EAGER;
+    }
+    if (entry->refused) {
+        repeat_reason(visit);
+        return PH__EAGER;
+    }
+    if (visit->launch && entry->seen < visit->cache->after) {
+        entry->seen++;
+        return PH__EAGER;
+    }
+    return may_capture(visit) ? PH__CAPTURE : PH__EAGER;
+}
+
+ph__served ph__serve_replay(ph_status *status, ph__visit *visit)
+{
+    ph__mutex_lock(&visit->entry->lock);
+    ph__served served = serve_locked(status, visit);
+    ph__mutex_unlock(&visit->entry->lock);
+    return served;
+}
+
+/* ---- captures ---- no lock is held while the body runs. */
+static void destroy_graph(void *graph)
+{
+    ph_graph_destroy(graph);
+}
+
+static ph_status capture_body(ph_graph **out, const ph__visit *visit, bool keep)
+{
+    const ph_graph_cache_call *call = visit->call;
+    ph_graph *graph;
+    PH_TRY(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = keep}));
+    PH__UNWIND unwind = {destroy_graph, graph};
+    ph_status status =
+        ph_graph_capture(graph, visit->stream, &visit->cache->capture, call->body, call->user);
+    unwind.undo = NULL;
+    if (status == PH_OK)
+        *out = graph;
+    else
+        ph_graph_destroy(graph);
+    return status;
+}
+
+/* A body fails with CALLER for reasons of its own. */
+static ph__served failed_capture(const ph_status *status, ph__visit *visit, bool first)
+{
+    if (*status == PH_ERROR_CALLER)
+        return PH__SERVED;
+    note_reason(visit, ph_error_last()->message);
+    if (first && *status != PH_ERROR_POOL_BUSY)
+        refuse_key(visit);
+    else if (!first)
+        visit->entry->unlearned++;
+    return PH__EAGER;
+}
+
+static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *graph)
+{
+    ph__cache_entry *entry = visit->entry;
+    entry->learned = ph__learned_create(visit->call);
+    if (!entry->learned) {
+        ph_graph_destroy(graph);
+        note_reason(visit, "no host memory for what the key's captures show");
+        return PH__EAGER;
+    }
+    entry->graph = graph;
+    ph__entry_account(visit->cache, entry);
+    if (!ph__entry_make_room(visit->cache, entry, 0)) {
+        ph__entry_clear(entry);
+        ph__entry_account(visit->cache, entry);
+        note_reason(visit, "the graph alone is beyond the budget");
+        refuse_key(visit);
+        return PH__EAGER;
+    }
+    visit->result.path = PH_CACHE_CAPTURED;
+    *status = replay_graph(visit, graph, NULL, 0);
+    return served_or_dropped(status, visit);
+}
+
+static ph__served capture_first(ph_status *status, ph__visit *visit)
+{
+    ph_graph *graph = NULL;
+    if (!ph__entry_make_room(visit->cache, visit->entry, 1)) {
+        note_reason(visit, "the budget is exceeded, and no graph is left to evict");
+        return PH__EAGER;
+    }
+    *status = capture_body(&graph, visit, false);
+    ph__mutex_lock(&visit->entry->lock);
+    ph__served served =
+        graph ? keep_first(status, visit, graph) : failed_capture(status, visit, true);
+    ph__mutex_unlock(&visit->entry->lock);
+    return served;
+}
+
+/* ---- updates ---- */
+/* The variant moves to the front. */
+static void use_variant(ph__cache_entry *entry, size_t at)
+{
+    ph_graph *used = entry->variants[at];
+    for (; at > 0; at--)
+        entry->variants[at] = entry->variants[at - 1];
+    entry->variants[0] = used;
+}
+
+static bool update_variant(ph__visit *visit, ph_graph *from)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph_error before;
+    ph__error_save(&before);
+    for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++) {
+        if (ph_graph_update(entry->variants[i], from, NULL) != PH_OK)
+            continue;
+        use_variant(entry, i);
+        return true;
+    }
+    ph__error_restore(&before);
+    return false;
+}
+
+/* Takes the capture over as one more executable; the one that was used longest ago makes room. */
+static ph_status add_variant(ph__visit *visit, ph_graph **from)
+{
+    ph__cache_entry *entry = visit->entry;
+    PH_TRY(ph_graph_instantiate(*from));
+    ph_graph_destroy(entry->variants[PH__CACHE_VARIANTS - 1]);
+    entry->variants[PH__CACHE_VARIANTS - 1] = *from;
+    use_variant(entry, PH__CACHE_VARIANTS - 1);
+    *from = NULL;
+    ph__entry_account(visit->cache, entry);
+    return PH_OK;
+}
+
+static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **from)
+{
+    if (!update_variant(visit, *from)) {
+        *status = add_variant(visit, from);
+        if (*status != PH_OK) {
+            note_reason(visit, ph_error_last()->message);
+            return PH__EAGER;
+        }
+    }
+    visit->result.path = PH_CACHE_UPDATED;
+    *status = replay_graph(visit, visit->entry->variants[0], NULL, 0);
+    return served_or_dropped(status, visit);
+}
+
+/* ---- learning ---- */
+static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **other)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph_graph_cache_result *result = &visit->result;
+    char reason[sizeof result->reason] = "";
+    bool learned_it = false;
+    if (!entry->graph) { /* dropped or evicted meanwhile */
+        note_reason(visit, "the key's graph was evicted while it was captured to learn from");
+        return PH__EAGER;
+    }
+    *status = ph__learned_compare(&learned_it, entry->learned, entry->graph, *other, visit->call,
+                                  reason, sizeof reason);
+    if (*status != PH_OK)
+        ph__line_format(reason, sizeof reason, "%s", ph_error_last()->message);
+    else if (learned_it && ph__learned_look(entry->learned, visit->call, reason, sizeof reason)) {
+        result->path = PH_CACHE_LEARNED;
+        return replay_learned(status, visit);
+    }
+    note_reason(visit, reason);
+    if (++entry->unlearned == PH__CACHE_ATTEMPTS)
+        ph__cache_tell(visit->cache, PH_CACHE_REFUSED, entry, entry->reason);
+    return visit->cache->fallback == PH_CACHE_FALLBACK_UPDATE && visit->launch
+               ? serve_update(status, visit, other)
+               : PH__EAGER;
+}
+
+static ph__served capture_another(ph_status *status, ph__visit *visit)
+{
+    ph_graph *other = NULL;
+    ph__served served;
+    *status = capture_body(&other, visit, true);
+    ph__mutex_lock(&visit->entry->lock);
+    if (!other)
+        served = failed_capture(status, visit, false);
+    else if (visit->entry->unlearned >= PH__CACHE_ATTEMPTS)
+        served = serve_update(status, visit, &other);
+    else
+        served = learn_from(status, visit, &other);
+    ph__mutex_unlock(&visit->entry->lock);
+    ph_graph_destroy(other);
+    return served;
+}
+
+ph__served ph__serve_capture(ph_status *status, ph__visit *visit)
+{
+    ph__mutex_lock(&visit->entry->lock);
+    bool first = visit->entry->graph == NULL;
+    ph__mutex_unlock(&visit->entry->lock);
+    return first ? capture_first(status, visit) : capture_another(status, visit);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/serve.h: the ways of doing a call with graphs. */
+#ifndef PH_CACHE_SERVE_H
+#define PH_CACHE_SERVE_H
+#include "cache/cache.h"
+
+/* One call of ph_graph_cache_run. */
+typedef struct ph__visit {
+    ph_graph_cache *cache;
+    ph__cache_entry *entry;
+    ph_stream *stream;
+    const ph_graph_cache_call *call;
+    ph_graph_cache_result result;
+    bool capturing; /* the cache's captures are its */
+    bool launch;    /* false: everything but replays (ph_graph_cache_prepare) */
+} ph__visit;
+
+typedef enum ph__served {
+    PH__SERVED,  /* the status is that of the call */
+    PH__CAPTURE, /* the body has to be captured: ph__serve_capture */
+    PH__EAGER    /* the body has to run as it is; result.reason says why */
+} ph__served;
+
+/* With what there is: replays, if the executable can be set as the call wants it. */
+ph__served ph__serve_replay(ph_status *status, ph__visit *visit);
+/* Captures the body: the key's first graph, one to learn from, or one to update from. */
+ph__served ph__serve_capture(ph_status *status, ph__visit *visit);
+/* Lets go of what the visit has, also where the body was left by an exception. */
+void ph__visit_end(ph__visit *visit);
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/stats.c: numbers, entries and the table of a cache. */
+#include "base/status.h"
+#include "base/text.h"
+#include "cache/entry.h"
+#include <string.h>
+
+ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *cache)
+{
+    static const char call[] = "ph_graph_cache_get_stats";
+    ph_memory_stats pool;
+    if (!out)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    if (!cache)
+        return ph__fail_null(call, "cache");
+    PH_TRY(ph_pool_stats(&pool, cache->pool));
+    ph__mutex_lock(&cache->lock);
+    *out = cache->counts;
+    out->keys = cache->keys;
+    out->graphs = cache->graphs;
+    out->executable_bytes = cache->bytes;
+    ph__mutex_unlock(&cache->lock);
+    out->pool_bytes = pool.reserved;
+    return PH_OK;
+}
+
+static void show_entry(ph_graph_cache_entry *out, const ph__cache_entry *entry)
+{
+    const ph__learned *learned = entry->learned;
+    *out = (ph_graph_cache_entry){.key = entry->key,
+                                  .key_bytes = entry->key_bytes,
+                                  .has_graph = entry->has_graphs,
+                                  .refused = entry->refused,
+                                  .uses = entry->uses,
+                                  .hits = entry->hits,
+                                  .bytes = entry->bytes};
+    if (learned) {
+        out->moved_groups = learned->groups.count - 1;
+        for (uint64_t varied = learned->varied; varied; varied &= varied - 1)
+            out->changed_values++;
+    }
+    memcpy(out->reason, entry->reason, sizeof out->reason);
+}
+
+/* The entry of that place with one user more, so that nothing takes its graphs; NULL beyond. */
+static ph__cache_entry *hold_entry(ph_graph_cache *cache, size_t index)
+{
+    ph__mutex_lock(&cache->lock);
+    ph__cache_entry *entry = cache->newest;
+    for (; entry && index > 0; index--)
+        entry = entry->older;
+    if (entry)
+        entry->users++;
+    ph__mutex_unlock(&cache->lock);
+    return entry;
+}
+
+/* The one behind it, in the order of last use; lets go of this one. */
+static ph__cache_entry *hold_older(ph_graph_cache *cache, ph__cache_entry *entry)
+{
+    ph__mutex_lock(&cache->lock);
+    ph__cache_entry *older = entry->older;
+    if (older)
+        older->users++;
+    ph__mutex_unlock(&cache->lock);
+    ph__entry_leave(cache, entry);
+    return older;
+}
+
+static void read_entry(ph_graph_cache_entry *out, ph_graph_cache *cache, ph__cache_entry *entry)
+{
+    ph__mutex_lock(&entry->lock);
+    ph__mutex_lock(&cache->lock);
+    show_entry(out, entry);
+    ph__mutex_unlock(&cache->lock);
+    ph__mutex_unlock(&entry->lock);
+}
+
+ph_status ph_graph_cache_entry_at(ph_graph_cache_entry *out, ph_graph_cache *cache, size_t index)
+{
+    static const char call[] = "ph_graph_cache_entry_at";
+    if (!out)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    if (!cache)
+        return ph__fail_null(call, "cache");
+    ph__cache_entry *entry = hold_entry(cache, index);
+    if (!entry)
+        return ph_fail(PH_ERROR_NOT_FOUND, "%s: the cache has no entry %zu, numbered from 0", call,
+                       index);
+    read_entry(out, cache, entry);
+    ph__entry_leave(cache, entry);
+    return PH_OK;
+}
+
+enum {
+    SHOWN_KEY = 24 /* bytes of a key in the table */
+};
+
+static bool is_text(const unsigned char *key, size_t bytes)
+{
+    bool text = bytes <= SHOWN_KEY;
+    for (size_t i = 0; text && i < bytes; i++)
+        text = key[i] >= 0x20 && key[i] < 0x7f;
+    return text;
+}
+
+/* Text as it is, other bytes in hexadecimal. */
+static void add_key(ph__text *text, const unsigned char *key, size_t bytes)
+{
+    size_t shown = bytes < SHOWN_KEY / 2 ? bytes : SHOWN_KEY / 2;
+    if (is_text(key, bytes)) {
+        ph__text_format(text, "%-27.*s", (int)bytes, (const char *)key);
+        return;
+    }
+    for (size_t i = 0; i < shown; i++)
+        ph__text_format(text, "%02x", key[i]);
+    ph__text_format(text, "%-*s", (int)(27 - 2 * shown), shown < bytes ? "..." : "");
+}
+
+static void add_entry_line(ph__text *text, const ph_graph_cache_entry *entry)
+{
+    add_key(text, entry->key, entry->key_bytes);
+    ph__text_format(text, " %8llu %8llu %10zu %7zu %7zu  %s%s%s\n", (unsigned long long)entry->uses,
+                    (unsigned long long)entry->hits, entry->bytes, entry->moved_groups,
+                    entry->changed_values,
+                    entry->refused     ? "runs eagerly"
+                    : entry->has_graph ? "graph"
+                                       : "no graph",
+                    entry->reason[0] ? ": " : "", entry->reason);
+}
+
+ph_status ph_graph_cache_text(char **out, ph_graph_cache *cache)
+{
+    static const char call[] = "ph_graph_cache_text";
+    ph_graph_cache_stats stats;
+    ph__text text = {0};
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    PH_TRY(ph_graph_cache_get_stats(&stats, cache));
+    ph__text_format(&text,
+                    "%zu keys, %zu with graphs; %zu bytes of executables, %zu of the pool\n"
+                    "%llu calls: %llu replayed, %llu eager, %llu captured, %llu learned, "
+                    "%llu updated; %llu evicted\n",
+                    stats.keys, stats.graphs, stats.executable_bytes, stats.pool_bytes,
+                    (unsigned long long)stats.calls, (unsigned long long)stats.replayed,
+                    (unsigned long long)stats.eager, (unsigned long long)stats.captured,
+                    (unsigned long long)stats.learned, (unsigned long long)stats.updated,
+                    (unsigned long long)stats.evicted);
+    ph__text_format(&text, "%-27s %8s %8s %10s %7s %7s  state\n", "key", "uses", "hits", "bytes",
+                    "groups", "values");
+    for (ph__cache_entry *entry = hold_entry(cache, 0); entry; entry = hold_older(cache, entry)) {
+        ph_graph_cache_entry line;
+        read_entry(&line, cache, entry);
+        add_entry_line(&text, &line);
+    }
+    *out = ph__text_take(&text);
+    return *out ? PH_OK : ph__fail_host_memory(call, "the table");
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cache_sweeps.c: whatever fails while a cache runs calls: those that succeeded were
+ * done once, the others not at all. */
+#include "support/cached.h"
+
+#include "base/alloc.h"
+#include "driver/driver.h"
+#include "support/sweep.h"
+#include "support/test.h"
+
+static t_cached s;
+static int32_t done; /* calls that succeeded */
+static ph_graph_cache_fallback fallback;
+
+FIXTURE(open_scene)
+{
+    t_cached_open(&s, NULL);
+    done = 0;
+    return 0;
+}
+
+FIXTURE(close_scene)
+{
+    t_cached_close(&s);
+    return 0;
+}
+
+static ph_status run_call(ph_graph_cache *cache, t_cached_work *w)
+{
+    ph_graph_cache *kept = s.cache;
+    s.cache = cache;
+    ph_status status = t_cached_call(&s, "a", w, NULL);
+    s.cache = kept;
+    done += status == PH_OK;
+    return status;
+}
+
+static ph_status run_calls(ph_graph_cache *cache)
+{
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+    for (int i = 0; i < 3; i++)
+        PH_TRY(run_call(cache, &w));
+    w.x = s.buffers[2]; /* to learn */
+    PH_TRY(run_call(cache, &w));
+    w.x = s.buffers[1];
+    w.value = 0x01020304;
+    PH_TRY(run_call(cache, &w));
+    w.value = 7;
+    PH_TRY(run_call(cache, &w));
+    w.more = 1; /* not to be learned */
+    PH_TRY(run_call(cache, &w));
+    PH_TRY(run_call(cache, &w));
+    return ph_graph_cache_drop(cache, "a", 1);
+}
+
+static ph_status run(void *user)
+{
+    ph_graph_cache *cache;
+    (void)user;
+    PH_TRY(ph_graph_cache_create(
+        &cache, s.world.device, &(ph_graph_cache_options){.after = PH_ZERO, .fallback = fallback}));
+    ph_status status = run_calls(cache);
+    ph_graph_cache_destroy(cache);
+    return status;
+}
+
+static void check(ph_status status, void *user)
+{
+    (void)status, (void)user;
+    t_all(s.total, 1, done, s.world.stream);
+}
+
+static t_swept swept = {.name = "calls of a cache",
+                        .open = open_scene,
+                        .close = close_scene,
+                        .run = run,
+                        .reset = check,
+                        .may_do_less = true};
+
+TEST(no_call_is_lost_or_done_twice_when_host_memory_ends)
+{
+    for (fallback = PH_CACHE_FALLBACK_EAGER; fallback <= PH_CACHE_FALLBACK_UPDATE; fallback++) {
+        t_faults faults = t_sweep(&swept, &t_host_memory_fault);
+        assert_true(faults.reached > 50);
+    }
+}
+
+TEST(no_call_is_lost_or_done_twice_when_the_driver_fails)
+{
+    for (fallback = PH_CACHE_FALLBACK_EAGER; fallback <= PH_CACHE_FALLBACK_UPDATE; fallback++)
+        assert_true(t_sweep(&swept, t_driver_fault(PH__R_LAUNCH_FAILED)).reached > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_call_is_lost_or_done_twice_when_host_memory_ends),
+        cmocka_unit_test(no_call_is_lost_or_done_twice_when_the_driver_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -17,6 +17,7 @@
 #include <phonograph/cxx/device.hpp>
 #include <phonograph/cxx/error.hpp>
 #include <phonograph/cxx/graph.hpp>
+#include <phonograph/cxx/graph_cache.hpp>
 #include <phonograph/cxx/graphed.hpp>
 #include <phonograph/cxx/handle.hpp>
 #include <phonograph/cxx/hook.hpp>

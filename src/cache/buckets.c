@@ -105,7 +105,7 @@ ph_status ph_graph_cache_bucket(size_t *bucket, ph_graph_cache *cache, size_t si
     size_t largest = count ? cache->buckets->sizes[count - 1] : 0;
     bool beyond = count && *bucket == 0, first = beyond && !cache->buckets->told;
     cache->buckets->told = cache->buckets->told || beyond;
-    cache->counts.beyond += beyond;
+    cache->beyond += beyond;
     ph__mutex_unlock(&cache->lock);
     if (first)
         ph__log(PH_LOG_WARNING,

@@ -56,7 +56,9 @@ struct ph_graph_cache {
     ph__cache_entry *newest, *oldest;
     size_t keys, graphs; /* graphs: entries that have some */
     size_t bytes;        /* of their executables */
-    ph_graph_cache_stats counts;
+    /* Calls by how they were done; at 0 uses that were none. */
+    uint64_t paths[PH_CACHE_BEYOND + 1];
+    uint64_t evicted, refused, beyond;
     ph__buckets *buckets;
 };
 

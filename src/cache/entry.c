@@ -7,21 +7,31 @@
 #include <string.h>
 
 /* ---- keys ---- */
-/* Eight bytes at a time, each mixed by a multiplication with 2^64 over the golden ratio (Knuth, The
- * Art of Computer Programming, volume 3, section 6.4). Never 0, as keys of a map are not. */
+/* Each eight bytes are mixed by a multiplication with 2^64 over the golden ratio (Knuth, The Art of
+ * Computer Programming, volume 3, section 6.4), in two lanes, as a multiplication waits for the one
+ * before. */
+static uint64_t mix_word(uint64_t lane, const unsigned char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    lane = (lane ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return lane ^ lane >> 29;
+}
+
+/* Never 0, as keys of a map are not. */
 static uint64_t hash_key(const void *key, size_t bytes)
 {
     const unsigned char *at = key;
-    uint64_t hash = bytes, word;
-    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
-        memcpy(&word, at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
+    unsigned char rest[16] = {0};
+    uint64_t even = bytes, odd = ~(uint64_t)bytes;
+    for (; bytes > sizeof rest; bytes -= sizeof rest, at += sizeof rest) {
+        even = mix_word(even, at);
+        odd = mix_word(odd, at + 8);
     }
-    word = 0;
-    memcpy(&word, at, bytes);
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 32;
+    memcpy(rest, at, bytes);
+    even = mix_word(even, rest);
+    odd = mix_word(odd, rest + 8);
+    uint64_t hash = even ^ (odd << 32 | odd >> 32);
     return hash ? hash : 1;
 }
 
@@ -141,30 +151,16 @@ ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_cal
     return entry;
 }
 
-void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry)
+void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path)
 {
     ph__mutex_lock(&cache->lock);
+    cache->paths[path]++;
+    entry->uses += path != 0;
+    entry->hits += path == PH_CACHE_REPLAYED || path == PH_CACHE_NESTED;
     bool gone = --entry->users == 0 && entry->dropped;
     ph__mutex_unlock(&cache->lock);
     if (gone)
         free_entry(entry);
-}
-
-void ph__entry_count(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path)
-{
-    uint64_t *const counts[] = {[PH_CACHE_EAGER] = &cache->counts.eager,
-                                [PH_CACHE_CAPTURED] = &cache->counts.captured,
-                                [PH_CACHE_REPLAYED] = &cache->counts.replayed,
-                                [PH_CACHE_LEARNED] = &cache->counts.learned,
-                                [PH_CACHE_UPDATED] = &cache->counts.updated,
-                                [PH_CACHE_NESTED] = &cache->counts.nested,
-                                [PH_CACHE_RECORDED] = &cache->counts.recorded};
-    ph__mutex_lock(&cache->lock);
-    cache->counts.calls++;
-    (*counts[path])++;
-    entry->uses++;
-    entry->hits += path == PH_CACHE_REPLAYED || path == PH_CACHE_NESTED;
-    ph__mutex_unlock(&cache->lock);
 }
 
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
@@ -279,14 +275,14 @@ static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
         victim->has_graphs = false;
         victim->seen = 0;
         victim->users++; /* for the event */
-        cache->counts.evicted++;
+        cache->evicted++;
     }
     ph__mutex_unlock(&cache->lock);
     ph__entry_clear(&kept);
     if (!victim)
         return false;
     ph__cache_tell(cache, PH_CACHE_EVICTED, victim, "");
-    ph__entry_leave(cache, victim);
+    ph__entry_leave(cache, victim, 0);
     return true;
 }
 

@@ -7,9 +7,8 @@
 /* The key's entry, made where there is none, with one user more, as the one used last. NULL: no
  * host memory. */
 ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_call *call);
-void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry);
-/* Counts a use, under the cache's lock. */
-void ph__entry_count(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path);
+/* path: how a call of its was done; 0: none was. */
+void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path);
 
 /* Takes it out of the table; false: the key is not there. */
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);

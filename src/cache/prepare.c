@@ -16,7 +16,8 @@ static void end_visit(void *visit)
 static ph_status prepare_call(ph_graph_cache *cache, ph_stream *stream,
                               const ph_graph_cache_call *call, const char *name)
 {
-    ph__visit visit = {.cache = cache, .stream = stream, .call = call};
+    ph_graph_cache_result room = {0};
+    ph__visit visit = {.cache = cache, .stream = stream, .call = call, .result = &room};
     ph_status status = PH_OK;
     visit.entry = ph__entry_enter(cache, call);
     if (!visit.entry)

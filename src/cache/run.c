@@ -7,6 +7,7 @@
 #include "cache/serve.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
+#include <string.h>
 
 static void end_visit(void *visit)
 {
@@ -15,8 +16,8 @@ static void end_visit(void *visit)
 
 static ph_status run_body(ph__visit *visit, ph_graph_cache_path path)
 {
-    visit->result.path = path;
-    visit->result.graph = NULL;
+    visit->result->path = path;
+    visit->result->graph = NULL;
     return visit->call->body(visit->stream, visit->call->user);
 }
 
@@ -39,8 +40,8 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
         entry->graph && !entry->capturing && ph__learned_is_first(entry->learned, visit->call);
     if (nested) {
         *status = ph_graph_replay(entry->graph, visit->stream);
-        visit->result.path = PH_CACHE_NESTED;
-        visit->result.graph = entry->graph;
+        visit->result->path = PH_CACHE_NESTED;
+        visit->result->graph = entry->graph;
     }
     ph__mutex_unlock(&entry->lock);
     return nested;
@@ -58,14 +59,28 @@ static bool captures_may_be_open(const ph_device *device)
            atomic_load_explicit(&device->foreign, memory_order_relaxed);
 }
 
+/* The room of the reason is left as it is. */
+static void clear_result(ph_graph_cache_result *result)
+{
+    result->path = 0;
+    result->graph = NULL;
+    result->epoch = 0;
+    result->reason[0] = '\0';
+    memset(result->reserved, 0, sizeof result->reserved);
+}
+
 ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
                              const ph_graph_cache_call *call, ph_graph_cache_result *out)
 {
     static const char name[] = "ph_graph_cache_run";
-    ph__visit visit = {.cache = cache, .stream = stream, .call = call, .launch = true};
+    ph_graph_cache_result room;
+    ph__visit visit = {.cache = cache,
+                       .stream = stream,
+                       .call = call,
+                       .result = out ? out : &room,
+                       .launch = true};
     uint64_t capture = 0;
-    if (out)
-        *out = visit.result;
+    clear_result(visit.result);
     PH_TRY(ph__cache_check(cache, stream, name));
     PH_TRY(ph__cache_check_call(call, name));
     if (captures_may_be_open(cache->device))
@@ -75,15 +90,10 @@ ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
         return ph__fail_host_memory(name, "the key");
     PH__UNWIND unwind = {end_visit, &visit};
     ph_status status = ph__cache_check_entry(visit.entry, call, name);
-    if (status == PH_OK) {
+    if (status == PH_OK)
         status = capture ? run_in_capture(&visit) : run_outside(&visit);
-        if (visit.result.path)
-            ph__entry_count(cache, visit.entry, visit.result.path);
-    }
     unwind.undo = NULL;
     ph__visit_end(&visit);
-    if (out)
-        *out = visit.result;
     return status;
 }
 

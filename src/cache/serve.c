@@ -12,20 +12,20 @@
 
 static void note_reason(ph__visit *visit, const char *reason)
 {
-    ph__line_format(visit->result.reason, sizeof visit->result.reason, "%s", reason);
+    ph__line_format(visit->result->reason, sizeof visit->result->reason, "%s", reason);
     ph__line_format(visit->entry->reason, sizeof visit->entry->reason, "%s", reason);
 }
 
 static void repeat_reason(ph__visit *visit)
 {
-    memcpy(visit->result.reason, visit->entry->reason, sizeof visit->result.reason);
+    memcpy(visit->result->reason, visit->entry->reason, sizeof visit->result->reason);
 }
 
 static void refuse_key(ph__visit *visit)
 {
     visit->entry->refused = true;
     ph__mutex_lock(&visit->cache->lock);
-    visit->cache->counts.refused++;
+    visit->cache->refused++;
     ph__mutex_unlock(&visit->cache->lock);
     ph__cache_tell(visit->cache, PH_CACHE_REFUSED, visit->entry, visit->entry->reason);
 }
@@ -39,7 +39,7 @@ void ph__visit_end(ph__visit *visit)
         atomic_store(&visit->cache->capturing, false);
         visit->capturing = false;
     }
-    ph__entry_leave(visit->cache, visit->entry);
+    ph__entry_leave(visit->cache, visit->entry, visit->launch ? visit->result->path : 0);
 }
 
 /* ---- replays ---- the entry is locked. */
@@ -51,8 +51,8 @@ static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_v
     ph_status status = count ? ph_graph_replay_with(graph, visit->stream, values, count)
                              : ph_graph_replay(graph, visit->stream);
     if (status == PH_OK) {
-        visit->result.graph = graph;
-        visit->result.epoch = ph_graph_epoch(graph);
+        visit->result->graph = graph;
+        visit->result->epoch = ph_graph_epoch(graph);
     }
     return status;
 }
@@ -88,7 +88,7 @@ static bool may_capture(ph__visit *visit)
     ph__cache_entry *entry = visit->entry;
     bool taken = atomic_exchange(&visit->cache->capturing, true);
     if (taken) {
-        ph__line_format(visit->result.reason, sizeof visit->result.reason,
+        ph__line_format(visit->result->reason, sizeof visit->result->reason,
                         "another capture of the cache is open");
         return false;
     }
@@ -105,7 +105,7 @@ static bool is_spent(const ph__visit *visit)
 static ph__served serve_locked(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
-    ph_graph_cache_result *result = &visit->result;
+    ph_graph_cache_result *result = visit->result;
     if (entry->graph) {
         if (ph__learned_look(entry->learned, visit->call, result->reason, sizeof result->reason)) {
             result->path = PH_CACHE_REPLAYED;
@@ -189,7 +189,7 @@ static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *grap
         refuse_key(visit);
         return PH__EAGER;
     }
-    visit->result.path = PH_CACHE_CAPTURED;
+    visit->result->path = PH_CACHE_CAPTURED;
     *status = replay_graph(visit, graph, NULL, 0);
     return served_or_dropped(status, visit);
 }
@@ -256,7 +256,7 @@ static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **f
             return PH__EAGER;
         }
     }
-    visit->result.path = PH_CACHE_UPDATED;
+    visit->result->path = PH_CACHE_UPDATED;
     *status = replay_graph(visit, visit->entry->variants[0], NULL, 0);
     return served_or_dropped(status, visit);
 }
@@ -265,7 +265,7 @@ static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **f
 static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **other)
 {
     ph__cache_entry *entry = visit->entry;
-    ph_graph_cache_result *result = &visit->result;
+    ph_graph_cache_result *result = visit->result;
     char reason[sizeof result->reason] = "";
     bool learned_it = false;
     if (!entry->graph) { /* dropped or evicted meanwhile */

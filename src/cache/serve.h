@@ -10,7 +10,7 @@ typedef struct ph__visit {
     ph__cache_entry *entry;
     ph_stream *stream;
     const ph_graph_cache_call *call;
-    ph_graph_cache_result result;
+    ph_graph_cache_result *result;
     bool capturing; /* the cache's captures are its */
     bool launch;    /* false: everything but replays (ph_graph_cache_prepare) */
 } ph__visit;

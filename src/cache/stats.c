@@ -16,7 +16,18 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
         return ph__fail_null(call, "cache");
     PH_TRY(ph_pool_stats(&pool, cache->pool));
     ph__mutex_lock(&cache->lock);
-    *out = cache->counts;
+    out->eager = cache->paths[PH_CACHE_EAGER];
+    out->captured = cache->paths[PH_CACHE_CAPTURED];
+    out->replayed = cache->paths[PH_CACHE_REPLAYED];
+    out->learned = cache->paths[PH_CACHE_LEARNED];
+    out->updated = cache->paths[PH_CACHE_UPDATED];
+    out->nested = cache->paths[PH_CACHE_NESTED];
+    out->recorded = cache->paths[PH_CACHE_RECORDED];
+    for (size_t path = 1; path < sizeof cache->paths / sizeof cache->paths[0]; path++)
+        out->calls += cache->paths[path];
+    out->evicted = cache->evicted;
+    out->refused = cache->refused;
+    out->beyond = cache->beyond;
     out->keys = cache->keys;
     out->graphs = cache->graphs;
     out->executable_bytes = cache->bytes;
@@ -64,7 +75,7 @@ static ph__cache_entry *hold_older(ph_graph_cache *cache, ph__cache_entry *entry
     if (older)
         older->users++;
     ph__mutex_unlock(&cache->lock);
-    ph__entry_leave(cache, entry);
+    ph__entry_leave(cache, entry, 0);
     return older;
 }
 
@@ -90,7 +101,7 @@ ph_status ph_graph_cache_entry_at(ph_graph_cache_entry *out, ph_graph_cache *cac
         return ph_fail(PH_ERROR_NOT_FOUND, "%s: the cache has no entry %zu, numbered from 0", call,
                        index);
     read_entry(out, cache, entry);
-    ph__entry_leave(cache, entry);
+    ph__entry_leave(cache, entry, 0);
     return PH_OK;
 }
 

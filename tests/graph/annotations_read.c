@@ -61,7 +61,7 @@ static ph_status odd_body(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
-TEST(test_json)
+TEST(annotations_are_in_json_and_dot_escaped)
 {
     ph_graph *graph;
     const ph_record *record;
@@ -196,7 +196,7 @@ TEST(test_ids_are_asked_for_in_vain_once_for_a_graph)
     ph_graph_destroy(b);
 }
 
-TEST(test_clearing)
+TEST(clearing_empties_the_list_and_leaves_records)
 {
     ph_graph *a = captured("a", true), *b = captured("b", false);
     assert_int_equal(t_annotated(), 4);
@@ -408,11 +408,11 @@ TEST(test_driver_calls_fail_anywhere)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(annotations_are_in_json_and_dot_escaped),
         cmocka_unit_test(test_dot_has_a_box_for_each_run),
         cmocka_unit_test(test_the_list_follows_the_graphs),
         cmocka_unit_test(test_ids_are_asked_for_in_vain_once_for_a_graph),
-        cmocka_unit_test(test_clearing),
+        cmocka_unit_test(clearing_empties_the_list_and_leaves_records),
         cmocka_unit_test(test_a_graph_that_fails_leaves_the_list),
         cmocka_unit_test(test_refusals_of_scopes),
         cmocka_unit_test(test_refusal_of_a_stream_that_is_gone),

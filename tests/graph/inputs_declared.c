@@ -143,7 +143,7 @@ static void nothing(void *user)
     (void)user;
 }
 
-TEST(test_unseen)
+TEST(inputs_that_nobody_can_see_are_said_to_be_unseen)
 {
     char *text = NULL;
     ph_kernel *kernel;
@@ -257,7 +257,7 @@ int main(void)
         IN_WORLD(test_declared_elsewhere),
         IN_WORLD(test_declared_and_freed_in_the_capture),
         IN_WORLD(test_declared_again_by_update),
-        IN_WORLD(test_unseen),
+        IN_WORLD(inputs_that_nobody_can_see_are_said_to_be_unseen),
         IN_WORLD(test_unseen_of_a_hostile_name),
         IN_WORLD(test_unseen_words_that_were_proved),
         IN_WORLD(test_unknown_memory),

@@ -62,7 +62,7 @@ static ph_word word(size_t index, size_t which)
     return out;
 }
 
-TEST(test_nodes)
+TEST(each_node_has_its_kind_and_parameters)
 {
     capture_diamond();
     assert_int_equal(ph_record_node_count(record), 4);
@@ -238,7 +238,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-TEST(test_json)
+TEST(the_json_holds_nodes_edges_and_words)
 {
     char *text;
     capture_diamond();
@@ -274,7 +274,7 @@ TEST(test_json)
     assert_null(text);
 }
 
-TEST(test_dot)
+TEST(the_dot_text_draws_nodes_and_edges)
 {
     char *text;
     capture_diamond();
@@ -307,7 +307,7 @@ TEST(test_empty_record)
     ph_string_free(text);
 }
 
-TEST(test_names)
+TEST(each_node_kind_has_a_name)
 {
     assert_string_equal(ph_node_kind_name(PH_NODE_KERNEL), "kernel");
     assert_string_equal(ph_node_kind_name(PH_NODE_EVENT_RECORD), "event_record");
@@ -317,11 +317,15 @@ TEST(test_names)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_nodes),        IN_WORLD(TestGetGraphData_test_edges),
-        IN_WORLD(test_typed_words),  IN_WORLD(test_untyped_words),
-        IN_WORLD(test_packed_words), IN_WORLD(test_json),
-        IN_WORLD(test_dot),          IN_WORLD(test_empty_record),
-        IN_WORLD(test_names),
+        IN_WORLD(each_node_has_its_kind_and_parameters),
+        IN_WORLD(TestGetGraphData_test_edges),
+        IN_WORLD(test_typed_words),
+        IN_WORLD(test_untyped_words),
+        IN_WORLD(test_packed_words),
+        IN_WORLD(the_json_holds_nodes_edges_and_words),
+        IN_WORLD(the_dot_text_draws_nodes_and_edges),
+        IN_WORLD(test_empty_record),
+        IN_WORLD(each_node_kind_has_a_name),
     };
     return cmocka_run_group_tests_name("graph.record", tests, NULL, NULL);
 }

@@ -204,7 +204,7 @@ TEST(test_graph_capture_oom)
     ph_graph_destroy(graph);
 }
 
-TEST(test_poison)
+TEST(freed_memory_is_poisoned)
 {
     unsigned char seen[64], want[64];
     unsigned char *p = allocate(64);
@@ -293,7 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pool_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_out_of_memory_message, setup, teardown),
         cmocka_unit_test_setup_teardown(test_graph_capture_oom, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_poison, setup_poison, teardown),
+        cmocka_unit_test_setup_teardown(freed_memory_is_poisoned, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_that_fails, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_waits_for_uses, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_spares_captured_memory, setup_poison, teardown),

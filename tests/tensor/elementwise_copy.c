@@ -291,7 +291,7 @@ TEST(every_dtype_is_filled_and_scaled)
 }
 
 /* What is read overlaps what is written: as if it had been copied first. */
-TEST(overlapping_memory)
+TEST(overlapping_memory_is_read_before_it_is_written)
 {
     t_scene s;
     t_scene_open(&s);
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(views_change_their_base),
         cmocka_unit_test(copies_cast_and_broadcast),
         cmocka_unit_test(every_dtype_is_filled_and_scaled),
-        cmocka_unit_test(overlapping_memory),
+        cmocka_unit_test(overlapping_memory_is_read_before_it_is_written),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(copies_from_another_device),
     };

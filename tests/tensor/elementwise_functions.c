@@ -126,7 +126,7 @@ static void expect_edges(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *), c
             expect_edges(&s, fn, #fn, (ph_dtype)d, x, want, count);                                \
     } while (0)
 
-TEST(edges)
+TEST(functions_have_their_limits_at_the_edges)
 {
     t_scene s;
     const double inf = (double)INFINITY, nan = (double)NAN;
@@ -175,7 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_DEVICE(functions),
-        cmocka_unit_test(edges),
+        cmocka_unit_test(functions_have_their_limits_at_the_edges),
         cmocka_unit_test(floats_are_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,12 +224,12 @@ static void try_large(ph_tape *tape)
                                              .batch = 1});
 }
 
-TEST(small_products)
+TEST(small_products_of_any_form_match_f64)
 {
     with_tape(try_small);
 }
 
-TEST(large_products)
+TEST(large_products_of_any_form_match_f64)
 {
     with_tape(try_large);
 }
@@ -268,7 +268,7 @@ static void try_plain(ph_dtype dtype, int64_t m, int64_t n, int64_t k, bool turn
     free(scratch);
 }
 
-TEST(plain_products)
+TEST(plain_products_match_f64_at_tile_borders)
 {
     for (size_t i = 0; i < 4; i++)
         for (int t = 0; t < 4; t++) {
@@ -323,9 +323,9 @@ TEST(captures_leave_memory_flat)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_products),
-        cmocka_unit_test(large_products),
-        cmocka_unit_test(plain_products),
+        cmocka_unit_test(small_products_of_any_form_match_f64),
+        cmocka_unit_test(large_products_of_any_form_match_f64),
+        cmocka_unit_test(plain_products_match_f64_at_tile_borders),
         cmocka_unit_test(captures_leave_memory_flat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

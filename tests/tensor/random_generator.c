@@ -342,7 +342,7 @@ TEST(test_in_place_with_strides)
 }
 
 /* Marks of what is done outside of captures. */
-TEST(test_marks)
+TEST(a_restored_mark_draws_the_same_numbers)
 {
     t_scene s;
     ph__generator_mark before, after;
@@ -398,7 +398,7 @@ int main(void)
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_operators_refuse),
         cmocka_unit_test(test_in_place_with_strides),
-        cmocka_unit_test(test_marks),
+        cmocka_unit_test(a_restored_mark_draws_the_same_numbers),
         cmocka_unit_test(test_no_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

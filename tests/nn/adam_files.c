@@ -13,7 +13,7 @@ static void path_of(char path[64], const char *name)
 
 /* Saved after some steps and loaded into another optimizer, of either form, both go on alike. A
  * parameter that has made no step has none there. */
-TEST(test_files)
+TEST(a_loaded_state_goes_on_alike_in_either_form)
 {
     for (unsigned number = 0; number < OC_ADAM_RULES; number += 5) {
         oc_problem a, b;
@@ -232,8 +232,10 @@ TEST(test_hostile_counts)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),          cmocka_unit_test(test_load_under_a_graph),
-        cmocka_unit_test(test_bad_files),      cmocka_unit_test(test_amsgrad_files),
+        cmocka_unit_test(a_loaded_state_goes_on_alike_in_either_form),
+        cmocka_unit_test(test_load_under_a_graph),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_amsgrad_files),
         cmocka_unit_test(test_hostile_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void expect_refused(bench *b, ph_tensor *x, ph_status status, const char 
     expect_works(b);
 }
 
-TEST(test_inputs)
+TEST(calls_with_other_inputs_than_the_sample_are_refused)
 {
     bench b;
     bench_open(&b, false);
@@ -136,7 +136,7 @@ static void expect_stale(bench *b, const char *why)
     assert_int_equal(gn_info(b->graphed).forward_calls, calls);
 }
 
-TEST(test_parameters)
+TEST(calls_with_moved_parameters_are_refused)
 {
     bench b;
     bench_open(&b, true);
@@ -346,9 +346,9 @@ static void test_structures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(calls_with_other_inputs_than_the_sample_are_refused),
         cmocka_unit_test(test_fewer_gradients),
-        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(calls_with_moved_parameters_are_refused),
         cmocka_unit_test(test_parameter_without_gradient),
         cmocka_unit_test(test_backward_twice),
         cmocka_unit_test(test_structures),

@@ -142,7 +142,7 @@ static void try_roll(alias how, ph_graphed_inputs inputs)
     t_scene_close(&s);
 }
 
-TEST(test_written)
+TEST(inputs_in_memory_that_a_graph_writes_are_copied)
 {
     for (int how = 0; how < ALIASES; how++) {
         try_roll((alias)how, PH_GRAPHED_AUTO);
@@ -374,7 +374,7 @@ static uint64_t copies_of(const t_scene *s, const cell *c, ph_tensor *x)
 
 /* Words of other kernels may be written through, and a copy's source is not: a graph that only
  * copies out of memory leaves inputs there alone. */
-TEST(test_raw)
+TEST(memory_that_unknown_kernels_may_write_is_copied_and_held)
 {
     t_scene s;
     cell c = {0};
@@ -419,9 +419,12 @@ TEST(test_raw_replaced)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written),      cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_read),         cmocka_unit_test(test_read_overlaps),
-        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_raw),
+        cmocka_unit_test(inputs_in_memory_that_a_graph_writes_are_copied),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_overlaps),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(memory_that_unknown_kernels_may_write_is_copied_and_held),
         cmocka_unit_test(test_raw_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

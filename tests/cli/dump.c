@@ -201,7 +201,7 @@ TEST(test_memory_nodes_and_edge_kinds)
 }
 
 /* Pairs stand behind the node's parameters. */
-TEST(test_annotations)
+TEST(a_dump_shows_annotations_behind_the_parameters)
 {
     static const char text[] =
         "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,"
@@ -239,7 +239,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated_and_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_nodes_and_edge_kinds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_annotations, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dump_shows_annotations_behind_the_parameters, setup,
+                                        teardown),
         cmocka_unit_test(test_bad_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

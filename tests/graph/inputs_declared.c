@@ -40,10 +40,12 @@ TEST(test_declared_proves_words)
     assert_int_equal(count(), 2);
     assert_true(input(0).proved);
     assert_false(input(1).proved);
+    assert_ok(ph_graph_replay(graph, world.stream));
     ph_free(x, world.stream);
     x = NULL;
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
                  "node 0 (copy_first) +0 = 0x");
+    assert_non_null(strstr(ph_error_last()->message, "1 dead input: "));
     ph_kernel_release(kernel);
 }
 

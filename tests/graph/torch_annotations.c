@@ -6,7 +6,6 @@
 
 #include "support/fixture.h"
 #include <stdio.h>
-#include <string.h>
 
 enum {
     N = 8

@@ -210,9 +210,9 @@ static ph_tensor *random_of(const t_scene *s, ph_dtype dtype, uint64_t seed)
 
 TEST(gradients_in_every_dtype_match_those_of_the_module)
 {
-    static const ph_dtype dtypes[] = {PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
+    static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
     for (int gradients = 0; gradients <= PH_GRAPHED_ACCUMULATE; gradients++)
-        for (int d = 0; d < 3; d++) {
+        for (int d = 0; d < 4; d++) {
             t_scene s;
             t_scene_open(&s);
             ph_generator *draws = NULL;

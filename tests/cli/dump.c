@@ -80,7 +80,7 @@ static const ph_record *dump(struct world *w, const char *path)
 }
 
 /* The command draws the file as the library draws the record. */
-static void test_dot(void **state)
+static void a_dump_as_dot_is_that_of_the_record(void **state)
 {
     const char *path = t_path("record.json");
     const ph_record *record = dump(*state, path);
@@ -97,7 +97,7 @@ static void test_dot(void **state)
     }
 }
 
-static void test_text(void **state)
+static void a_dump_as_text_lists_every_node(void **state)
 {
     const char *path = t_path("record.json");
     const ph_record *record = dump(*state, path);
@@ -233,8 +233,8 @@ TEST(test_bad_usage)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_dot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dump_as_dot_is_that_of_the_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dump_as_text_lists_every_node, setup, teardown),
         cmocka_unit_test_setup_teardown(test_text_with_parameters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated_and_damaged, setup, teardown),

@@ -7,9 +7,8 @@
 #include <string.h>
 
 /* ---- reading ---- */
-static void test_told(void **state)
+TEST(inputs_are_told_with_node_word_and_state)
 {
-    (void)state;
     int32_t *temporary;
     begin(&checked);
     assert_ok(PH_NEW(&temporary, N, world.stream));
@@ -41,9 +40,8 @@ static void test_told(void **state)
     ph_free(temporary, world.stream);
 }
 
-static void test_told_of_any_graph(void **state)
+TEST(test_told_of_any_graph)
 {
-    (void)state;
     begin(NULL);
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     end();
@@ -357,7 +355,7 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_told),
+        IN_WORLD(inputs_are_told_with_node_word_and_state),
         IN_WORLD(test_told_of_any_graph),
         IN_WORLD(test_order_after_a_node_was_set),
         IN_WORLD(inputs_of_a_nested_graph_are_the_outer_graphs_too),

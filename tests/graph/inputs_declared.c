@@ -50,9 +50,8 @@ TEST(test_declared_proves_words)
 }
 
 /* So does a slot, by two captures or by the caller's word. */
-static void test_slot_proves_words(void **state)
+TEST(test_slot_proves_words)
 {
-    (void)state;
     ph_kernel *kernel;
     size_t slot;
     int32_t *z;
@@ -214,9 +213,8 @@ TEST(test_unseen_words_that_were_proved)
     ph_kernel_release(kernel);
 }
 
-static void test_unknown_memory(void **state)
+TEST(test_unknown_memory)
 {
-    (void)state;
     static int32_t plain[N];
     char *text = NULL;
     t_host_only("other devices' kernels take no plain memory of the host");
@@ -233,9 +231,8 @@ static void test_unknown_memory(void **state)
     ph_string_free(text);
 }
 
-static void test_unknown_memory_declared(void **state)
+TEST(test_unknown_memory_declared)
 {
-    (void)state;
     static int32_t plain[N];
     char *text = NULL;
     t_host_only("the driver of another device may know plain memory of the host");

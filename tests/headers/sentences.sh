@@ -5,19 +5,24 @@
 set -eu
 cd "$1"
 find tests -name '*.c' | sort | xargs awk '
-    /^TEST\(/ {
+    # TEST(name), or the function itself, where it takes what the fixture made.
+    /^TEST\(/ || /^static void [a-zA-Z0-9_]+\(void \*\*state\)$/ {
         name = $0
-        sub(/^TEST\([ \t]*/, "", name)
-        sub(/[ \t]*\).*$/, "", name)
+        sub(/^(TEST\([ \t]*|static void )/, "", name)
+        sub(/[ \t]*[()].*$/, "", name)
         tests++
         if (split(name, words, "_") < 3) {
-            print FILENAME ":" FNR ": TEST(" name ") does not say what holds: name it by a sentence of at least three words"
+            print FILENAME ":" FNR ": the test " name " does not say what holds: name it by a sentence of at least three words"
             failed = 1
         }
         if (length(name) > 80) {
-            print FILENAME ":" FNR ": TEST(" name ") has " length(name) " characters, and may have 80"
+            print FILENAME ":" FNR ": the name of the test " name " has " length(name) " characters, and may have 80"
             failed = 1
         }
+    }
+    /^    \(void\)state;/ && FILENAME !~ /^tests\/support\// {
+        print FILENAME ":" FNR ": (void)state: write TEST(name) or FIXTURE(name), of support/test.h"
+        failed = 1
     }
     END {
         if (tests < 2000) {

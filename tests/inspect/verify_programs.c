@@ -546,9 +546,8 @@ static ph_status unordered(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, side);
 }
 
-static void test_a_missing_dependency(void **state)
+TEST(test_a_missing_dependency)
 {
-    (void)state;
     int fixed = 0;
     close_world(state);
     t_open(&world, "host:threads=2,chaos=7");

@@ -226,9 +226,8 @@ static ph_status refused_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_refusals(void **state)
+TEST(captures_without_state_or_on_the_host_are_refused)
 {
-    (void)state;
     oc_problem p;
     ph_graph *graph;
     const ph_record *record;
@@ -353,7 +352,7 @@ int main(void)
         cmocka_unit_test(replayed_steps_have_the_bits_of_eager_ones),
         cmocka_unit_test(a_captured_step_launches_its_kernel_once),
         cmocka_unit_test(amsgrad_divides_by_the_largest_moment_from_the_first_step),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(captures_without_state_or_on_the_host_are_refused),
         cmocka_unit_test(test_steps_in_capture),
         cmocka_unit_test(options_and_arguments_of_adam_are_checked),
         cmocka_unit_test(a_step_without_host_memory_changes_no_parameter),

@@ -58,7 +58,7 @@ static void with_broadcast(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
-TEST(sums_of_gradients_are_in_the_scope_of_their_tensor)
+TEST(sums_of_gradients_on_their_way_are_in_no_scope)
 {
     t_annotated a;
     t_annotated_open(&a);
@@ -429,7 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_made_by_hooks_have_the_scope_of_their_operator),
-        cmocka_unit_test(sums_of_gradients_are_in_the_scope_of_their_tensor),
+        cmocka_unit_test(sums_of_gradients_on_their_way_are_in_no_scope),
         cmocka_unit_test(test_forward_only_inside_another_scope),
         cmocka_unit_test(test_scopes_left_open),
         cmocka_unit_test(test_failure_in_backward),

@@ -95,9 +95,8 @@ static void expect_path(const ph_structure *structure, size_t index, const char 
     assert_int_equal(ph_structure_path(NULL, 0, structure, index), strlen(want));
 }
 
-static void test_path(void **state)
+TEST(each_tensor_has_the_path_to_it)
 {
-    (void)state;
     static const char *const of_whole[] = {
         "[0]", "[1].state.hidden[0]", "[1].state.hidden[1]", "[1].state.cell", "[1].mask", "[3]"};
     static const char *const of_top[] = {"state.hidden[0]", "state.hidden[1]", "state.cell",
@@ -149,9 +148,8 @@ TEST(structures_written_otherwise_are_equal)
     expect_equal(&tensor, &(ph_structure){.kind = PH_STRUCTURE_TENSOR, .count = 3});
 }
 
-static void test_different(void **state)
+TEST(the_first_difference_of_structures_is_told_with_its_path)
 {
-    (void)state;
     static const char *const other_keys[] = {"hidden", "cells"}, *const turned[] = {"cell",
                                                                                     "hidden"};
     ph_structure cells[] = {LIST(2, NULL), TENSOR}, masks[] = {DICT(2, state_keys, cells), TENSOR};
@@ -466,9 +464,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_structure_counts_its_tensors),
         cmocka_unit_test(malformed_structures_have_no_count_and_equal_none),
-        cmocka_unit_test(test_path),
+        cmocka_unit_test(each_tensor_has_the_path_to_it),
         cmocka_unit_test(structures_written_otherwise_are_equal),
-        cmocka_unit_test(test_different),
+        cmocka_unit_test(the_first_difference_of_structures_is_told_with_its_path),
         cmocka_unit_test(null_is_a_flat_list_of_any_length),
         cmocka_unit_test(test_long_keys),
         cmocka_unit_test(a_callable_keeps_a_copy_of_its_output_structure),

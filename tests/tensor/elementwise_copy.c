@@ -42,7 +42,7 @@ static void shapes_of_some_rank(op_trial *trial)
     trial->shape[0] = op_random_shape(trial, 1, 5);
 }
 
-static void copies(void **state)
+static void copies_match_in_every_layout_and_dtype(void **state)
 {
     ph_device *device = *state;
     static const op_spec clone = {.name = "clone",
@@ -385,7 +385,7 @@ TEST(copies_from_another_device)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DEVICE(copies),
+        ON_DEVICE(copies_match_in_every_layout_and_dtype),
         ON_DEVICE(casts_between_all_dtypes),
         ON_DEVICE(changes_are_replayed),
         cmocka_unit_test(casts_saturate_and_round_once),

@@ -72,7 +72,7 @@ static ph_tensor *leaky_relu(ph_tape *tape, ph_tensor *x)
         .fn = call, .ref = want                                                                    \
     }
 
-static void functions(void **state)
+static void functions_and_their_gradients_match_the_references(void **state)
 {
     ph_device *device = *state;
     static const function all[] = {
@@ -174,7 +174,7 @@ TEST(floats_are_wanted)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DEVICE(functions),
+        ON_DEVICE(functions_and_their_gradients_match_the_references),
         cmocka_unit_test(functions_have_their_limits_at_the_edges),
         cmocka_unit_test(floats_are_wanted),
     };

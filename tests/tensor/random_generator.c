@@ -130,9 +130,8 @@ TEST(test_states_as_bytes)
 }
 
 /* The same for every call; what is changed by one is seen by all, and by tapes that name none. */
-static void test_default_generator(void **state)
+TEST(test_default_generator)
 {
-    (void)state;
     t_scene s;
     ph_generator *a, *b, *other;
     t_scene_open(&s);
@@ -175,9 +174,8 @@ TEST(test_default_generator_alone)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_clones_and_shared_states(void **state)
+TEST(test_clones_and_shared_states)
 {
-    (void)state;
     t_scene s;
     ph_generator *clone;
     t_scene_open(&s);

@@ -159,9 +159,8 @@ static int64_t place(int64_t n, const int64_t *dims, const int64_t *strides, siz
 }
 
 /* Merged or not, the n-th element is the same one. */
-static void test_coalesce_random(void **state)
+TEST(test_coalesce_random)
 {
-    (void)state;
     ph__rng rng;
     rng.state = 7;
     size_t merged = 0;

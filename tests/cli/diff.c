@@ -79,7 +79,7 @@ TEST(equal_files_are_alike_and_exit_with_0)
                   "an update is possible\n", NULL); /* the same work in other memory */
 }
 
-TEST(different_files_are_told_change_by_change)
+TEST(different_files_are_reported_change_by_change)
 {
     static const struct {
         const char *from, *to, *out;
@@ -149,7 +149,7 @@ TEST(a_diff_is_written_as_json)
 }
 
 /* A node of a alone: no number of b's. */
-TEST(removed_nodes_are_told_without_a_number_of_b)
+TEST(removed_nodes_are_reported_without_a_number_of_b)
 {
     static const char none[] = "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":0,"
                                "\"edge_count\":0,\"nodes\":[]}";
@@ -230,9 +230,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(equal_files_are_alike_and_exit_with_0, setup, teardown),
-        cmocka_unit_test_setup_teardown(different_files_are_told_change_by_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(different_files_are_reported_change_by_change, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_diff_is_written_as_json, setup, teardown),
-        cmocka_unit_test_setup_teardown(removed_nodes_are_told_without_a_number_of_b, setup,
+        cmocka_unit_test_setup_teardown(removed_nodes_are_reported_without_a_number_of_b, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(hostile_names_do_not_steer_the_terminal, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_files_are_refused_with_the_place, setup, teardown),

@@ -177,7 +177,7 @@ TEST(the_same_work_in_other_memory_is_alike)
     expect((variant){0}, "6 of 6 nodes are alike; an update is possible\n");
 }
 
-TEST(each_changed_parameter_is_told_with_both_values)
+TEST(each_changed_parameter_is_reported_with_both_values)
 {
     expect((variant){.value = 7},
            "node 0 (fill_i32) value: 0 -> 7\n5 of 6 nodes are alike; an update is possible\n");
@@ -204,7 +204,7 @@ TEST(kernels_and_kinds)
 }
 
 /* Nodes that nobody wrote: what they are there for is said with them. */
-TEST(nodes_added_by_the_library_are_told_with_their_purpose)
+TEST(nodes_added_by_the_library_are_reported_with_their_purpose)
 {
     const variant plain = {.annotated = true}, crumbs = {.annotated = true, .crumbs = true};
     static const char why[] =
@@ -494,9 +494,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(the_same_work_in_other_memory_is_alike),
-        IN_WORLD(each_changed_parameter_is_told_with_both_values),
+        IN_WORLD(each_changed_parameter_is_reported_with_both_values),
         IN_WORLD(kernels_and_kinds),
-        IN_WORLD(nodes_added_by_the_library_are_told_with_their_purpose),
+        IN_WORLD(nodes_added_by_the_library_are_reported_with_their_purpose),
         IN_WORLD(nodes_and_edges),
         IN_WORLD(a_change_in_a_nested_graph_names_both_nodes),
         IN_WORLD(annotations_that_differ_are_changes),

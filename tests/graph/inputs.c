@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* ---- reading ---- */
-TEST(inputs_are_told_with_node_word_and_state)
+TEST(inputs_are_reported_with_node_word_and_state)
 {
     int32_t *temporary;
     begin(&checked);
@@ -40,7 +40,7 @@ TEST(inputs_are_told_with_node_word_and_state)
     ph_free(temporary, world.stream);
 }
 
-TEST(test_told_of_any_graph)
+TEST(inputs_of_any_graph_are_reported)
 {
     begin(NULL);
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
@@ -355,8 +355,8 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(inputs_are_told_with_node_word_and_state),
-        IN_WORLD(test_told_of_any_graph),
+        IN_WORLD(inputs_are_reported_with_node_word_and_state),
+        IN_WORLD(inputs_of_any_graph_are_reported),
         IN_WORLD(test_order_after_a_node_was_set),
         IN_WORLD(inputs_of_a_nested_graph_are_the_outer_graphs_too),
         IN_WORLD(test_freed_before_the_end),

@@ -414,7 +414,7 @@ TEST(test_made_often)
 }
 
 /* ---- looking ---- */
-TEST(a_callable_tells_of_its_graphs_and_counts)
+TEST(a_callable_reports_its_graphs_and_counts)
 {
     t_scene s;
     t_scale scale;
@@ -530,7 +530,7 @@ int main(void)
         cmocka_unit_test(handles_may_be_released_in_any_order),
         cmocka_unit_test(test_made_twice),
         cmocka_unit_test(test_release_of_several),
-        cmocka_unit_test(a_callable_tells_of_its_graphs_and_counts),
+        cmocka_unit_test(a_callable_reports_its_graphs_and_counts),
         cmocka_unit_test(test_info_of_forward_alone),
         cmocka_unit_test(a_callable_runs_twice_in_a_checkpoint),
         cmocka_unit_test(test_made_often),

@@ -148,7 +148,7 @@ static void add_name(const char *name, ph_module_loaded what, void *user)
     (void)snprintf(n->words + used, sizeof n->words - used, " %s%s", words[what], name);
 }
 
-TEST(what_matches_is_loaded_and_the_rest_is_told)
+TEST(what_matches_is_loaded_and_the_rest_is_reported)
 {
     static const char *const some[] = {"0.weight", "1.count", "2.weight", "3"};
     static const char *const others[] = {"model.0.weight", "model.1.weight"};
@@ -353,7 +353,7 @@ int main(void)
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(without_host_memory_saving_and_loading_change_nothing),
         cmocka_unit_test(contents_that_are_refused_change_nothing),
-        cmocka_unit_test(what_matches_is_loaded_and_the_rest_is_told),
+        cmocka_unit_test(what_matches_is_loaded_and_the_rest_is_reported),
     };
     return cmocka_run_group_tests(tests, set_path, drop_path);
 }

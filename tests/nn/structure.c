@@ -148,7 +148,7 @@ TEST(structures_written_otherwise_are_equal)
     expect_equal(&tensor, &(ph_structure){.kind = PH_STRUCTURE_TENSOR, .count = 3});
 }
 
-TEST(the_first_difference_of_structures_is_told_with_its_path)
+TEST(the_first_difference_of_structures_is_reported_with_its_path)
 {
     static const char *const other_keys[] = {"hidden", "cells"}, *const turned[] = {"cell",
                                                                                     "hidden"};
@@ -466,7 +466,7 @@ int main(void)
         cmocka_unit_test(malformed_structures_have_no_count_and_equal_none),
         cmocka_unit_test(each_tensor_has_the_path_to_it),
         cmocka_unit_test(structures_written_otherwise_are_equal),
-        cmocka_unit_test(the_first_difference_of_structures_is_told_with_its_path),
+        cmocka_unit_test(the_first_difference_of_structures_is_reported_with_its_path),
         cmocka_unit_test(null_is_a_flat_list_of_any_length),
         cmocka_unit_test(test_long_keys),
         cmocka_unit_test(a_callable_keeps_a_copy_of_its_output_structure),

@@ -143,7 +143,7 @@ TEST(a_cleared_tape_frees_all_but_what_is_retained)
     t_scene_close(&s);
 }
 
-TEST(a_scope_keeps_the_tensors_it_is_told_to)
+TEST(a_scope_keeps_the_tensors_that_it_is_given)
 {
     t_scene s;
     t_scene_open(&s);
@@ -325,7 +325,7 @@ int main(void)
         cmocka_unit_test(test_fail_and_check),
         cmocka_unit_test(test_other_records),
         cmocka_unit_test(a_cleared_tape_frees_all_but_what_is_retained),
-        cmocka_unit_test(a_scope_keeps_the_tensors_it_is_told_to),
+        cmocka_unit_test(a_scope_keeps_the_tensors_that_it_is_given),
         cmocka_unit_test(test_scope_memory),
         cmocka_unit_test(tensors_of_another_device_are_refused),
         cmocka_unit_test(test_other_tape),

@@ -446,6 +446,7 @@ add_test(NAME headers.adopted COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/ado
 add_test(NAME headers.messages COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/messages.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.assertions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/assertions.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.sentences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/sentences.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.forks COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/forks.sh ${PROJECT_SOURCE_DIR})
 find_program(PH_CLANG_FORMAT NAMES clang-format-14)
 if(PH_CLANG_FORMAT)

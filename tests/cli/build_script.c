@@ -18,7 +18,7 @@ static void expect_help(const t_command *program)
     t_result_free(&r);
 }
 
-TEST(test_help)
+TEST(every_command_of_the_build_script_has_help)
 {
     static const char *const commands[] = {"test",  "test-gpu", "bench", "bench-gpu", "install",
                                            "setup", "carry",    "clean", "help"};
@@ -69,7 +69,7 @@ TEST(test_carry_leaves_other_folders_alone)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
+        cmocka_unit_test(every_command_of_the_build_script_has_help),
         cmocka_unit_test(test_bad_usage),
         cmocka_unit_test(test_carry_leaves_other_folders_alone),
     };

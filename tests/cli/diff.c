@@ -67,7 +67,7 @@ static void expect_change(const char *from, const char *to, int status, const ch
     free(text);
 }
 
-TEST(equal_files)
+TEST(equal_files_are_alike_and_exit_with_0)
 {
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", t_path("a.json"), t_path("a.json")}}, 0,
              "2 of 2 nodes are alike; an update is possible\n", NULL);
@@ -79,7 +79,7 @@ TEST(equal_files)
                   "an update is possible\n", NULL); /* the same work in other memory */
 }
 
-TEST(different_files)
+TEST(different_files_are_reported_change_by_change)
 {
     static const struct {
         const char *from, *to, *out;
@@ -122,7 +122,7 @@ TEST(different_files)
                       cases[i].out, NULL);
 }
 
-TEST(as_json)
+TEST(a_diff_is_written_as_json)
 {
     char *text = changed("\"value_size\":4", "\"value_size\":1");
     t_write(t_path("b.json"), text, strlen(text));
@@ -149,7 +149,7 @@ TEST(as_json)
 }
 
 /* A node of a alone: no number of b's. */
-TEST(removed_nodes)
+TEST(removed_nodes_are_reported_without_a_number_of_b)
 {
     static const char none[] = "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":0,"
                                "\"edge_count\":0,\"nodes\":[]}";
@@ -165,13 +165,13 @@ TEST(removed_nodes)
 }
 
 /* Names are somebody else's: each change stays one line, and nothing steers the terminal. */
-TEST(hostile_names)
+TEST(hostile_names_do_not_steer_the_terminal)
 {
     expect_change("\"first\"", "\"\\u001b[2J\\nnode 9 was removed\"", 1,
                   "is: kernel first -> kernel  [2J node 9 was removed\n", NULL);
 }
 
-TEST(wrong_files)
+TEST(wrong_files_are_refused_with_the_place)
 {
     static const struct {
         const char *from, *to, *err;
@@ -202,7 +202,7 @@ TEST(wrong_files)
              2, NULL, "No such file");
 }
 
-TEST(bad_usage)
+TEST(bad_usage_exits_with_2_and_a_reason)
 {
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff"}}, 2, NULL, "which two files?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", "a"}}, 2, NULL, "which two files?");
@@ -229,13 +229,15 @@ TEST(output_that_cannot_be_written)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(equal_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(different_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(as_json, setup, teardown),
-        cmocka_unit_test_setup_teardown(removed_nodes, setup, teardown),
-        cmocka_unit_test_setup_teardown(hostile_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(wrong_files, setup, teardown),
-        cmocka_unit_test(bad_usage),
+        cmocka_unit_test_setup_teardown(equal_files_are_alike_and_exit_with_0, setup, teardown),
+        cmocka_unit_test_setup_teardown(different_files_are_reported_change_by_change, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_diff_is_written_as_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(removed_nodes_are_reported_without_a_number_of_b, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(hostile_names_do_not_steer_the_terminal, setup, teardown),
+        cmocka_unit_test_setup_teardown(wrong_files_are_refused_with_the_place, setup, teardown),
+        cmocka_unit_test(bad_usage_exits_with_2_and_a_reason),
         cmocka_unit_test_setup_teardown(output_that_cannot_be_written, setup, teardown),
     };
     return cmocka_run_group_tests_name("cli.diff", tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void assert_report(const char *path)
     assert_report_of(path, 11);
 }
 
-TEST(test_promises)
+TEST(digits_keeps_the_promises_of_its_page)
 {
     const char *report = t_path("report.html");
     t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs",
@@ -113,7 +113,7 @@ TEST(test_too_little_training)
 
 /* Every legal order of the streams, any number of threads, and freed blocks that are
  * overwritten: the same bits. */
-TEST(test_devices)
+TEST(digits_has_the_same_bits_on_every_host_device)
 {
     static const char *const devices[] = {"host:chaos=7", "host:threads=1,poison=1",
                                           "host:threads=3,chaos=8,poison=1"};
@@ -132,7 +132,7 @@ TEST(test_devices)
 }
 
 /* The same promises, and the same report. */
-TEST(test_modules)
+TEST(digits_of_modules_keeps_the_same_promises)
 {
     const char *report = t_path("report.html");
     t_expect(&(t_command){.argv = {DIGITS, "--form", "modules", "--data", DATA, "--report", report,
@@ -179,7 +179,7 @@ TEST(test_losses_are_the_hosts)
     free(there);
 }
 
-TEST(test_progress)
+TEST(digits_shows_its_progress_on_a_terminal_alone)
 {
     if (!t_has_terminals()) {
         print_message(
@@ -283,12 +283,14 @@ TEST(test_a_device_is_not_replaced)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_promises, setup, teardown),
+        cmocka_unit_test_setup_teardown(digits_keeps_the_promises_of_its_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_little_training, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_modules, setup, teardown),
+        cmocka_unit_test_setup_teardown(digits_has_the_same_bits_on_every_host_device, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(digits_of_modules_keeps_the_same_promises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_losses_are_the_hosts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_progress, setup, teardown),
+        cmocka_unit_test_setup_teardown(digits_shows_its_progress_on_a_terminal_alone, setup,
+                                        teardown),
         cmocka_unit_test(test_bad_usage),
         cmocka_unit_test_setup_teardown(test_full_disk_keeps_the_old_report, setup, teardown),
         cmocka_unit_test_setup_teardown(test_report_in_odd_places, setup, teardown),

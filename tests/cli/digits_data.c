@@ -168,7 +168,7 @@ TEST(test_damaged_stream)
     free(bytes);
 }
 
-TEST(test_unreadable)
+TEST(unreadable_data_is_refused_by_name)
 {
     expect_path(t_path("missing.csv.gz"),
                 "missing.csv.gz: cannot be opened: No such file or directory");
@@ -183,7 +183,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_line_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged_stream, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
+        cmocka_unit_test_setup_teardown(unreadable_data_is_refused_by_name, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

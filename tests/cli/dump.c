@@ -80,7 +80,7 @@ static const ph_record *dump(struct world *w, const char *path)
 }
 
 /* The command draws the file as the library draws the record. */
-static void test_dot(void **state)
+static void a_dump_as_dot_is_that_of_the_record(void **state)
 {
     const char *path = t_path("record.json");
     const ph_record *record = dump(*state, path);
@@ -97,7 +97,7 @@ static void test_dot(void **state)
     }
 }
 
-static void test_text(void **state)
+static void a_dump_as_text_lists_every_node(void **state)
 {
     const char *path = t_path("record.json");
     const ph_record *record = dump(*state, path);
@@ -201,7 +201,7 @@ TEST(test_memory_nodes_and_edge_kinds)
 }
 
 /* Pairs stand behind the node's parameters. */
-TEST(test_annotations)
+TEST(a_dump_shows_annotations_behind_the_parameters)
 {
     static const char text[] =
         "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,"
@@ -233,13 +233,14 @@ TEST(test_bad_usage)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_dot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dump_as_dot_is_that_of_the_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dump_as_text_lists_every_node, setup, teardown),
         cmocka_unit_test_setup_teardown(test_text_with_parameters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated_and_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_nodes_and_edge_kinds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_annotations, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dump_shows_annotations_behind_the_parameters, setup,
+                                        teardown),
         cmocka_unit_test(test_bad_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

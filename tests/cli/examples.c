@@ -7,27 +7,27 @@
 #include <string.h>
 #include <unistd.h>
 
-TEST(test_saxpy)
+TEST(example_saxpy_is_right_in_all_places)
 {
     t_expect(&(t_command){.argv = {T_PROGRAM("saxpy"), t_device_name()}}, 0,
              "y = 1000 in all 65536 places\n", NULL);
 }
 
-TEST(test_block)
+TEST(example_block_leaves_early_and_is_right)
 {
     t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0,
              "left early: 11 launches", NULL);
     t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "y = 15\n", NULL);
 }
 
-TEST(test_linear)
+TEST(example_linear_is_right_for_both_inputs)
 {
     t_expect(&(t_command){.argv = {T_PROGRAM("linear"), t_device_name()}}, 0,
              "x = 1 2 3: y = 7 7\nx = 10 20 30: y = 61 61\n", NULL);
 }
 
 /* 35 graphs hold what one holds. */
-TEST(test_pools)
+TEST(example_pools_holds_35_graphs_in_the_memory_of_one)
 {
     t_result r = t_run(&(t_command){.argv = {T_PROGRAM("pools"), t_device_name()}});
     assert_int_equal(r.status, 0);
@@ -50,14 +50,14 @@ TEST(test_fork_join)
     t_result_free(&r);
 }
 
-TEST(test_slots)
+TEST(example_slots_finds_and_proves_its_slots)
 {
     t_expect(&(t_command){.argv = {T_PROGRAM("slots"), t_device_name()}}, 0,
              "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n",
              NULL);
 }
 
-TEST(test_profile)
+TEST(example_profile_prints_path_and_scopes)
 {
     t_result r = t_run(&(t_command){.argv = {T_PROGRAM("profile"), t_device_name()}});
     assert_string_equal(r.err, "");
@@ -70,7 +70,7 @@ TEST(test_profile)
 }
 
 /* Parts of messages alone: what died, where it was freed, and that the program went on. */
-TEST(test_liveness)
+TEST(example_liveness_names_what_died_and_goes_on)
 {
     static const char *const parts[] = {"8 inputs:\n",
                                         "what the check cannot see:\n3 kernels: ",
@@ -91,7 +91,7 @@ TEST(test_liveness)
 
 /* Where the launch of the graph waits for its work, as under some tools, nobody can ask how far
  * it is, and the program says so. */
-TEST(test_locate)
+TEST(example_locate_finds_the_nan_and_the_hang)
 {
     static const char *const parts[] = {
         "NaN: first in \"root\" of layer 1/norm (node ",
@@ -202,17 +202,17 @@ TEST(existing_cuda_cpp_serves_equal_bits_by_graphs)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saxpy),
-        cmocka_unit_test(test_block),
-        cmocka_unit_test(test_pools),
+        cmocka_unit_test(example_saxpy_is_right_in_all_places),
+        cmocka_unit_test(example_block_leaves_early_and_is_right),
+        cmocka_unit_test(example_pools_holds_35_graphs_in_the_memory_of_one),
         cmocka_unit_test(test_fork_join),
-        cmocka_unit_test(test_slots),
+        cmocka_unit_test(example_slots_finds_and_proves_its_slots),
         cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_profile),
+        cmocka_unit_test(example_profile_prints_path_and_scopes),
         cmocka_unit_test(test_existing_cuda),
-        cmocka_unit_test(test_liveness),
-        cmocka_unit_test(test_locate),
-        cmocka_unit_test(test_linear),
+        cmocka_unit_test(example_liveness_names_what_died_and_goes_on),
+        cmocka_unit_test(example_locate_finds_the_nan_and_the_hang),
+        cmocka_unit_test(example_linear_is_right_for_both_inputs),
         cmocka_unit_test(test_data_parallel_failure),
         cmocka_unit_test(existing_cuda_cpp_serves_equal_bits_by_graphs),
     };

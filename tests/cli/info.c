@@ -57,7 +57,7 @@ TEST(test_bad_usage)
              "--device wants a name");
 }
 
-TEST(test_info)
+TEST(info_lists_every_driver_with_its_reason)
 {
     t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "info"}});
     assert_int_equal(r.status, 0);
@@ -191,7 +191,7 @@ int main(void)
         cmocka_unit_test(test_version_and_help),
         cmocka_unit_test(help_on_a_command_shows_that_command_alone),
         cmocka_unit_test(test_bad_usage),
-        cmocka_unit_test(test_info),
+        cmocka_unit_test(info_lists_every_driver_with_its_reason),
         cmocka_unit_test(test_info_shows_settings),
         cmocka_unit_test(test_info_of_what_is_not_there),
         cmocka_unit_test(info_as_json_has_the_drivers_and_a_devices_settings),

@@ -100,7 +100,7 @@ static ph_edge_kind edge(const ph_record *record, size_t node, size_t dependency
     return kind;
 }
 
-TEST(programmatic_edges)
+TEST(a_programmatic_launch_waits_in_full_for_its_cells)
 {
     NEED_FAKE();
     uint64_t count = 40, *cell;
@@ -131,7 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(beside_nodes_of_other_code),
         IN_WORLD(in_a_capture_of_other_code),
-        IN_WORLD(programmatic_edges),
+        IN_WORLD(a_programmatic_launch_waits_in_full_for_its_cells),
     };
     return cmocka_run_group_tests_name("cuda.cells", tests, NULL, NULL);
 }

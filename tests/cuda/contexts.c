@@ -97,7 +97,7 @@ TEST(one_that_is_not_primary_is_current)
 }
 
 /* ---- the second GPU, and both ---- */
-TEST(both_gpus)
+TEST(each_gpu_captures_and_replays_on_its_own)
 {
     NEED_FAKE();
     ph_device *devices[2];
@@ -214,7 +214,7 @@ int main(void)
         cmocka_unit_test(the_devices_own_is_current),
         cmocka_unit_test(another_gpus_is_current),
         cmocka_unit_test(one_that_is_not_primary_is_current),
-        cmocka_unit_test(both_gpus),
+        cmocka_unit_test(each_gpu_captures_and_replays_on_its_own),
         cmocka_unit_test(threads_with_contexts_of_their_own),
         cmocka_unit_test(it_cannot_be_made_current),
     };

@@ -55,7 +55,7 @@ static void assert_usable(void)
     t_all(x, N, 3, world.stream);
 }
 
-TEST(this_thread)
+TEST(a_killing_call_on_this_thread_is_named)
 {
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(fill(world.stream, NULL));
@@ -78,7 +78,7 @@ TEST(a_versioned_call)
     assert_usable();
 }
 
-TEST(another_thread)
+TEST(a_killing_call_on_another_thread_is_named_with_it)
 {
     pthread_t thread;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -128,9 +128,9 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        IN_WORLD(this_thread),
+        IN_WORLD(a_killing_call_on_this_thread_is_named),
         IN_WORLD(a_versioned_call),
-        IN_WORLD(another_thread),
+        IN_WORLD(a_killing_call_on_another_thread_is_named_with_it),
     };
     return cmocka_run_group_tests_name("cuda.cupti", tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ TEST(test_a_kernel_node)
     assert_int_equal(info.dependency_count, 1);
 }
 
-TEST(test_liveness)
+TEST(liveness_follows_nodes_edited_through_cuda)
 {
     int32_t *gone;
     assert_ok(PH_NEW(&gone, N, world.stream));
@@ -233,7 +233,7 @@ static const char *scope_of(size_t node)
     return count ? pairs[0].text : "";
 }
 
-TEST(test_annotations)
+TEST(annotations_stay_with_their_nodes_after_an_edit)
 {
     assert_ok(ph_graph_capture_begin(graph, world.stream,
                                      &(ph_capture_options){.enable_annotations = true}));
@@ -293,7 +293,7 @@ TEST(test_nothing_was_edited)
     assert_ptr_equal(record(), after);
 }
 
-TEST(test_slots)
+TEST(an_edit_that_takes_a_slots_node_is_refused)
 {
     size_t slot;
     capture(NULL);
@@ -345,7 +345,7 @@ static void check_as_before(void)
     assert_int_equal(element(y), 0);
 }
 
-TEST(test_failures)
+TEST(a_failed_instantiation_keeps_the_executable_from_before)
 {
     capture(&(ph_capture_options){.check_input_liveness = true});
     assert_ok(ph_graph_instantiate(graph));
@@ -387,13 +387,13 @@ int main(void)
         IN_WORLD(test_without_an_instantiate),
         IN_WORLD(test_a_node_that_goes),
         IN_WORLD(test_a_kernel_node),
-        IN_WORLD(test_liveness),
-        IN_WORLD(test_annotations),
+        IN_WORLD(liveness_follows_nodes_edited_through_cuda),
+        IN_WORLD(annotations_stay_with_their_nodes_after_an_edit),
         IN_WORLD(test_in_another_capture),
         IN_WORLD(test_nothing_was_edited),
-        IN_WORLD(test_slots),
+        IN_WORLD(an_edit_that_takes_a_slots_node_is_refused),
         IN_WORLD(test_nodes_of_the_librarys),
-        IN_WORLD(test_failures),
+        IN_WORLD(a_failed_instantiation_keeps_the_executable_from_before),
     };
     return cmocka_run_group_tests_name("cuda.edited", tests, NULL, NULL);
 }

@@ -172,7 +172,7 @@ static void own_kernel_of(bool foreign, bool buffer)
     assert_ok(ph_graph_reset(graph));
 }
 
-TEST(own_kernel)
+TEST(inputs_of_the_programs_own_kernel_are_found)
 {
     for (int i = 0; i < 4; i++)
         own_kernel_of(i & 1, i & 2);
@@ -280,7 +280,7 @@ static void map_piece(ph__cu_pointer at, size_t bytes, ph__cu_memory *memory)
     cu(CtxSynchronize());
 }
 
-TEST(reserved_memory)
+TEST(verification_saves_mapped_pieces_of_reserved_memory)
 {
     static const size_t pieces[] = {2, 3, 5};
     const ph__cu_allocation what = {.type = PH__CU_ALLOCATION_TYPE_PINNED,
@@ -353,7 +353,7 @@ TEST(batch_memory_operations)
     }
 }
 
-TEST(rows)
+TEST(memory_filled_by_rows_is_an_input)
 {
     for (int foreign = 0; foreign < 2; foreign++) {
         ph__cu_graph raw;
@@ -468,7 +468,7 @@ static void product(const blas_functions *blas, void *handle, int type, bool for
     give(foreign, m[2]);
 }
 
-TEST(cublas)
+TEST(the_inputs_of_a_cublas_product_are_found)
 {
     blas_functions blas;
     void *handle = NULL;
@@ -490,12 +490,13 @@ TEST(cublas)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {IN_WORLD(own_kernel),
-                                       IN_WORLD(a_program_of_its_own),
-                                       IN_WORLD(reserved_memory),
-                                       IN_WORLD(batch_memory_operations),
-                                       IN_WORLD(rows),
-                                       IN_WORLD(proved_by_a_capture),
-                                       IN_WORLD(cublas)};
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(inputs_of_the_programs_own_kernel_are_found),
+        IN_WORLD(a_program_of_its_own),
+        IN_WORLD(verification_saves_mapped_pieces_of_reserved_memory),
+        IN_WORLD(batch_memory_operations),
+        IN_WORLD(memory_filled_by_rows_is_an_input),
+        IN_WORLD(proved_by_a_capture),
+        IN_WORLD(the_inputs_of_a_cublas_product_are_found)};
     return cmocka_run_group_tests_name("cuda.inputs", tests, NULL, NULL);
 }

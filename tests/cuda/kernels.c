@@ -110,7 +110,7 @@ static ph_status create_of_bytes(const void *image, size_t bytes)
     return status;
 }
 
-TEST(test_ptx)
+TEST(ptx_is_taken_with_and_without_its_final_zero)
 {
     char padded[sizeof ptx + 8] = "";
     memcpy(padded, ptx, sizeof ptx);
@@ -183,7 +183,7 @@ TEST(test_args_size)
     }
 }
 
-TEST(test_typed)
+TEST(typed_parameters_must_lie_within_those_of_the_function)
 {
     static const ph_param good[] = {PH_PARAM(struct three, y, PH_PARAM_ADDRESS),
                                     PH_PARAM(struct three, unused, PH_PARAM_ADDRESS),
@@ -250,7 +250,7 @@ static ph__drv_device *open_device(void)
     return device;
 }
 
-TEST(test_wrapped)
+TEST(the_last_kernel_wrapped_around_a_function_is_found)
 {
     const ph__driver *driver = &ph__driver_cuda;
     ph__drv_device *device = open_device();
@@ -387,13 +387,13 @@ TEST(test_failures_in_a_capture)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_ptx),
+        IN_WORLD(ptx_is_taken_with_and_without_its_final_zero),
         IN_WORLD(test_no_form),
         IN_WORLD(test_text_that_the_driver_refuses),
         IN_WORLD(test_args_size),
-        IN_WORLD(test_typed),
+        IN_WORLD(typed_parameters_must_lie_within_those_of_the_function),
         IN_WORLD(test_shared_memory),
-        IN_WORLD(test_wrapped),
+        IN_WORLD(the_last_kernel_wrapped_around_a_function_is_found),
         IN_WORLD(test_unloaded_when_idle),
         IN_WORLD(test_released_before_it_runs),
         IN_WORLD(test_every_failure),

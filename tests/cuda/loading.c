@@ -68,7 +68,7 @@ TEST(an_optional_symbol_is_missing)
 }
 
 /* ---- versions ---- */
-TEST(old_drivers)
+TEST(an_old_driver_is_refused_with_its_version)
 {
     NEED_FAKE();
     expect("FAKE_CUDA_VERSION=12030", 0, "the NVIDIA driver (CUDA 12.3) has no cuFunc");
@@ -93,7 +93,7 @@ TEST(each_version_from_12_4_on_is_loaded)
 }
 
 /* ---- initialising ---- */
-TEST(initialising_fails)
+TEST(a_driver_that_cannot_start_says_why)
 {
     NEED_FAKE();
     expect("FAKE_CUDA_INIT=999", 0,
@@ -137,7 +137,7 @@ TEST(an_open_that_fails_leaves_nothing)
     }
 }
 
-TEST(properties)
+TEST(each_gpu_has_its_name_and_properties)
 {
     NEED_FAKE();
     ph_device *devices[2];
@@ -192,11 +192,11 @@ int main(void)
         cmocka_unit_test(a_required_symbol_is_missing),
         cmocka_unit_test(every_required_symbol_is_asked_for),
         cmocka_unit_test(an_optional_symbol_is_missing),
-        cmocka_unit_test(old_drivers),
+        cmocka_unit_test(an_old_driver_is_refused_with_its_version),
         cmocka_unit_test(each_version_from_12_4_on_is_loaded),
-        cmocka_unit_test(initialising_fails),
+        cmocka_unit_test(a_driver_that_cannot_start_says_why),
         cmocka_unit_test(an_open_that_fails_leaves_nothing),
-        cmocka_unit_test(properties),
+        cmocka_unit_test(each_gpu_has_its_name_and_properties),
         cmocka_unit_test(a_forked_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

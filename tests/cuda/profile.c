@@ -74,7 +74,7 @@ TEST(every_node_has_its_record)
     ph_profile_destroy(again);
 }
 
-TEST(large_fills)
+TEST(large_fills_and_copies_of_cuda_are_measured)
 {
     enum {
         WORDS = 1 << 20
@@ -220,7 +220,7 @@ static void sweep(ph_profile_source source)
     }
 }
 
-TEST(failing_calls)
+TEST(a_profile_survives_every_failing_driver_call)
 {
     NEED_FAKE();
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, one_of_each, &p));
@@ -232,13 +232,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_node_has_its_record, open_it, close_it),
-        cmocka_unit_test_setup_teardown(large_fills, open_it, close_it),
+        cmocka_unit_test_setup_teardown(large_fills_and_copies_of_cuda_are_measured, open_it,
+                                        close_it),
         cmocka_unit_test_setup_teardown(records_of_other_graphs, open_it, close_it),
         cmocka_unit_test_setup_teardown(an_updated_graph, open_it, close_it),
         cmocka_unit_test_setup_teardown(where_another_tool_has_it, open_it, close_it),
         cmocka_unit_test_setup_teardown(where_it_is_silent, open_it, close_it),
         cmocka_unit_test_setup_teardown(a_graph_that_cuda_does_not_copy, open_it, close_it),
-        cmocka_unit_test_setup_teardown(failing_calls, open_it, close_it),
+        cmocka_unit_test_setup_teardown(a_profile_survives_every_failing_driver_call, open_it,
+                                        close_it),
     };
     return cmocka_run_group_tests_name("cuda.profile", tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static ph_status with(size_t slot, const void *value)
     return ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, value}, 1);
 }
 
-TEST(proved)
+TEST(a_proved_address_replaces_both_uses)
 {
     ph_slot_proof proof;
     size_t slot;
@@ -173,7 +173,7 @@ TEST(another_of_that_name)
     pop(own);
 }
 
-TEST(declared)
+TEST(declared_addresses_and_scalars_replace_the_values)
 {
     size_t out, first, second;
     const ph_slot_place places[] = {{0, 0}, {1, 0}}, values[] = {{0, 16}, {1, 16}};
@@ -195,7 +195,7 @@ TEST(declared)
 }
 
 /* The nodes keep the function that an update brought, when their parameters are set again. */
-TEST(updated)
+TEST(slots_keep_the_function_that_an_update_brought)
 {
     size_t out;
     const ph_slot_place places[] = {{0, 0}, {1, 0}};
@@ -224,7 +224,7 @@ TEST(updated)
 }
 
 /* What CUDA's own calls put into a graph by rows has no places. */
-TEST(rows)
+TEST(fills_by_rows_have_no_places)
 {
     ph__cu_graph raw;
     ph__cu_node node;
@@ -247,7 +247,10 @@ TEST(rows)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {IN_WORLD(proved), IN_WORLD(another_of_that_name),
-                                       IN_WORLD(declared), IN_WORLD(updated), IN_WORLD(rows)};
+    const struct CMUnitTest tests[] = {IN_WORLD(a_proved_address_replaces_both_uses),
+                                       IN_WORLD(another_of_that_name),
+                                       IN_WORLD(declared_addresses_and_scalars_replace_the_values),
+                                       IN_WORLD(slots_keep_the_function_that_an_update_brought),
+                                       IN_WORLD(fills_by_rows_have_no_places)};
     return cmocka_run_group_tests_name("cuda.slots", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * 0, 1, 2, ..., in every scenario. */
 #include "fake.h"
 #include "support/scenes.h"
+#include "support/test.h"
 
 static int64_t before, limit;
 static int answer;
@@ -61,17 +62,16 @@ static void sweep(const t_scenario *scenarios, int number)
 }
 
 #define SWEEP(name, scenarios, number)                                                             \
-    static void name(void **state)                                                                 \
+    TEST(name)                                                                                     \
     {                                                                                              \
-        (void)state;                                                                               \
         sweep(scenarios, number);                                                                  \
     }
 SWEEP(device_out_of_memory, t_scenarios_device, PH__R_OUT_OF_MEMORY)
 SWEEP(memory_out_of_memory, t_scenarios_memory, PH__R_OUT_OF_MEMORY)
 SWEEP(graph_out_of_memory, t_scenarios_graph, PH__R_OUT_OF_MEMORY)
-SWEEP(device_unknown, t_scenarios_device, 999)
-SWEEP(memory_unknown, t_scenarios_memory, 999)
-SWEEP(graph_unknown, t_scenarios_graph, 999)
+SWEEP(device_scenarios_survive_unknown_errors, t_scenarios_device, 999)
+SWEEP(memory_scenarios_survive_unknown_errors, t_scenarios_memory, 999)
+SWEEP(graph_scenarios_survive_unknown_errors, t_scenarios_graph, 999)
 SWEEP(graph_capture_unsupported, t_scenarios_graph, PH__R_CAPTURE_UNSUPPORTED)
 
 int main(void)
@@ -80,9 +80,9 @@ int main(void)
         cmocka_unit_test(device_out_of_memory),
         cmocka_unit_test(memory_out_of_memory),
         cmocka_unit_test(graph_out_of_memory),
-        cmocka_unit_test(device_unknown),
-        cmocka_unit_test(memory_unknown),
-        cmocka_unit_test(graph_unknown),
+        cmocka_unit_test(device_scenarios_survive_unknown_errors),
+        cmocka_unit_test(memory_scenarios_survive_unknown_errors),
+        cmocka_unit_test(graph_scenarios_survive_unknown_errors),
         cmocka_unit_test(graph_capture_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

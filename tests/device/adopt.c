@@ -17,7 +17,7 @@ static void run(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-TEST(test_images)
+TEST(a_kernel_image_needs_its_size_and_a_valid_form)
 {
     static const char image[] = "no image at all";
     ph_kernel *kernel;
@@ -120,7 +120,7 @@ TEST(test_handle_of_a_stream)
 }
 
 /* ---- numbers ---- */
-TEST(test_numbers)
+TEST(error_numbers_of_cuda_become_statuses_and_messages)
 {
     char call[200];
     memset(call, 'c', sizeof call - 1);
@@ -163,13 +163,13 @@ TEST(test_numbers_in_a_body)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_images),
+        IN_WORLD(a_kernel_image_needs_its_size_and_a_valid_form),
         IN_WORLD(test_no_form),
         IN_WORLD(test_args_size),
         IN_WORLD(test_wrapping_a_function),
         IN_WORLD(test_wrapping_a_stream),
         IN_WORLD(test_handle_of_a_stream),
-        IN_WORLD(test_numbers),
+        IN_WORLD(error_numbers_of_cuda_become_statuses_and_messages),
         IN_WORLD(test_numbers_in_a_body),
     };
     return cmocka_run_group_tests_name("device.adopt", tests, NULL, NULL);

@@ -16,7 +16,7 @@ static size_t depth(void **current)
     return count;
 }
 
-TEST(test_nesting)
+TEST(pushed_contexts_nest_and_are_popped_in_order)
 {
     t_world world;
     void *outer, *mine, *inner;
@@ -84,7 +84,7 @@ TEST(wrong_arguments_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nesting),
+        cmocka_unit_test(pushed_contexts_nest_and_are_popped_in_order),
         cmocka_unit_test(test_in_a_capture),
         cmocka_unit_test(wrong_arguments_are_refused),
     };

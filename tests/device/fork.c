@@ -362,7 +362,7 @@ TEST(test_parents_objects)
 }
 
 /* A child's child: its parent's devices are lost as well. */
-TEST(test_grandchild)
+TEST(a_grandchild_cannot_use_devices_of_its_parents)
 {
     if (!t_on_host() || HAS_TSAN)
         return;
@@ -392,7 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_parents_objects),
         IN_WORLD(test_among_busy_threads),
-        IN_WORLD(test_grandchild),
+        IN_WORLD(a_grandchild_cannot_use_devices_of_its_parents),
     };
     return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
 }

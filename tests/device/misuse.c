@@ -37,7 +37,7 @@ static bool has_gpu(void)
     return false;
 }
 
-TEST(opening)
+TEST(bad_device_names_and_options_are_refused)
 {
     static const struct {
         const char *name;
@@ -97,7 +97,7 @@ TEST(opening)
     assert_native_of(101, "cuDeviceGet");
 }
 
-TEST(devices)
+TEST(device_calls_refuse_bad_arguments_by_name)
 {
     t_world world;
     ph_device_info info;
@@ -122,7 +122,7 @@ TEST(devices)
     t_close(&world);
 }
 
-TEST(streams)
+TEST(stream_calls_refuse_bad_arguments_by_name)
 {
     t_world world, other;
     ph_stream *stream;
@@ -183,7 +183,7 @@ TEST(streams)
     t_close(&world);
 }
 
-TEST(events)
+TEST(event_calls_refuse_bad_arguments_by_name)
 {
     t_world world, other;
     ph_event *event, *plain, *timed, *foreign;
@@ -250,7 +250,7 @@ static void nothing(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-TEST(kernel_sources)
+TEST(bad_kernel_sources_are_refused)
 {
     t_world world;
     ph_kernel *kernel;
@@ -325,7 +325,7 @@ TEST(kernel_sources)
     t_close(&world);
 }
 
-TEST(launches)
+TEST(bad_launches_are_refused_and_write_nothing)
 {
     t_world world, other;
     int32_t *memory;
@@ -373,7 +373,7 @@ TEST(launches)
 }
 
 /* ---- copies and fills ---- */
-TEST(copies)
+TEST(bad_copies_and_fills_are_refused)
 {
     t_world world, other;
     int32_t *a, *b, host[N] = {0};
@@ -482,10 +482,14 @@ TEST(clean_up_leaves_the_record)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening),        cmocka_unit_test(devices),
-        cmocka_unit_test(streams),        cmocka_unit_test(events),
-        cmocka_unit_test(kernel_sources), cmocka_unit_test(launches),
-        cmocka_unit_test(copies),         cmocka_unit_test(clean_up_leaves_the_record),
+        cmocka_unit_test(bad_device_names_and_options_are_refused),
+        cmocka_unit_test(device_calls_refuse_bad_arguments_by_name),
+        cmocka_unit_test(stream_calls_refuse_bad_arguments_by_name),
+        cmocka_unit_test(event_calls_refuse_bad_arguments_by_name),
+        cmocka_unit_test(bad_kernel_sources_are_refused),
+        cmocka_unit_test(bad_launches_are_refused_and_write_nothing),
+        cmocka_unit_test(bad_copies_and_fills_are_refused),
+        cmocka_unit_test(clean_up_leaves_the_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

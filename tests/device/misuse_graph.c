@@ -73,7 +73,7 @@ static void close_scene(scene *s)
     t_close(&s->world);
 }
 
-TEST(captures)
+TEST(captures_refuse_bad_arguments_and_states)
 {
     scene s;
     ph_graph *graph;
@@ -128,7 +128,7 @@ TEST(captures)
 }
 
 /* A pool that is being recorded to, by a scope or by another capture. */
-TEST(busy_pools)
+TEST(a_capture_refuses_a_pool_that_is_busy)
 {
     scene s;
     ph_pool *pool;
@@ -198,7 +198,7 @@ TEST(another_device_in_a_capture)
     close_scene(&s);
 }
 
-TEST(graphs)
+TEST(graph_calls_refuse_bad_arguments_and_other_devices)
 {
     scene s;
     ph_host_graph *host;
@@ -265,7 +265,7 @@ TEST(graphs)
     close_scene(&s);
 }
 
-TEST(nodes)
+TEST(node_calls_refuse_bad_arguments_and_other_kinds)
 {
     scene s;
     bool enabled = true;
@@ -338,7 +338,7 @@ static ph_status foreign_node(ph_stream *stream, void *user)
     return ph_launch_host(stream, no_call, NULL);
 }
 
-TEST(updates)
+TEST(updates_refuse_graphs_that_do_not_match)
 {
     scene s;
     ph_graph *small, *foreign;
@@ -371,7 +371,7 @@ static ph_status no_hook(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-TEST(hooks)
+TEST(hooks_refuse_bad_arguments_and_points)
 {
     scene s;
     ph_hook *hook;
@@ -388,7 +388,7 @@ TEST(hooks)
     close_scene(&s);
 }
 
-TEST(records)
+TEST(record_calls_refuse_bad_arguments_by_name)
 {
     scene s;
     const ph_record *record;
@@ -436,14 +436,14 @@ TEST(records)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures),
-        cmocka_unit_test(busy_pools),
+        cmocka_unit_test(captures_refuse_bad_arguments_and_states),
+        cmocka_unit_test(a_capture_refuses_a_pool_that_is_busy),
         cmocka_unit_test(another_device_in_a_capture),
-        cmocka_unit_test(graphs),
-        cmocka_unit_test(nodes),
-        cmocka_unit_test(updates),
-        cmocka_unit_test(hooks),
-        cmocka_unit_test(records),
+        cmocka_unit_test(graph_calls_refuse_bad_arguments_and_other_devices),
+        cmocka_unit_test(node_calls_refuse_bad_arguments_and_other_kinds),
+        cmocka_unit_test(updates_refuse_graphs_that_do_not_match),
+        cmocka_unit_test(hooks_refuse_bad_arguments_and_points),
+        cmocka_unit_test(record_calls_refuse_bad_arguments_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
         assert_null(pointer);                                                                      \
     } while (0)
 
-TEST(device_memory)
+TEST(refused_allocations_of_device_memory_change_no_statistics)
 {
     t_world world;
     void *block;
@@ -52,7 +52,7 @@ TEST(device_memory)
     t_close(&world);
 }
 
-TEST(pinned_memory)
+TEST(allocations_of_pinned_memory_refuse_bad_arguments)
 {
     t_world world;
     void *block;
@@ -72,7 +72,7 @@ TEST(pinned_memory)
 
 /* What is no live allocation, or lies inside of one, goes to the log, each once in the process,
  * and nothing else happens. */
-TEST(wrong_frees)
+TEST(wrong_frees_are_logged_once_and_free_nothing)
 {
     t_world world;
     char *block, *neighbour, here, inside[128];
@@ -109,7 +109,7 @@ TEST(wrong_frees)
     t_close(&world);
 }
 
-TEST(questions)
+TEST(questions_about_memory_refuse_bad_arguments)
 {
     t_world world, other;
     char *block;
@@ -184,7 +184,7 @@ static void no_free(void *pointer, size_t bytes, void *user)
     (void)pointer;
 }
 
-TEST(pools)
+TEST(pool_calls_refuse_bad_arguments_and_orders)
 {
     t_world world, other;
     ph_pool *pool, *second;
@@ -235,7 +235,7 @@ TEST(pools)
 
 /* A source that fails, or gives what cannot be used: the request fails, with the source's own
  * words where it had some. */
-TEST(bad_sources)
+TEST(a_pool_source_that_fails_fails_the_request)
 {
     static char storage[1024];
     t_world world;
@@ -261,7 +261,7 @@ TEST(bad_sources)
     t_close(&world);
 }
 
-TEST(checkpoints)
+TEST(checkpoint_calls_refuse_bad_arguments_by_name)
 {
     t_world world;
     ph_pool *pool, *other;
@@ -301,10 +301,13 @@ TEST(checkpoints)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_memory), cmocka_unit_test(pinned_memory),
-        cmocka_unit_test(wrong_frees),   cmocka_unit_test(questions),
-        cmocka_unit_test(pools),         cmocka_unit_test(bad_sources),
-        cmocka_unit_test(checkpoints),
+        cmocka_unit_test(refused_allocations_of_device_memory_change_no_statistics),
+        cmocka_unit_test(allocations_of_pinned_memory_refuse_bad_arguments),
+        cmocka_unit_test(wrong_frees_are_logged_once_and_free_nothing),
+        cmocka_unit_test(questions_about_memory_refuse_bad_arguments),
+        cmocka_unit_test(pool_calls_refuse_bad_arguments_and_orders),
+        cmocka_unit_test(a_pool_source_that_fails_fails_the_request),
+        cmocka_unit_test(checkpoint_calls_refuse_bad_arguments_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void info_of(ph_device_info *info, const char *name, const ph_device_opti
 }
 
 /* A name, as given and as the device calls itself; opening that again gives the same. */
-TEST(round_trips)
+TEST(a_device_name_opens_the_same_device_again)
 {
     static const struct {
         const char *given, *called;
@@ -109,7 +109,7 @@ TEST(what_a_device_says)
     ph_device_release(device);
 }
 
-TEST(without_settings)
+TEST(a_name_without_settings_has_sensible_defaults)
 {
     ph_device_info info;
     info_of(&info, "host", NULL);
@@ -156,7 +156,7 @@ TEST(each_open_is_a_device)
     t_close(&two);
 }
 
-TEST(drivers)
+TEST(each_driver_has_devices_or_a_reason)
 {
     ph_driver_info info;
     size_t count = 0;
@@ -203,14 +203,14 @@ TEST(things_keep_their_device)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),
+        cmocka_unit_test(a_device_name_opens_the_same_device_again),
         cmocka_unit_test(the_longest_name),
         cmocka_unit_test(the_name_wins_over_the_option),
         cmocka_unit_test(what_a_device_says),
-        cmocka_unit_test(without_settings),
+        cmocka_unit_test(a_name_without_settings_has_sensible_defaults),
         cmocka_unit_test(numbers_that_there_are_not),
         cmocka_unit_test(each_open_is_a_device),
-        cmocka_unit_test(drivers),
+        cmocka_unit_test(each_driver_has_devices_or_a_reason),
         cmocka_unit_test(things_keep_their_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

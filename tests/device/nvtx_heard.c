@@ -162,7 +162,7 @@ static ph_status body_own(ph_stream *stream, void *user)
     return node();
 }
 
-TEST(test_scopes)
+TEST(nvtx_ranges_become_scopes_of_annotations)
 {
     assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
     assert_int_equal(start_nvtx(InitializeInjectionNvtx2), 1);
@@ -201,7 +201,7 @@ static int run_child(const char *mode, const char *tool, const char *next, const
     return WEXITSTATUS(status);
 }
 
-TEST(test_children)
+TEST(another_tool_keeps_its_place_in_each_process)
 {
     assert_int_equal(run_child("behind", NULL, NULL, NULL), 0);
     assert_int_equal(run_child("no-loop", PH_TEST_LIBRARY, PH_TEST_NVTX_TOOL, NULL), 0);
@@ -223,7 +223,7 @@ static const char *heard(void)
 /* The tool takes three functions, and sees of them what it would see without this library:
  * "!domain" is its word for a domain that is not called phonograph. What it does not take becomes
  * scopes all the same. */
-TEST(child_behind)
+TEST(child_behind_leaves_the_tool_its_functions)
 {
     assert_int_equal(setenv("NVTX_INJECTION64_PATH", PH_TEST_NVTX_TOOL, 1), 0);
     assert_int_equal(start_nvtx(InitializeInjectionNvtx2), 1);
@@ -310,7 +310,7 @@ TEST(child_in_front)
 }
 
 /* A program that the library is a part of: NVTX cannot load it, and the tool stays as it is. */
-TEST(child_static)
+TEST(child_static_leaves_the_tool_as_it_is)
 {
     assert_string_equal(getenv("NVTX_INJECTION64_PATH"), PH_TEST_NVTX_TOOL);
     assert_null(getenv("PH_NVTX_NEXT"));
@@ -318,15 +318,16 @@ TEST(child_static)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scopes),
-                                       cmocka_unit_test(test_children)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nvtx_ranges_become_scopes_of_annotations),
+        cmocka_unit_test(another_tool_keeps_its_place_in_each_process)};
     static const struct child {
         const char *mode;
         CMUnitTestFunction test;
-    } children[] = {{"behind", child_behind},
+    } children[] = {{"behind", child_behind_leaves_the_tool_its_functions},
                     {"no-loop", child_no_loop},
                     {"in-front", child_in_front},
-                    {"static", child_static}};
+                    {"static", child_static_leaves_the_tool_as_it_is}};
     for (size_t i = 0; argc > 1 && i < sizeof children / sizeof children[0]; i++)
         if (strcmp(argv[1], children[i].mode) == 0) {
             const struct CMUnitTest one[] = {cmocka_unit_test(children[i].test)};

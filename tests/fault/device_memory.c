@@ -65,12 +65,12 @@ static bool expects(ph_status status)
 
 static const t_fault fault = {"device allocation", prepare, arm, disarm, expects};
 
-TEST(memory_scenarios)
+TEST(memory_scenarios_survive_every_device_shortage)
 {
     t_sweep_all(t_scenarios_memory, &fault, NULL);
 }
 
-TEST(graph_scenarios)
+TEST(graph_scenarios_survive_every_device_shortage)
 {
     t_sweep_all(t_scenarios_graph, &fault, NULL);
 }
@@ -219,8 +219,8 @@ TEST(the_limit_of_a_pool)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_scenarios),
-        cmocka_unit_test(graph_scenarios),
+        cmocka_unit_test(memory_scenarios_survive_every_device_shortage),
+        cmocka_unit_test(graph_scenarios_survive_every_device_shortage),
         cmocka_unit_test(the_status_names_the_device),
         cmocka_unit_test(filled_to_the_brim),
         cmocka_unit_test(brim_in_a_capture),

@@ -3,12 +3,12 @@
  * n = 0, 1, 2, ..., in every scenario. */
 #include "driver/driver.h"
 #include "support/scenes.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 #define SWEEP(name, scenarios, number)                                                             \
-    static void name(void **state)                                                                 \
+    TEST(name)                                                                                     \
     {                                                                                              \
-        (void)state;                                                                               \
         t_sweep_all(scenarios, t_driver_fault(number), NULL);                                      \
     }
 SWEEP(device_out_of_memory, t_scenarios_device, PH__R_OUT_OF_MEMORY)

@@ -236,7 +236,7 @@ static int run_round(uint64_t seed)
     return status;
 }
 
-TEST(damaged_files)
+TEST(damaged_files_are_read_or_refused_without_harm)
 {
     size_t seen[3] = {0};
     const char *one = getenv("PH_TEST_SEED");
@@ -262,7 +262,8 @@ TEST(damaged_files)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_files)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(damaged_files_are_read_or_refused_without_harm)};
     t_folder_create();
     char *paths[] = {strdup(t_path("good.json")), strdup(t_path("bad.json"))};
     good = paths[0];

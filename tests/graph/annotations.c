@@ -75,7 +75,10 @@ static ph_status nested_body(ph_stream *stream, void *user)
 
 TEST(test_scopes_nest)
 {
+    t_log_start();
     check(nested_body, "{}{name=outer}{name=inner}{name=inner}{name=outer}{}");
+    assert_int_equal(t_log_count(""), 0); /* there is nothing to warn of */
+    t_log_stop();
 }
 
 static ph_status pairs_body(ph_stream *stream, void *user)
@@ -87,20 +90,31 @@ static ph_status pairs_body(ph_stream *stream, void *user)
         t_integer("layer", INT64_MAX),
         {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true},
     };
+    const ph_annotation_pair own = t_integer("lane", 1);
     const ph_annotation_options first = {.pairs = outer, .count = 2},
-                                second = {.pairs = inner, .count = 3};
+                                second = {.pairs = inner, .count = 3},
+                                third = {.pairs = &own, .count = 1};
     PH_TRY(ph_annotation_push(stream, "block", &first));
     PH_TRY(kernel(stream));
     PH_TRY(ph_annotation_push(stream, NULL, &second));
     PH_TRY(kernel(stream));
     PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "named", NULL));
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "both", &third));
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return ph_annotation_pop(stream);
 }
 
+/* A name contends with a name, a pair with a pair of its key. */
 TEST(test_pairs_merge_and_the_inner_one_wins)
 {
     check(pairs_body, "{name=block, layer=-3, kind=mlp}"
-                      "{name=block, layer=9223372036854775807, kind=mlp, share=0.5, last=true}");
+                      "{name=block, layer=9223372036854775807, kind=mlp, share=0.5, last=true}"
+                      "{name=named, layer=-3, kind=mlp}"
+                      "{name=both, layer=-3, kind=mlp, lane=1}");
 }
 
 static void nothing(void *user)
@@ -113,6 +127,7 @@ static ph_event *external;
 static ph_status kinds_body(ph_stream *stream, void *user)
 {
     (void)user;
+    PH_TRY(ph_memset(x, 0, N * sizeof *x, stream));
     PH_TRY(ph_annotation_push(stream, "all", NULL));
     PH_TRY(kernel(stream));
     PH_TRY(ph_memcpy(pinned, x, N * sizeof *x, stream));
@@ -128,7 +143,7 @@ TEST(test_all_kinds_of_nodes)
 {
     ph_event_options options = {.external = true};
     assert_ok(ph_event_create(&external, world.device, &options));
-    check(kinds_body, "{name=all}{name=all}{name=all}{name=all}{name=all}{name=all}{name=all}");
+    check(kinds_body, "{}{name=all}{name=all}{name=all}{name=all}{name=all}{name=all}{name=all}");
     ph_event_destroy(external);
 }
 
@@ -726,8 +741,11 @@ TEST(test_many_nodes_and_scopes)
         assert_ok(ph_record_annotation(&pairs, &count, record, i));
         assert_int_equal(count, 1);
         (void)snprintf(want, sizeof want, "scope %zu", i / 10);
+        assert_string_equal(pairs[0].key, "name");
         assert_string_equal(pairs[0].text, want);
     }
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
     ph_graph_destroy(graph);
 }
 

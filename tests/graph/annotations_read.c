@@ -61,7 +61,7 @@ static ph_status odd_body(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
-TEST(test_json)
+TEST(annotations_are_in_json_and_dot_escaped)
 {
     ph_graph *graph;
     const ph_record *record;
@@ -123,6 +123,7 @@ TEST(test_the_list_follows_the_graphs)
 {
     ph_kernel_annotation all[8];
     size_t count;
+    ph_graph *never;
     assert_int_equal(t_annotated(), 0);
     ph_graph *a = captured("a", false), *b = captured("b", true);
     assert_ok(ph_get_kernel_annotations(all, 8, &count));
@@ -143,13 +144,20 @@ TEST(test_the_list_follows_the_graphs)
     assert_true(first > all[0].exec_id);
     assert_ok(ph_graph_instantiate(b));
     assert_ok(ph_get_kernel_annotations(all, 8, &count));
-    assert_true(all[2].exec_id > first);
-    assert_int_equal(all[3].exec_id, all[2].exec_id);
+    uint64_t second = all[2].exec_id;
+    assert_true(second > first);
+    assert_int_equal(all[3].exec_id, second);
 
+    assert_ok(ph_graph_create(&never, NULL)); /* a graph that nobody captured has no nodes there */
+    assert_ok(ph_graph_reset(never));
+    ph_graph_destroy(never);
+    ph_graph_destroy(NULL);
+    assert_int_equal(t_annotated(), 4);
     assert_ok(ph_graph_reset(a));
     assert_ok(ph_get_kernel_annotations(all, 8, &count));
     assert_int_equal(count, 2);
     assert_ptr_equal(all[0].graph, b);
+    assert_true(all[0].exec_id == second && all[1].exec_id == second);
     t_capture_annotated(a, world.stream, three, "again");
     assert_int_equal(t_annotated_so("{name=again}"), 2);
     assert_int_equal(t_annotated_so("{name=b}"), 2);
@@ -196,7 +204,7 @@ TEST(test_ids_are_asked_for_in_vain_once_for_a_graph)
     ph_graph_destroy(b);
 }
 
-TEST(test_clearing)
+TEST(clearing_empties_the_list_and_leaves_records)
 {
     ph_graph *a = captured("a", true), *b = captured("b", false);
     assert_int_equal(t_annotated(), 4);
@@ -408,11 +416,11 @@ TEST(test_driver_calls_fail_anywhere)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(annotations_are_in_json_and_dot_escaped),
         cmocka_unit_test(test_dot_has_a_box_for_each_run),
         cmocka_unit_test(test_the_list_follows_the_graphs),
         cmocka_unit_test(test_ids_are_asked_for_in_vain_once_for_a_graph),
-        cmocka_unit_test(test_clearing),
+        cmocka_unit_test(clearing_empties_the_list_and_leaves_records),
         cmocka_unit_test(test_a_graph_that_fails_leaves_the_list),
         cmocka_unit_test(test_refusals_of_scopes),
         cmocka_unit_test(test_refusal_of_a_stream_that_is_gone),

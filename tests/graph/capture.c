@@ -152,7 +152,7 @@ TEST(test_failing_body)
     assert_usable();
 }
 
-TEST(test_abort)
+TEST(an_aborted_capture_leaves_a_new_graph)
 {
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(add_one(world.stream, NULL));
@@ -372,7 +372,7 @@ TEST(test_options_are_checked)
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
 }
 
-TEST(test_prepare)
+TEST(a_prepared_capture_runs_nothing_before_its_replay)
 {
     ph_capture_options options = {.prepare = true};
     assert_ok(t_fill(&world, world.stream, x, N, 5));
@@ -491,7 +491,7 @@ int main(void)
         IN_WORLD(test_block_left_early),
         IN_WORLD(test_block_whose_begin_fails),
         IN_WORLD(test_failing_body),
-        IN_WORLD(test_abort),
+        IN_WORLD(an_aborted_capture_leaves_a_new_graph),
         IN_WORLD(test_destroy_while_capturing),
         IN_WORLD(test_begin_on_a_capturing_stream),
         IN_WORLD(test_a_refusal_that_ends_the_capture),
@@ -502,7 +502,7 @@ int main(void)
         IN_WORLD(test_relaxed_ends_on_any_thread),
         IN_WORLD(test_stream_destroyed_under_the_capture),
         IN_WORLD(test_options_are_checked),
-        IN_WORLD(test_prepare),
+        IN_WORLD(a_prepared_capture_runs_nothing_before_its_replay),
         IN_WORLD(test_pool_of_another_capture),
         IN_WORLD(test_failed_capture_releases_the_pool),
         IN_WORLD(test_two_devices),

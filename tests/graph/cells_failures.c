@@ -151,7 +151,7 @@ TEST(test_as_a_part_of_another_graph)
     ph_graph_destroy(outer);
 }
 
-TEST(test_updates)
+TEST(a_graph_with_cells_refuses_updates_both_ways)
 {
     const cs_plan p = {.sources = 1, .count = 1}, none = {0};
     ph_graph *other, *plain;
@@ -238,7 +238,7 @@ int main(void)
         WITH_WORLD(wrong_arguments_are_refused),
         WITH_WORLD(test_an_invalidated_capture),
         WITH_WORLD(test_as_a_part_of_another_graph),
-        WITH_WORLD(test_updates),
+        WITH_WORLD(a_graph_with_cells_refuses_updates_both_ways),
         T_SWEEP(test_without_host_memory, &swept),
         T_SWEEP(test_when_the_driver_fails, &swept),
     };

@@ -11,7 +11,7 @@ static size_t allocated(void)
     return stats.allocated;
 }
 
-TEST(test_memory)
+TEST(cells_lie_outside_pools_and_go_with_a_reset)
 {
     const cs_plan p = {.sources = 2, .count = 2};
     ph_graph_memory memory;
@@ -43,7 +43,7 @@ TEST(test_memory)
 }
 
 /* Liveness sees memory from elsewhere, and cells are the graph's own. */
-TEST(test_liveness)
+TEST(the_liveness_check_passes_over_cells)
 {
     const cs_plan p = {.sources = 1, .count = 2};
     const ph_capture_options options = {.check_input_liveness = true};
@@ -147,8 +147,8 @@ TEST(test_beside_a_blocking_capture)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_memory),
-        WITH_WORLD(test_liveness),
+        WITH_WORLD(cells_lie_outside_pools_and_go_with_a_reset),
+        WITH_WORLD(the_liveness_check_passes_over_cells),
         WITH_WORLD(test_a_reset_while_replays_are_in_flight),
         WITH_WORLD(test_memory_that_others_have_used),
         WITH_WORLD(test_beside_a_blocking_capture),

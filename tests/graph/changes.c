@@ -41,7 +41,7 @@ static ph_status wide(ph_stream *stream, void *user)
     return ph_launch(stream, world.fill_i32, &config, &args, sizeof args);
 }
 
-TEST(test_uploads)
+TEST(a_graph_is_uploaded_once_by_whatever_comes_first)
 {
     ph_graph *graph = captured(NULL);
     check(graph, 1, 0, 0, 0);
@@ -126,7 +126,7 @@ static ph_status copies(ph_stream *stream, void *user)
 }
 
 /* Copies have no grid. */
-TEST(test_copies)
+TEST(updates_of_copies_are_counted_without_a_grid)
 {
     ph_graph *graph, *from;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -156,8 +156,11 @@ TEST(test_wrong_arguments)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_uploads), CASE(test_changes_upload_first), CASE(test_other_grids),
-        CASE(test_copies),  CASE(test_wrong_arguments),
+        CASE(a_graph_is_uploaded_once_by_whatever_comes_first),
+        CASE(test_changes_upload_first),
+        CASE(test_other_grids),
+        CASE(updates_of_copies_are_counted_without_a_grid),
+        CASE(test_wrong_arguments),
     };
     return cmocka_run_group_tests_name("graph.changes", tests, NULL, NULL);
 }

@@ -294,7 +294,7 @@ TEST(test_replays_are_ordered)
     ph_stream_destroy(other);
 }
 
-TEST(test_epochs)
+TEST(a_replay_of_parent_or_child_overwrites_outputs_of_both)
 {
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, NULL, around, inner));
@@ -365,7 +365,7 @@ static ph_status failing(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_CALLER, "words of the inner graph");
 }
 
-TEST(test_states)
+TEST(a_capture_nests_captured_graphs_alone)
 {
     ph_graph *kept;
     ph_graph_options keep = {.keep_graph = true};
@@ -497,16 +497,26 @@ TEST(test_two_threads_into_one_capture)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_values_and_order),       IN_WORLD(test_record_has_the_body),
-        IN_WORLD(test_again_and_again),        IN_WORLD(test_nested_twice),
-        IN_WORLD(test_on_a_forked_stream),     IN_WORLD(test_no_hook_and_no_epoch),
-        IN_WORLD(test_copy_of_the_template),   IN_WORLD(test_outlives_the_inner_graph),
-        IN_WORLD(test_pools_are_given_back),   IN_WORLD(test_in_one_pool),
-        IN_WORLD(test_replays_are_ordered),    IN_WORLD(test_epochs),
-        IN_WORLD(test_inputs_of_the_body),     IN_WORLD(test_dead_input_of_the_inner_graph),
-        IN_WORLD(test_own_memory_is_no_input), IN_WORLD(test_states),
-        IN_WORLD(test_another_device),         IN_WORLD(test_failing_driver),
-        IN_WORLD(test_failing_host_memory),    IN_WORLD(test_two_threads_into_one_capture),
+        IN_WORLD(test_values_and_order),
+        IN_WORLD(test_record_has_the_body),
+        IN_WORLD(test_again_and_again),
+        IN_WORLD(test_nested_twice),
+        IN_WORLD(test_on_a_forked_stream),
+        IN_WORLD(test_no_hook_and_no_epoch),
+        IN_WORLD(test_copy_of_the_template),
+        IN_WORLD(test_outlives_the_inner_graph),
+        IN_WORLD(test_pools_are_given_back),
+        IN_WORLD(test_in_one_pool),
+        IN_WORLD(test_replays_are_ordered),
+        IN_WORLD(a_replay_of_parent_or_child_overwrites_outputs_of_both),
+        IN_WORLD(test_inputs_of_the_body),
+        IN_WORLD(test_dead_input_of_the_inner_graph),
+        IN_WORLD(test_own_memory_is_no_input),
+        IN_WORLD(a_capture_nests_captured_graphs_alone),
+        IN_WORLD(test_another_device),
+        IN_WORLD(test_failing_driver),
+        IN_WORLD(test_failing_host_memory),
+        IN_WORLD(test_two_threads_into_one_capture),
     };
     return cmocka_run_group_tests_name("graph.child", tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ TEST(test_other_codes_failure)
 }
 
 /* A body that gives up on the dead capture keeps its own words; the log has the culprit. */
-TEST(test_dropped)
+TEST(a_body_keeps_its_words_and_the_log_the_culprit)
 {
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_it(world.stream);
@@ -205,7 +205,7 @@ int main(void)
         IN_WORLD(test_frames_of_a_static_program),
         IN_WORLD(test_work_on_the_dead),
         IN_WORLD(test_other_codes_failure),
-        IN_WORLD(test_dropped),
+        IN_WORLD(a_body_keeps_its_words_and_the_log_the_culprit),
         IN_WORLD(test_nobody_to_blame),
     };
     return cmocka_run_group_tests_name("graph.culprit", tests, NULL, NULL);

@@ -177,7 +177,7 @@ TEST(the_same_work_in_other_memory_is_alike)
     expect((variant){0}, "6 of 6 nodes are alike; an update is possible\n");
 }
 
-TEST(parameters)
+TEST(each_changed_parameter_is_reported_with_both_values)
 {
     expect((variant){.value = 7},
            "node 0 (fill_i32) value: 0 -> 7\n5 of 6 nodes are alike; an update is possible\n");
@@ -204,7 +204,7 @@ TEST(kernels_and_kinds)
 }
 
 /* Nodes that nobody wrote: what they are there for is said with them. */
-TEST(watching_nodes)
+TEST(nodes_added_by_the_library_are_reported_with_their_purpose)
 {
     const variant plain = {.annotated = true}, crumbs = {.annotated = true, .crumbs = true};
     static const char why[] =
@@ -249,7 +249,7 @@ static ph_status inner_body(ph_stream *stream, void *user)
     return t_fill(&world, stream, z, N, *(int *)user);
 }
 
-TEST(nested_graphs)
+TEST(a_change_in_a_nested_graph_names_both_nodes)
 {
     int value = 1;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, inner_body, &value));
@@ -272,7 +272,7 @@ TEST(nested_graphs)
     ph_graph_destroy(b);
 }
 
-TEST(annotations)
+TEST(annotations_that_differ_are_changes)
 {
     expect_part((variant){0}, (variant){.annotated = true},
                 "node 0 (fill_i32) annotation: none -> {name: \"layer\"}\n");
@@ -423,7 +423,7 @@ TEST(differences_foretell_updates)
 
 /* ---- bad input ---- */
 
-TEST(misuse)
+TEST(bad_arguments_to_a_diff_are_refused_by_name)
 {
     ph_graph *graph = graph_of((variant){0}), *fresh;
     const ph_record *record;
@@ -494,17 +494,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(the_same_work_in_other_memory_is_alike),
-        IN_WORLD(parameters),
+        IN_WORLD(each_changed_parameter_is_reported_with_both_values),
         IN_WORLD(kernels_and_kinds),
-        IN_WORLD(watching_nodes),
+        IN_WORLD(nodes_added_by_the_library_are_reported_with_their_purpose),
         IN_WORLD(nodes_and_edges),
-        IN_WORLD(nested_graphs),
-        IN_WORLD(annotations),
+        IN_WORLD(a_change_in_a_nested_graph_names_both_nodes),
+        IN_WORLD(annotations_that_differ_are_changes),
         IN_WORLD(wrong_size_update),
         IN_WORLD(an_added_node_is_named),
         IN_WORLD(the_difference_lives_until_the_next_update),
         IN_WORLD(differences_foretell_updates),
-        IN_WORLD(misuse),
+        IN_WORLD(bad_arguments_to_a_diff_are_refused_by_name),
         IN_WORLD(each_allocation_fails),
     };
     return cmocka_run_group_tests_name("graph.diff", tests, NULL, NULL);

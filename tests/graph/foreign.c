@@ -161,7 +161,7 @@ TEST(test_forks_and_joins)
     ph_free(p, side);
 }
 
-TEST(test_events)
+TEST(an_event_of_a_foreign_capture_is_refused)
 {
     bool done;
     ph_event *inside, *before;
@@ -373,7 +373,7 @@ int main(void)
         IN_WORLD(test_kernels_stay_loaded),
         IN_WORLD(test_replay_becomes_a_node),
         IN_WORLD(test_forks_and_joins),
-        IN_WORLD(test_events),
+        IN_WORLD(an_event_of_a_foreign_capture_is_refused),
         IN_WORLD(test_allocations_are_refused),
         IN_WORLD(test_waiting_is_refused),
         IN_WORLD(test_no_capture_of_ours),

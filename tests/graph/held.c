@@ -343,7 +343,7 @@ TEST(test_child_graphs)
     give_others(&o);
 }
 
-TEST(test_updates)
+TEST(an_update_holds_the_memory_that_it_brought)
 {
     made own = {.take = from_default, .give = give}, m = own;
     ph_graph *graph = capture_of(&own, NULL);
@@ -592,7 +592,7 @@ TEST(test_checked_inputs)
     }
 }
 
-TEST(test_checkpoints)
+TEST(a_held_block_keeps_its_pool_from_a_restore)
 {
     made m = {.take = from_scope, .give = give};
     ph_pool_checkpoint *checkpoint;
@@ -668,7 +668,7 @@ int main(void)
         IN_WORLD(test_captures_that_come_to_nothing),
         IN_WORLD(test_reset_and_captured_again),
         IN_WORLD(test_child_graphs),
-        IN_WORLD(test_updates),
+        IN_WORLD(an_update_holds_the_memory_that_it_brought),
         IN_WORLD(test_replays_in_flight),
         IN_WORLD(test_two_captures_at_once),
         IN_WORLD(test_captures_use_their_own_again),
@@ -677,7 +677,7 @@ int main(void)
         IN_WORLD(test_threads_that_work_on_the_capture),
         IN_WORLD(test_memory_given_again_is_refused),
         IN_WORLD(test_checked_inputs),
-        IN_WORLD(test_checkpoints),
+        IN_WORLD(a_held_block_keeps_its_pool_from_a_restore),
         IN_WORLD(test_freed_twice),
         T_SWEEP(test_without_host_memory, &failing),
         T_SWEEP(test_when_the_driver_fails, &failing),

@@ -202,7 +202,7 @@ TEST(test_what_was_there_before)
     ph_graph_destroy(graph);
 }
 
-TEST(test_aborted)
+TEST(an_aborted_capture_holds_no_memory_of_the_other_device)
 {
     ph_graph *graph;
     ph_memory_stats stats;
@@ -232,7 +232,7 @@ TEST(test_child_graphs)
     check_held(outer, &m);
 }
 
-TEST(test_updates)
+TEST(an_update_holds_memory_of_the_other_device)
 {
     made first = {.take = from_stream, .give = give}, m = first;
     ph_graph *graph = capture_of(&first), *from = capture_of(&m);
@@ -304,10 +304,14 @@ static t_swept failing = {
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_wherever_it_comes_from), IN_WORLD(test_what_no_node_addresses),
-        IN_WORLD(test_what_was_there_before),  IN_WORLD(test_aborted),
-        IN_WORLD(test_child_graphs),           IN_WORLD(test_updates),
-        IN_WORLD(test_replays_in_flight),      T_SWEEP(test_without_host_memory, &failing),
+        IN_WORLD(test_wherever_it_comes_from),
+        IN_WORLD(test_what_no_node_addresses),
+        IN_WORLD(test_what_was_there_before),
+        IN_WORLD(an_aborted_capture_holds_no_memory_of_the_other_device),
+        IN_WORLD(test_child_graphs),
+        IN_WORLD(an_update_holds_memory_of_the_other_device),
+        IN_WORLD(test_replays_in_flight),
+        T_SWEEP(test_without_host_memory, &failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void close_second(void)
 }
 
 /* Its memory is not given back to the system, from where anybody would have it. */
-TEST(test_closed)
+TEST(memory_of_a_closed_device_goes_with_the_graph)
 {
     for (int how = 0; how < 4; how++) {
         ph_graph *graph;
@@ -170,7 +170,7 @@ int main(void)
         IN_WORLD(test_captures_on_both),
         IN_WORLD(test_memory_of_another_capture),
         IN_WORLD(test_memory_given_again_is_refused),
-        IN_WORLD(test_closed),
+        IN_WORLD(memory_of_a_closed_device_goes_with_the_graph),
         IN_WORLD(test_in_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

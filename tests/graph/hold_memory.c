@@ -85,7 +85,7 @@ static void try_held(bool pinned, const ph_capture_options *options)
     close_world();
 }
 
-TEST(test_held)
+TEST(held_memory_is_not_given_to_others_after_its_free)
 {
     const ph_capture_options checked = {.check_input_liveness = true};
     for (int pinned = 0; pinned < 2; pinned++) {
@@ -126,7 +126,7 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held),
+        cmocka_unit_test(held_memory_is_not_given_to_others_after_its_free),
         cmocka_unit_test(test_let_go),
         cmocka_unit_test(misuse_is_refused),
     };

@@ -256,10 +256,8 @@ TEST(TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture)
     ph_graph_hook_remove(hook);
 }
 
-static void
-TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises(void **state)
+TEST(TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises)
 {
-    (void)state;
     ph_hook *start = add(NULL, PH_HOOK_REPLAY_START, note, NULL),
             *end = add(NULL, PH_HOOK_REPLAY_END, note, NULL);
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));

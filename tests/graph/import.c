@@ -181,7 +181,7 @@ TEST(test_keep_graph)
     ph_graph_destroy(kept);
 }
 
-TEST(test_options)
+TEST(an_import_has_the_pool_and_liveness_check_asked_for)
 {
     ph_pool *pool, *held;
     int32_t *inside;
@@ -430,7 +430,7 @@ int main(void)
         IN_WORLD(test_says_what_pinned_memory_was_freed),
         IN_WORLD(test_an_end_pointer_is_no_freed_memory),
         IN_WORLD(test_keep_graph),
-        IN_WORLD(test_options),
+        IN_WORLD(an_import_has_the_pool_and_liveness_check_asked_for),
         IN_WORLD(test_as_after_a_capture),
         IN_WORLD(test_keep_graph),
         IN_WORLD(test_inputs_in_the_pool),

@@ -7,9 +7,8 @@
 #include <string.h>
 
 /* ---- reading ---- */
-static void test_told(void **state)
+TEST(inputs_are_reported_with_node_word_and_state)
 {
-    (void)state;
     int32_t *temporary;
     begin(&checked);
     assert_ok(PH_NEW(&temporary, N, world.stream));
@@ -41,9 +40,8 @@ static void test_told(void **state)
     ph_free(temporary, world.stream);
 }
 
-static void test_told_of_any_graph(void **state)
+TEST(inputs_of_any_graph_are_reported)
 {
-    (void)state;
     begin(NULL);
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     end();
@@ -74,7 +72,7 @@ TEST(test_order_after_a_node_was_set)
     assert_int_equal(input(3).node, PH_INPUT_DECLARED);
 }
 
-TEST(test_nested)
+TEST(inputs_of_a_nested_graph_are_the_outer_graphs_too)
 {
     ph_graph *inner;
     assert_ok(ph_graph_create(&inner, NULL));
@@ -181,7 +179,7 @@ TEST(test_only_those_concerned)
     ph_graph_destroy(other);
 }
 
-TEST(test_message)
+TEST(a_refused_replay_names_every_dead_input)
 {
     begin(&checked);
     assert_ok(t_add(&world, world.stream, x + 2, y, N - 2, 1));
@@ -200,7 +198,7 @@ TEST(test_message)
 }
 
 /* ---- where it happened ---- */
-TEST(test_sites)
+TEST(dead_inputs_are_logged_once_with_their_sites)
 {
     int32_t *here;
     assert_ok(ph_memory_record_sites(12));
@@ -357,16 +355,16 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_told),
-        IN_WORLD(test_told_of_any_graph),
+        IN_WORLD(inputs_are_reported_with_node_word_and_state),
+        IN_WORLD(inputs_of_any_graph_are_reported),
         IN_WORLD(test_order_after_a_node_was_set),
-        IN_WORLD(test_nested),
+        IN_WORLD(inputs_of_a_nested_graph_are_the_outer_graphs_too),
         IN_WORLD(test_freed_before_the_end),
         IN_WORLD(test_freed_before_the_capture),
         IN_WORLD(test_end_of_an_allocation),
         IN_WORLD(test_only_those_concerned),
-        IN_WORLD(test_message),
-        IN_WORLD(test_sites),
+        IN_WORLD(a_refused_replay_names_every_dead_input),
+        IN_WORLD(dead_inputs_are_logged_once_with_their_sites),
         IN_WORLD(test_sites_of_a_static_program),
         IN_WORLD(test_sites_asked_for_late),
         IN_WORLD(test_sites_of_slots),

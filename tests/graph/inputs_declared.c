@@ -40,17 +40,18 @@ TEST(test_declared_proves_words)
     assert_int_equal(count(), 2);
     assert_true(input(0).proved);
     assert_false(input(1).proved);
+    assert_ok(ph_graph_replay(graph, world.stream));
     ph_free(x, world.stream);
     x = NULL;
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
                  "node 0 (copy_first) +0 = 0x");
+    assert_non_null(strstr(ph_error_last()->message, "1 dead input: "));
     ph_kernel_release(kernel);
 }
 
 /* So does a slot, by two captures or by the caller's word. */
-static void test_slot_proves_words(void **state)
+TEST(test_slot_proves_words)
 {
-    (void)state;
     ph_kernel *kernel;
     size_t slot;
     int32_t *z;
@@ -143,7 +144,7 @@ static void nothing(void *user)
     (void)user;
 }
 
-TEST(test_unseen)
+TEST(inputs_that_nobody_can_see_are_said_to_be_unseen)
 {
     char *text = NULL;
     ph_kernel *kernel;
@@ -212,9 +213,8 @@ TEST(test_unseen_words_that_were_proved)
     ph_kernel_release(kernel);
 }
 
-static void test_unknown_memory(void **state)
+TEST(test_unknown_memory)
 {
-    (void)state;
     static int32_t plain[N];
     char *text = NULL;
     t_host_only("other devices' kernels take no plain memory of the host");
@@ -231,9 +231,8 @@ static void test_unknown_memory(void **state)
     ph_string_free(text);
 }
 
-static void test_unknown_memory_declared(void **state)
+TEST(test_unknown_memory_declared)
 {
-    (void)state;
     static int32_t plain[N];
     char *text = NULL;
     t_host_only("the driver of another device may know plain memory of the host");
@@ -257,7 +256,7 @@ int main(void)
         IN_WORLD(test_declared_elsewhere),
         IN_WORLD(test_declared_and_freed_in_the_capture),
         IN_WORLD(test_declared_again_by_update),
-        IN_WORLD(test_unseen),
+        IN_WORLD(inputs_that_nobody_can_see_are_said_to_be_unseen),
         IN_WORLD(test_unseen_of_a_hostile_name),
         IN_WORLD(test_unseen_words_that_were_proved),
         IN_WORLD(test_unknown_memory),

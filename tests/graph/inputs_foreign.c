@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-static void test_foreign_freed(void **state)
+TEST(test_foreign_freed)
 {
-    (void)state;
     int32_t *other = other_new();
     begin(&checked);
     assert_ok(t_add(&world, world.stream, other + 3, y, N - 3, 1));
@@ -31,9 +30,8 @@ static void test_foreign_freed(void **state)
 }
 
 /* Until memory comes to lie at the same address again. */
-static void test_foreign_replaced(void **state)
+TEST(test_foreign_replaced)
 {
-    (void)state;
     int32_t *other = other_new(), *kept[64];
     size_t keeps = 0;
     begin(&checked);

@@ -78,7 +78,7 @@ TEST(test_of_a_retained_pool)
     expect_stale(graph, "node 0 (add_i32) x = 0x");
 }
 
-TEST(test_named)
+TEST(a_declared_use_of_pool_memory_is_an_input)
 {
     int32_t *eager = pool_new();
     begin_in(graph);
@@ -90,7 +90,7 @@ TEST(test_named)
     expect_stale(graph, "a table");
 }
 
-TEST(test_pinned)
+TEST(pinned_pool_memory_is_an_input)
 {
     int32_t *pinned;
     assert_ok(ph_pool_begin(pool));
@@ -104,7 +104,7 @@ TEST(test_pinned)
     expect_stale(graph, "node 0 (add_i32) x = 0x");
 }
 
-TEST(test_held)
+TEST(held_pool_memory_stays_after_its_free)
 {
     int32_t *eager = pool_new();
     begin_in(graph);
@@ -146,7 +146,7 @@ TEST(test_held_in_the_capture)
     ph_free(other, world.stream);
 }
 
-TEST(test_set)
+TEST(set_parameters_make_pool_memory_an_input)
 {
     int32_t *eager = pool_new();
     const ph_launch_config config = t_config(N);
@@ -162,7 +162,7 @@ TEST(test_set)
 }
 
 /* The first capture had scratch where the second one reads eager memory. */
-TEST(test_updated)
+TEST(an_update_makes_eager_pool_memory_an_input)
 {
     ph_graph *from;
     int32_t *scratch;
@@ -186,7 +186,7 @@ TEST(test_updated)
 }
 
 /* A library's workspace, say: nothing proves what the kernel does with it. */
-TEST(test_untyped)
+TEST(an_unproved_word_into_dead_pool_memory_is_logged_once)
 {
     ph_kernel *kernel;
     int32_t *workspace = pool_new();
@@ -227,7 +227,7 @@ static void capture_chain(void)
     assert_ok(t_add(&world, world.stream, between, y, N, 1));
 }
 
-TEST(test_chained)
+TEST(an_output_of_another_graph_is_an_input_until_freed)
 {
     t_log_start();
     capture_chain();
@@ -288,7 +288,7 @@ TEST(test_chained_and_freed_in_the_capture)
 }
 
 /* ---- the graph's own ---- */
-TEST(test_own)
+TEST(memory_of_the_graph_itself_is_no_input)
 {
     int32_t *temporary, *output;
     t_log_start();
@@ -365,18 +365,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_of_the_captures_pool),
         CASE(test_of_a_retained_pool),
-        CASE(test_named),
-        CASE(test_pinned),
-        CASE(test_held),
+        CASE(a_declared_use_of_pool_memory_is_an_input),
+        CASE(pinned_pool_memory_is_an_input),
+        CASE(held_pool_memory_stays_after_its_free),
         CASE(test_held_in_the_capture),
-        CASE(test_set),
-        CASE(test_updated),
-        CASE(test_untyped),
-        CASE(test_chained),
+        CASE(set_parameters_make_pool_memory_an_input),
+        CASE(an_update_makes_eager_pool_memory_an_input),
+        CASE(an_unproved_word_into_dead_pool_memory_is_logged_once),
+        CASE(an_output_of_another_graph_is_an_input_until_freed),
         CASE(test_chained_and_held),
         CASE(test_chained_and_left),
         CASE(test_chained_and_freed_in_the_capture),
-        CASE(test_own),
+        CASE(memory_of_the_graph_itself_is_no_input),
         CASE(test_own_pinned),
         CASE(test_own_of_a_nested_graph),
     };

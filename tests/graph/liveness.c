@@ -92,17 +92,25 @@ TEST(test_off_by_default_but_asked)
     assert_ok(ph_graph_replay(graph, world.stream));
 }
 
-TEST(test_five_are_listed)
+TEST(each_dead_input_of_several_is_counted)
 {
     int32_t *many[8];
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         assert_ok(PH_NEW(&many[i], N, world.stream));
+        assert_ok(t_fill(&world, world.stream, many[i], N, i));
+    }
     assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
     for (int i = 0; i < 8; i++)
-        assert_ok(t_add(&world, world.stream, many[i], y, N, 1));
+        assert_ok(t_add(&world, world.stream, many[i], y, N, 5));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 12, world.stream);
+    ph_free(many[6], world.stream); /* one of them is named */
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input: ");
+    assert_non_null(strstr(ph_error_last()->message, "node 6 (add_i32) x"));
     for (int i = 0; i < 8; i++)
-        ph_free(many[i], world.stream);
+        if (i != 6)
+            ph_free(many[i], world.stream);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "8 dead inputs: ");
 }
 
@@ -204,7 +212,7 @@ int main(void)
         IN_WORLD(test_unrelated_frees),
         IN_WORLD(test_shared_input),
         IN_WORLD(test_off_by_default_but_asked),
-        IN_WORLD(test_five_are_listed),
+        IN_WORLD(each_dead_input_of_several_is_counted),
         IN_WORLD(test_rebound_node),
         IN_WORLD(test_updated_graph),
         IN_WORLD(test_a_pinned_source_and_its_destination_are_inputs),

@@ -205,7 +205,7 @@ static ph_graph *variant(struct variant v)
     return made;
 }
 
-TEST(test_update)
+TEST(an_update_retains_the_pool_of_the_other_graph_once)
 {
     ph_graph *base = variant((struct variant){.value = 5, .nodes = 2});
     ph_graph *from = variant((struct variant){.value = 50, .nodes = 2});
@@ -301,7 +301,7 @@ int main(void)
         IN_WORLD(misuse_is_refused),
         IN_WORLD(test_enable_and_disable),
         IN_WORLD(test_node_out_of_range),
-        IN_WORLD(test_update),
+        IN_WORLD(an_update_retains_the_pool_of_the_other_graph_once),
         IN_WORLD(test_update_reasons),
         IN_WORLD(test_update_arguments),
         IN_WORLD(test_updates_let_go_of_earlier_pools),

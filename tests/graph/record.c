@@ -62,7 +62,7 @@ static ph_word word(size_t index, size_t which)
     return out;
 }
 
-TEST(test_nodes)
+TEST(each_node_has_its_kind_and_parameters)
 {
     capture_diamond();
     assert_int_equal(ph_record_node_count(record), 4);
@@ -106,6 +106,7 @@ TEST(TestGetGraphData_test_edges)
                 found += ph_record_dependents(record, from)[k] == i;
             assert_int_equal(found, 1);
         }
+    assert_int_equal(edges, 4);
     assert_int_equal(edges, ph_record_edge_count(record));
     assert_null(ph_record_dependencies(record, 4));
 }
@@ -238,7 +239,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-TEST(test_json)
+TEST(the_json_holds_nodes_edges_and_words)
 {
     char *text;
     capture_diamond();
@@ -274,7 +275,7 @@ TEST(test_json)
     assert_null(text);
 }
 
-TEST(test_dot)
+TEST(the_dot_text_draws_nodes_and_edges)
 {
     char *text;
     capture_diamond();
@@ -292,13 +293,16 @@ TEST(test_dot)
     ph_string_free(text);
 }
 
-TEST(test_empty_record)
+TEST(an_empty_graph_is_warned_of_and_has_an_empty_record)
 {
     char *text;
     t_log_start();
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_int_equal(t_log_count("the graph is empty"), 1);
     t_log_stop();
+    assert_ok(ph_graph_replay(graph, world.stream)); /* harmless */
+    assert_ok(ph_stream_synchronize(world.stream));
     assert_ok(ph_graph_record(&record, graph));
     assert_int_equal(ph_record_node_count(record), 0);
     assert_ok(ph_record_json(&text, record));
@@ -307,7 +311,7 @@ TEST(test_empty_record)
     ph_string_free(text);
 }
 
-TEST(test_names)
+TEST(each_node_kind_has_a_name)
 {
     assert_string_equal(ph_node_kind_name(PH_NODE_KERNEL), "kernel");
     assert_string_equal(ph_node_kind_name(PH_NODE_EVENT_RECORD), "event_record");
@@ -317,11 +321,15 @@ TEST(test_names)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_nodes),        IN_WORLD(TestGetGraphData_test_edges),
-        IN_WORLD(test_typed_words),  IN_WORLD(test_untyped_words),
-        IN_WORLD(test_packed_words), IN_WORLD(test_json),
-        IN_WORLD(test_dot),          IN_WORLD(test_empty_record),
-        IN_WORLD(test_names),
+        IN_WORLD(each_node_has_its_kind_and_parameters),
+        IN_WORLD(TestGetGraphData_test_edges),
+        IN_WORLD(test_typed_words),
+        IN_WORLD(test_untyped_words),
+        IN_WORLD(test_packed_words),
+        IN_WORLD(the_json_holds_nodes_edges_and_words),
+        IN_WORLD(the_dot_text_draws_nodes_and_edges),
+        IN_WORLD(an_empty_graph_is_warned_of_and_has_an_empty_record),
+        IN_WORLD(each_node_kind_has_a_name),
     };
     return cmocka_run_group_tests_name("graph.record", tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ TEST(test_nested_graphs)
 }
 
 /* ---- texts ---- */
-TEST(test_texts)
+TEST(foreign_words_are_marked_in_json_and_dot)
 {
     char *json, *dot, expected[160];
     begin(NULL);
@@ -167,7 +167,7 @@ TEST(test_texts)
 
 /* Two captures over two allocations of other code's are the same work, as with the library's own.
  */
-TEST(test_differences)
+TEST(two_foreign_allocations_are_alike_to_a_diff)
 {
     ph_graph *second;
     ph_diff *diff;
@@ -235,7 +235,7 @@ TEST(test_memory_that_has_gone)
 
 /* A lost device does not answer: the record is there all the same. No host memory is a failure, and
  * a later call makes it good. */
-TEST(test_failures)
+TEST(a_record_that_failed_is_whole_when_asked_again)
 {
     const ph_record *out;
     begin(NULL);
@@ -280,11 +280,11 @@ int main(void)
         CASE(test_untyped_words),
         CASE(test_pinned_memory),
         CASE(test_nested_graphs),
-        CASE(test_texts),
-        CASE(test_differences),
+        CASE(foreign_words_are_marked_in_json_and_dot),
+        CASE(two_foreign_allocations_are_alike_to_a_diff),
         CASE(test_asked_once_and_late),
         CASE(test_memory_that_has_gone),
-        CASE(test_failures),
+        CASE(a_record_that_failed_is_whole_when_asked_again),
     };
     return cmocka_run_group_tests_name("graph.record_foreign", tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static ph_status other_inner(ph_stream *stream, void *user)
 
 /* What an update brought is told after the other graph has gone, by graphs that check and by those
  * that do not; the record stays that of the graph's own capture. */
-TEST(test_updates)
+TEST(an_update_changes_the_inputs_and_keeps_the_record)
 {
     for (int checks = 0; checks < 2; checks++) {
         const ph_capture_options options = {.check_input_liveness = checks};
@@ -256,7 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_memory_that_was_freed),
         CASE(test_memory_that_came_later),
-        CASE(test_updates),
+        CASE(an_update_changes_the_inputs_and_keeps_the_record),
         CASE(test_nodes_after_an_update),
         CASE(test_an_update_that_is_refused),
         CASE(test_no_host_memory),

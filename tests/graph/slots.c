@@ -204,7 +204,7 @@ TEST(test_pinned_memory)
 }
 
 /* ---- declaring ---- */
-TEST(test_declared)
+TEST(declared_slots_set_addresses_and_scalars)
 {
     size_t in, value;
     const ph_slot_place places[] = {{ADD, offsetof(struct t_add_i32, x)}, {COPY, 8}};
@@ -286,7 +286,7 @@ static ph_graph *captured(int32_t *from)
     return made;
 }
 
-TEST(test_update)
+TEST(an_update_keeps_the_slots_that_were_set)
 {
     ph_graph *from = captured(other[1]);
     capture();
@@ -363,7 +363,7 @@ TEST(test_into_a_capture)
     ph_graph_destroy(outer);
 }
 
-TEST(test_reset)
+TEST(a_reset_graph_has_no_slots)
 {
     ph_slot_info info;
     capture();
@@ -385,14 +385,14 @@ int main(void)
         IN_WORLD(test_values_stay),
         IN_WORLD(test_parts_of_allocations),
         IN_WORLD(test_pinned_memory),
-        IN_WORLD(test_declared),
+        IN_WORLD(declared_slots_set_addresses_and_scalars),
         IN_WORLD(test_two_slots_of_one_node),
         IN_WORLD(test_in_flight),
         IN_WORLD(test_instantiate_and_replay),
-        IN_WORLD(test_update),
+        IN_WORLD(an_update_keeps_the_slots_that_were_set),
         IN_WORLD(test_update_that_does_not_fit),
         IN_WORLD(test_into_a_capture),
-        IN_WORLD(test_reset),
+        IN_WORLD(a_reset_graph_has_no_slots),
     };
     return cmocka_run_group_tests_name("graph.slots", tests, NULL, NULL);
 }

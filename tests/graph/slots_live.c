@@ -191,7 +191,7 @@ static ph_status give_temporary(ph_stream *stream, void *user)
     return t_add(&world, stream, x, *out, N, 1);
 }
 
-TEST(test_writes)
+TEST(a_graph_writes_its_pool_memory_and_nothing_else)
 {
     int32_t *own;
     bool writes = true;
@@ -279,7 +279,7 @@ int main(void)
         IN_WORLD(test_refused_for_another_input),
         IN_WORLD(test_frees_of_many_values),
         IN_WORLD(test_into_a_capture),
-        IN_WORLD(test_writes),
+        IN_WORLD(a_graph_writes_its_pool_memory_and_nothing_else),
         cmocka_unit_test(test_host_allocations),
         cmocka_unit_test(test_driver_calls),
     };

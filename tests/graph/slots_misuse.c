@@ -102,7 +102,7 @@ static void check_nothing_made(void)
     assert_int_equal(ph_graph_slot_count(graph), 0);
 }
 
-TEST(test_find)
+TEST(a_slot_is_not_found_where_bytes_do_not_fit)
 {
     ph_slot_options options = {.alignment = 24};
     slot = 5;
@@ -131,7 +131,7 @@ TEST(test_find)
     assert_int_equal(ph_graph_slot_count(graph), 1);
 }
 
-TEST(test_declare)
+TEST(a_slot_is_not_declared_where_places_do_not_fit)
 {
     const ph_slot_place twice[] = {{ADD, 2}, {ADD, 4}}, once = {ADD, 24},
                         same[] = {{ADD, 24}, {ADD, 24}};
@@ -174,7 +174,7 @@ TEST(test_declare)
     assert_error(declare(u, BYTES, FIRST, 0), PH_ERROR_STATE, "slot 0, s already");
 }
 
-TEST(test_looking)
+TEST(questions_about_slots_that_are_not_there_are_refused)
 {
     ph_slot_info info;
     ph_slot_place place;
@@ -216,7 +216,7 @@ static void expect_taken(const int32_t *larger, const int32_t *freed, const int3
     assert_error(ph_graph_slot_takes(&taken, NULL, 0, x), PH_ERROR_ARGUMENT, "graph is NULL");
 }
 
-TEST(test_values)
+TEST(a_refused_value_leaves_every_slot_as_it_was)
 {
     int32_t *freed, *larger, *pinned, pageable[N] = {0};
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
@@ -311,7 +311,7 @@ static ph_status from_a_hook(const ph_graph_hook_info *info, void *user)
 }
 
 /* A hook that refuses the replay leaves the values as they were. */
-TEST(test_hooks)
+TEST(a_replay_refused_by_a_hook_leaves_the_slots)
 {
     bool seen = false;
     ph_hook *hook;
@@ -346,7 +346,7 @@ static ph_status with_cells(ph_stream *stream, void *user)
 }
 
 /* Nodes that write cells have no places; the others of such a graph have. */
-TEST(test_cells)
+TEST(nodes_that_write_cells_have_no_places)
 {
     uint64_t *cell;
     const ph_record *record;
@@ -376,9 +376,14 @@ TEST(test_cells)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_find),   IN_WORLD(test_declare),        IN_WORLD(test_looking),
-        IN_WORLD(test_values), IN_WORLD(test_another_device), IN_WORLD(test_nodes_with_places),
-        IN_WORLD(test_hooks),  IN_WORLD(test_cells),
+        IN_WORLD(a_slot_is_not_found_where_bytes_do_not_fit),
+        IN_WORLD(a_slot_is_not_declared_where_places_do_not_fit),
+        IN_WORLD(questions_about_slots_that_are_not_there_are_refused),
+        IN_WORLD(a_refused_value_leaves_every_slot_as_it_was),
+        IN_WORLD(test_another_device),
+        IN_WORLD(test_nodes_with_places),
+        IN_WORLD(a_replay_refused_by_a_hook_leaves_the_slots),
+        IN_WORLD(nodes_that_write_cells_have_no_places),
     };
     return cmocka_run_group_tests_name("graph.slots_misuse", tests, NULL, NULL);
 }

@@ -189,7 +189,7 @@ static void expect_all(float value)
         assert_true(host[i] == value);
 }
 
-TEST(test_proved)
+TEST(a_proved_scalar_changes_both_of_its_uses)
 {
     ph_slot_info info;
     ph_slot_proof proof = prove(PLAIN, 0.125f, 3.7f);
@@ -290,7 +290,7 @@ static void prove_bytes(int32_t old_values[3], int32_t new_values[3], size_t fir
     drop();
 }
 
-TEST(test_bytes)
+TEST(a_scalar_is_proved_from_the_bytes_that_follow_it)
 {
     int32_t plain[] = {5, 5, 6};
     prove_bytes(plain, (int32_t[]){0x01020304, 5, 6}, 0, 1, 1);
@@ -337,10 +337,10 @@ TEST(wrong_arguments_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_proved),
+        CASE(a_proved_scalar_changes_both_of_its_uses),
         CASE(test_differences_that_nothing_explains),
         CASE(test_no_difference),
-        CASE(test_bytes),
+        CASE(a_scalar_is_proved_from_the_bytes_that_follow_it),
         CASE(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("graph.slots_scalar", tests, NULL, NULL);

@@ -65,48 +65,6 @@ static void drop(int32_t **pointer)
     *pointer = NULL;
 }
 
-TEST(test_dead_intermediate_tensors_ok)
-{
-    int32_t *temporary, *output;
-    begin();
-    assert_ok(PH_NEW(&temporary, N, world.stream));
-    assert_ok(PH_NEW(&output, N, world.stream));
-    assert_ok(t_add(&world, world.stream, x, temporary, N, 1));
-    assert_ok(t_add(&world, world.stream, temporary, output, N, 1));
-    end();
-    drop(&temporary);
-    assert_ok(ph_graph_replay(graph, world.stream));
-    t_all(output, N, 3, world.stream);
-    drop(&output);
-    assert_ok(ph_graph_replay(graph, world.stream));
-}
-
-TEST(test_nested_structure_inputs)
-{
-    enum {
-        LISTS = 3,
-        SHORT = 10
-    };
-    int32_t *xs[LISTS], *ys[LISTS];
-    for (int i = 0; i < LISTS; i++) {
-        xs[i] = new_filled(SHORT, i);
-        ys[i] = new_filled(SHORT, 0);
-    }
-    begin();
-    for (int i = 0; i < LISTS; i++)
-        assert_ok(t_add(&world, world.stream, xs[i], ys[i], SHORT, 5));
-    end();
-    assert_ok(ph_graph_replay(graph, world.stream));
-    t_all(ys[2], SHORT, 7, world.stream);
-    drop(&ys[1]);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input");
-    assert_non_null(strstr(ph_error_last()->message, "node 1 (add_i32) y"));
-    for (int i = 0; i < LISTS; i++) {
-        drop(&xs[i]);
-        drop(&ys[i]);
-    }
-}
-
 TEST(test_empty_tensor_not_tracked)
 {
     int32_t *empty;
@@ -141,23 +99,6 @@ TEST(test_non_capturing_stream_inputs_not_tracked)
     t_all(y, N, 2, world.stream);
     drop(&x);
     assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
-}
-
-/* Memory that other code took, read by a kernel that the library was not told the types of. */
-TEST(test_torch_library_custom_op)
-{
-    ph_kernel *kernel;
-    int32_t *scale = new_filled(1, 3);
-    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
-    struct t_copy_first pair = {scale, y};
-    begin();
-    assert_ok(ph_stream_declare_use(world.stream, scale, "scale"));
-    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
-    end();
-    assert_ok(ph_graph_replay(graph, world.stream));
-    drop(&scale);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input");
-    ph_kernel_release(kernel);
 }
 
 /* ---- the message ---- */
@@ -208,11 +149,8 @@ TEST(test_error_message_contains_all_tracebacks)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_dead_intermediate_tensors_ok),
-        IN_WORLD(test_nested_structure_inputs),
         IN_WORLD(test_empty_tensor_not_tracked),
         IN_WORLD(test_non_capturing_stream_inputs_not_tracked),
-        IN_WORLD(test_torch_library_custom_op),
         IN_WORLD(test_error_message_contains_all_tracebacks),
     };
     return cmocka_run_group_tests_name("graph.torch_inputs", tests, NULL, NULL);

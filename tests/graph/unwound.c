@@ -208,7 +208,7 @@ static void verify(void)
     ph_ignore(ph_graph_verify(&result, graph, world.stream, maybe_leave, NULL, NULL));
 }
 
-TEST(test_verify)
+TEST(a_thread_that_ends_in_a_verification_leaves_nothing_broken)
 {
     leaves = false;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, maybe_leave, NULL));
@@ -225,7 +225,7 @@ static void judge(void)
     ph_ignore(ph_graph_verdict(&verdict, graph, world.stream, maybe_leave, NULL, NULL));
 }
 
-TEST(test_verdict)
+TEST(a_thread_that_ends_in_a_verdict_leaves_nothing_running)
 {
     leaves = false;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, maybe_leave, NULL));
@@ -241,7 +241,7 @@ static void profile(void)
 }
 
 /* Its replays run the graph's hooks. */
-TEST(test_profile)
+TEST(a_thread_that_ends_in_a_profile_leaves_nothing_running)
 {
     capture_one();
     hook_at(PH_HOOK_REPLAY_START);
@@ -371,9 +371,9 @@ int main(void)
         IN_WORLD(test_instantiate_hook),
         IN_WORLD(test_replay_hooks),
         IN_WORLD(test_destroy_hook),
-        IN_WORLD(test_verify),
-        IN_WORLD(test_verdict),
-        IN_WORLD(test_profile),
+        IN_WORLD(a_thread_that_ends_in_a_verification_leaves_nothing_broken),
+        IN_WORLD(a_thread_that_ends_in_a_verdict_leaves_nothing_running),
+        IN_WORLD(a_thread_that_ends_in_a_profile_leaves_nothing_running),
         IN_WORLD(test_segments_of_a_pools_own),
         IN_WORLD(test_longjmp_and_abort),
         IN_WORLD(test_longjmp_and_reset),

@@ -154,7 +154,7 @@ static ph_status unnamed(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-TEST(test_paths)
+TEST(an_open_scope_is_reported_with_its_path_and_pairs)
 {
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, unnamed, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
@@ -304,7 +304,7 @@ int main(void)
         WITH_WORLD(test_a_replay_that_hangs),
         WITH_WORLD(test_outside_all_scopes),
         WITH_WORLD(test_scopes_on_several_streams),
-        WITH_WORLD(test_paths),
+        WITH_WORLD(an_open_scope_is_reported_with_its_path_and_pairs),
         WITH_WORLD(test_scopes_without_an_end),
         WITH_WORLD(test_scopes_that_are_unwound_behind_a_join),
         WITH_WORLD(test_a_hang_behind_the_last_crumb),

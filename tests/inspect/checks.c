@@ -303,7 +303,7 @@ static ph_status other_body(ph_stream *stream, void *user)
     return ph_finite_check(stream, at, PH_NUMBER_F32, N, "in");
 }
 
-TEST(test_updates)
+TEST(an_updated_check_looks_at_the_new_memory)
 {
     ph_graph *from;
     float *z;
@@ -342,7 +342,7 @@ TEST(test_updates)
     ph_free(z, world.stream);
 }
 
-TEST(test_slots)
+TEST(a_check_follows_the_slot_that_it_reads)
 {
     float *z;
     size_t slot;
@@ -416,7 +416,7 @@ TEST(test_a_copy_in_another_graph_writes_nothing)
 
 /* The function is run eagerly, captured once more, and run in parts: switched on or off, what
  * watches is none of the work. */
-TEST(test_verify)
+TEST(checks_and_crumbs_do_not_disturb_a_verification)
 {
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_verify_result verified;
@@ -508,7 +508,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-TEST(test_threads)
+TEST(checks_made_by_several_threads_are_all_kept)
 {
     const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     worker workers[2] = {{.stream = world.stream}, {.stream = side}};
@@ -573,13 +573,13 @@ int main(void)
         IN_WORLD(test_off_does_nothing),
         IN_WORLD(test_outside_a_capture),
         IN_WORLD(test_a_fork),
-        IN_WORLD(test_updates),
-        IN_WORLD(test_slots),
+        IN_WORLD(an_updated_check_looks_at_the_new_memory),
+        IN_WORLD(a_check_follows_the_slot_that_it_reads),
         IN_WORLD(test_proved_slots),
         IN_WORLD(test_a_copy_in_another_graph_writes_nothing),
-        IN_WORLD(test_verify),
+        IN_WORLD(checks_and_crumbs_do_not_disturb_a_verification),
         IN_WORLD(misuse_is_refused),
-        IN_WORLD(test_threads),
+        IN_WORLD(checks_made_by_several_threads_are_all_kept),
         T_SWEEP(test_without_host_memory, &swept),
         T_SWEEP(test_when_the_driver_fails, &swept),
     };

@@ -71,7 +71,7 @@ static void check_diamond(const ph_profile *profile)
         assert_int_equal(longer.slack_ns, shorter.median_ns - longer.median_ns);
 }
 
-TEST(a_diamond)
+TEST(every_source_finds_the_critical_path_of_a_diamond)
 {
     capture(profiled_diamond);
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
@@ -285,7 +285,7 @@ TEST(slots_keep_their_values)
 }
 
 /* A copy would have what was captured: said, not done. */
-TEST(changed_nodes)
+TEST(a_profile_by_events_refuses_changed_nodes)
 {
     ph_profile *profile;
     capture(one_of_each);
@@ -343,7 +343,8 @@ TEST(equal_annotations_are_one_scope)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_diamond, open_it, close_it),
+        cmocka_unit_test_setup_teardown(every_source_finds_the_critical_path_of_a_diamond, open_it,
+                                        close_it),
         cmocka_unit_test_setup_teardown(what_it_writes_is_written, open_it, close_it),
         cmocka_unit_test_setup_teardown(a_disabled_node_is_not_measured, open_it, close_it),
         cmocka_unit_test_setup_teardown(a_nested_graph_takes_what_its_body_takes, open_it,
@@ -352,7 +353,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_graph_may_go, open_it, close_it),
         cmocka_unit_test_setup_teardown(cells_go_on, open_it, close_it),
         cmocka_unit_test_setup_teardown(slots_keep_their_values, open_it, close_it),
-        cmocka_unit_test_setup_teardown(changed_nodes, open_it, close_it),
+        cmocka_unit_test_setup_teardown(a_profile_by_events_refuses_changed_nodes, open_it,
+                                        close_it),
         cmocka_unit_test_setup_teardown(equal_annotations_are_one_scope, open_it, close_it),
     };
     return cmocka_run_group_tests_name("inspect.profile", tests, NULL, NULL);

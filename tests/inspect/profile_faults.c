@@ -78,7 +78,7 @@ static bool has(ph_profile_source source)
     return status == PH_OK;
 }
 
-TEST(host_memory)
+TEST(a_profile_without_host_memory_leaves_the_graph_usable)
 {
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
         open_it();
@@ -99,7 +99,7 @@ TEST(host_memory)
     }
 }
 
-TEST(driver_calls)
+TEST(a_profile_with_a_failing_call_leaves_the_graph_usable)
 {
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
         open_it();
@@ -121,8 +121,8 @@ TEST(driver_calls)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_memory),
-        cmocka_unit_test(driver_calls),
+        cmocka_unit_test(a_profile_without_host_memory_leaves_the_graph_usable),
+        cmocka_unit_test(a_profile_with_a_failing_call_leaves_the_graph_usable),
     };
     (void)snprintf(record_path, sizeof record_path, "/tmp/phonograph-faults-%d.json",
                    (int)getpid());

@@ -40,7 +40,7 @@ static ph_profile *some_profile(void)
 
 /* ---- arguments ---- */
 
-TEST(null_arguments)
+TEST(null_arguments_to_profiles_are_refused_by_name)
 {
     ph_profile *profile = some_profile(), *none;
     ph_profile_summary summary;
@@ -87,7 +87,7 @@ TEST(null_arguments)
     ph_profile_destroy(profile);
 }
 
-TEST(options)
+TEST(options_of_profiles_out_of_range_are_refused)
 {
     ph_profile *profile;
     ph_verdict verdict;
@@ -189,7 +189,7 @@ TEST(a_capturing_stream)
     ph_graph_destroy(outer);
 }
 
-TEST(another_device)
+TEST(a_stream_of_another_device_is_refused)
 {
     ph_device *device;
     ph_stream *stream;
@@ -296,13 +296,15 @@ TEST(a_failing_body)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(null_arguments, open_it, close_it),
-        cmocka_unit_test_setup_teardown(options, open_it, close_it),
+        cmocka_unit_test_setup_teardown(null_arguments_to_profiles_are_refused_by_name, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(options_of_profiles_out_of_range_are_refused, open_it,
+                                        close_it),
         cmocka_unit_test_setup_teardown(sources_of_other_devices, open_it, close_it),
         cmocka_unit_test_setup_teardown(scopes_that_are_left_open, open_it, close_it),
         cmocka_unit_test_setup_teardown(graphs_without_a_capture, open_it, close_it),
         cmocka_unit_test_setup_teardown(a_capturing_stream, open_it, close_it),
-        cmocka_unit_test_setup_teardown(another_device, open_it, close_it),
+        cmocka_unit_test_setup_teardown(a_stream_of_another_device_is_refused, open_it, close_it),
         cmocka_unit_test_setup_teardown(an_ended_graph, open_it, close_it),
         cmocka_unit_test_setup_teardown(destroyed_by_a_hook, open_it, close_it),
         cmocka_unit_test_setup_teardown(stopped_by_a_hook, open_it, close_it),

@@ -44,7 +44,7 @@ static void assert_node(const ph_profile *profile, size_t n, uint64_t start, uin
     assert_int_equal(node.lane, lane);
 }
 
-TEST(a_diamond)
+TEST(times_of_a_diamond_give_its_path_and_pauses)
 {
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, profiled_diamond, &p));
     /* Node 0, a pause of 5, nodes 1 and 2 at once, a pause of 10, node 3. */
@@ -74,7 +74,7 @@ TEST(a_diamond)
 
 /* The median replay is one that was: it gives starts, lanes and pauses; each node's median is
  * its own. */
-TEST(medians)
+TEST(the_median_replay_gives_starts_lanes_and_pauses)
 {
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, profiled_diamond, &p));
     ph__profile_time times[] = {
@@ -103,7 +103,7 @@ TEST(medians)
 }
 
 /* Nodes that nothing is known of take no time, but order the others. */
-TEST(unmeasured_nodes)
+TEST(unmeasured_nodes_take_no_time_and_order_the_others)
 {
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, profiled_diamond, &p));
     ph__profile_time times[] = {{0, 0}, {0, 0}, {50, 60}, {60, 65}};
@@ -132,7 +132,7 @@ static ph_status chain(ph_stream *stream, void *user)
 
 /* Whatever overlaps is in different lanes, and a lane is used again. Clocks that run backwards
  * harm nothing. */
-TEST(lanes)
+TEST(overlapping_nodes_are_in_different_lanes)
 {
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, chain, &p));
     ph__profile_time times[] = {{10, 100}, {20, 40}, {30, 50}, {40, 60}, {50, 45}, {100, 110}};
@@ -158,7 +158,7 @@ static ph_status overlapping(ph_stream *stream, void *user)
     return profiled_spin(q, stream, 0, 1);
 }
 
-TEST(programmatic_dependencies)
+TEST(programmatic_dependencies_may_overlap_on_the_path)
 {
     const ph_record *record;
     ph_edge_kind kind;
@@ -196,7 +196,7 @@ static ph_status many_scopes(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-TEST(many_annotations)
+TEST(scopes_are_listed_by_their_work)
 {
     const ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_capture(p.graph, p.a, &options, many_scopes, &p));
@@ -222,12 +222,17 @@ TEST(many_annotations)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_diamond, open_it, close_it),
-        cmocka_unit_test_setup_teardown(medians, open_it, close_it),
-        cmocka_unit_test_setup_teardown(unmeasured_nodes, open_it, close_it),
-        cmocka_unit_test_setup_teardown(lanes, open_it, close_it),
-        cmocka_unit_test_setup_teardown(programmatic_dependencies, open_it, close_it),
-        cmocka_unit_test_setup_teardown(many_annotations, open_it, close_it),
+        cmocka_unit_test_setup_teardown(times_of_a_diamond_give_its_path_and_pauses, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(the_median_replay_gives_starts_lanes_and_pauses, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(unmeasured_nodes_take_no_time_and_order_the_others, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(overlapping_nodes_are_in_different_lanes, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(programmatic_dependencies_may_overlap_on_the_path, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(scopes_are_listed_by_their_work, open_it, close_it),
     };
     return cmocka_run_group_tests_name("inspect.profile_times", tests, NULL, NULL);
 }

@@ -195,7 +195,7 @@ static void check_rows(const ph_profile *profile)
     json_decref(trace);
 }
 
-TEST(rows_nest)
+TEST(rows_of_a_trace_nest_as_scopes_do)
 {
     ph_profile *profile = profile_annotated();
     check_rows(profile);
@@ -402,7 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_node_stands_once, open_it, close_it),
-        cmocka_unit_test_setup_teardown(rows_nest, open_it, close_it),
+        cmocka_unit_test_setup_teardown(rows_of_a_trace_nest_as_scopes_do, open_it, close_it),
         cmocka_unit_test_setup_teardown(lanes_have_rows, open_it, close_it),
         cmocka_unit_test_setup_teardown(streams_that_were_marked, open_it, close_it),
         cmocka_unit_test_setup_teardown(annotations_are_rows_above, open_it, close_it),

@@ -241,7 +241,7 @@ static ph_status in_halves(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, side);
 }
 
-TEST(test_halves)
+TEST(declared_halves_of_an_allocation_do_not_race)
 {
     used = declared;
     find(in_halves, 0, 0);
@@ -657,7 +657,7 @@ TEST(test_declarations_are_checked)
     assert_non_null(strstr(ph_error_last()->message, "only an ADDRESS has one"));
 }
 
-TEST(test_misuse)
+TEST(bad_arguments_to_races_are_refused)
 {
     char *text = NULL;
     assert_int_equal(ph_graph_find_races(NULL, graph), PH_ERROR_ARGUMENT);
@@ -705,7 +705,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_missing_wait_is_a_race),
         RACES(test_a_certain_race_has_names_scopes_and_bytes),
-        RACES(test_halves),
+        RACES(declared_halves_of_an_allocation_do_not_race),
         RACES(test_a_path_is_an_order),
         RACES(test_copies_and_fills),
         RACES(test_host_functions_may_order),
@@ -716,7 +716,7 @@ int main(void)
         RACES(test_random_captures),
         RACES(test_steps_grow_as_nodes),
         RACES(test_declarations_are_checked),
-        RACES(test_misuse),
+        RACES(bad_arguments_to_races_are_refused),
         RACES(test_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

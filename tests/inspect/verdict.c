@@ -59,7 +59,7 @@ static ph_status slowly_submitted(ph_stream *stream, void *user)
     return profiled_spin(user, stream, 0, 0);
 }
 
-TEST(launch_bound)
+TEST(a_slowly_submitted_body_is_bound_by_launches)
 {
     ph_verdict v = verdict_of(quick, slowly_submitted, 4);
     assert_int_equal(v.bound, PH_BOUND_LAUNCH);
@@ -75,7 +75,7 @@ static ph_status slow(ph_stream *stream, void *user)
     return profiled_spin(user, stream, 15000000, 0);
 }
 
-TEST(device_bound)
+TEST(a_body_of_long_kernels_is_bound_by_the_device)
 {
     ph_verdict v = verdict_of(slow, slow, 0);
     if (t_launches_wait())
@@ -86,7 +86,7 @@ TEST(device_bound)
 
 /* What an eager run is done with long before the work of the graph could be is no eager run of
  * it. */
-TEST(other_work)
+TEST(a_body_that_does_other_work_gets_no_verdict)
 {
     ph_verdict v = verdict_of(slow, quick, 3);
     assert_false(v.worth);
@@ -133,7 +133,7 @@ static ph_status count_up(ph_stream *stream, void *user)
     return t_add(&q->world, stream, q->y, q->y, 1, 1);
 }
 
-TEST(both_run)
+TEST(the_body_and_the_graph_both_run)
 {
     int32_t y;
     (void)verdict_of(count_up, count_up, 3);
@@ -144,12 +144,15 @@ TEST(both_run)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(launch_bound, open_it, close_it),
-        cmocka_unit_test_setup_teardown(device_bound, open_it, close_it),
-        cmocka_unit_test_setup_teardown(other_work, open_it, close_it),
+        cmocka_unit_test_setup_teardown(a_slowly_submitted_body_is_bound_by_launches, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(a_body_of_long_kernels_is_bound_by_the_device, open_it,
+                                        close_it),
+        cmocka_unit_test_setup_teardown(a_body_that_does_other_work_gets_no_verdict, open_it,
+                                        close_it),
         cmocka_unit_test_setup_teardown(not_worth_it, open_it, close_it),
         cmocka_unit_test_setup_teardown(worth_it_for_the_device, open_it, close_it),
-        cmocka_unit_test_setup_teardown(both_run, open_it, close_it),
+        cmocka_unit_test_setup_teardown(the_body_and_the_graph_both_run, open_it, close_it),
     };
     return cmocka_run_group_tests_name("inspect.verdict", tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static void expect(ph_verify_verdict verdict, size_t node, const char *part)
 
 /* ---- equal ---- in-place changes of inputs are no difference, as each run starts from the same
  * contents */
-TEST(test_equal)
+TEST(a_graph_that_changes_its_inputs_verifies_as_equal)
 {
     capture();
     verify(NULL);
@@ -340,7 +340,7 @@ TEST(test_the_values_that_differ)
 }
 
 /* ---- outputs ---- */
-TEST(test_tolerance)
+TEST(differences_within_the_tolerance_are_equal)
 {
     const ph_verify_output outputs[] = {{y, PH_NUMBER_F32, N, "loss"}, {x, PH_NUMBER_F32, N, NULL}};
     ph_verify_options options = {.outputs = outputs, .output_count = 2};
@@ -448,7 +448,7 @@ TEST(test_outputs_of_before_stay)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_equal),
+        IN_WORLD(a_graph_that_changes_its_inputs_verifies_as_equal),
         IN_WORLD(test_an_empty_graph),
         IN_WORLD(test_baked_scalar),
         IN_WORLD(test_baked_address),
@@ -462,7 +462,7 @@ int main(void)
         IN_WORLD(test_a_node_that_is_off),
         IN_WORLD(test_a_node_that_was_set),
         IN_WORLD(test_the_values_that_differ),
-        IN_WORLD(test_tolerance),
+        IN_WORLD(differences_within_the_tolerance_are_equal),
         IN_WORLD(test_outputs_alone_count),
         IN_WORLD(test_a_body_that_fails),
         IN_WORLD(test_scopes_that_are_left_open),

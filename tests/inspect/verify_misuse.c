@@ -103,7 +103,7 @@ TEST(wrong_arguments_are_refused)
     t_all(y, N, 7, world.stream);
 }
 
-TEST(test_states)
+TEST(verification_is_refused_before_and_beside_a_capture)
 {
     ph_stream *other;
     refuse(PH_ERROR_STATE, "called without a preceding successful capture", &result, graph,
@@ -248,7 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(wrong_arguments_are_refused),
-        IN_WORLD(test_states),
+        IN_WORLD(verification_is_refused_before_and_beside_a_capture),
         IN_WORLD(test_another_device),
         IN_WORLD(test_a_freed_input),
         IN_WORLD(test_nested_graphs),

@@ -296,7 +296,7 @@ static ph_status start_again(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-TEST(test_cells)
+TEST(cells_verify_as_equal_with_a_prepare_function)
 {
     drawn = 10;
     capture(drawing, NULL);
@@ -546,9 +546,8 @@ static ph_status unordered(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, side);
 }
 
-static void test_a_missing_dependency(void **state)
+TEST(test_a_missing_dependency)
 {
-    (void)state;
     int fixed = 0;
     close_world(state);
     t_open(&world, "host:threads=2,chaos=7");
@@ -579,7 +578,7 @@ int main(void)
         IN_WORLD(test_a_lazy_buffer),
         IN_WORLD(test_pinned_memory_and_host_functions),
         IN_WORLD(test_host_functions_are_put_back),
-        IN_WORLD(test_cells),
+        IN_WORLD(cells_verify_as_equal_with_a_prepare_function),
         IN_WORLD(test_a_long_chain),
         IN_WORLD(test_a_shared_pool),
         IN_WORLD(test_beside_other_threads),

@@ -120,7 +120,7 @@ static void check_plan(const size_t *sizes, size_t count, uint32_t kept)
     ph_graph_destroy(graph);
 }
 
-TEST(test_simple)
+TEST(TestBlockStateAbsorption_test_simple)
 {
     static const size_t sizes[] = {8 * MIB, MIB, MIB, MIB, MIB, MIB, MIB, MIB};
     check_plan(sizes, 8, 0x7);
@@ -508,7 +508,7 @@ TEST(test_refused_restore_keeps_records)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_simple, setup, teardown),
+        cmocka_unit_test_setup_teardown(TestBlockStateAbsorption_test_simple, setup, teardown),
         cmocka_unit_test_setup_teardown(test_allocated_in_middle_of_segment, setup, teardown),
         cmocka_unit_test_setup_teardown(test_multiple_middle_allocations, setup, teardown),
         cmocka_unit_test_setup_teardown(test_middle_allocations_contiguous, setup, teardown),

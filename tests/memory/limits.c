@@ -178,9 +178,17 @@ TEST(test_out_of_memory_message)
 }
 
 /* A capture that runs out fails without recovery, and everything is usable again at once. */
+static ph_status allocate_too_much(ph_stream *stream, void *user)
+{
+    float *huge;
+    (void)user;
+    return PH_NEW(&huge, (size_t)1 << 40, stream);
+}
+
 TEST(test_graph_capture_oom)
 {
     ph_graph *graph;
+    int32_t *eager = allocate(1024);
     void *p, *cached = allocate(200 * MIB), *inside;
     ph_free(cached, w.stream);
     assert_ok(ph_graph_create(&graph, NULL));
@@ -195,6 +203,19 @@ TEST(test_graph_capture_oom)
     assert_ok(ph_graph_replay(graph, w.stream));
     assert_ok(ph_stream_synchronize(w.stream));
     assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_memory_set_limit(w.device, 0)); /* none: the device itself has too little */
+    assert_error(ph_graph_capture(graph, w.stream, NULL, allocate_too_much, NULL),
+                 PH_ERROR_DEVICE_MEMORY, "out of memory");
+    assert_false(ph_stream_is_capturing(w.stream));
+    /* Eager work and further captures go on. */
+    assert_ok(t_fill(&w, w.stream, eager, 256, 1));
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture_begin(graph, w.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, t_add(&w, w.stream, eager, eager, 256, 10)));
+    assert_ok(ph_graph_replay(graph, w.stream));
+    t_all(eager, 256, 11, w.stream);
+    ph_free(eager, w.stream);
+    assert_ok(ph_graph_reset(graph));
     ph_capture_options options = {.prepare = true};
     assert_ok(ph_graph_capture_begin(graph, w.stream, &options));
     p = allocate(200 * MIB);
@@ -204,7 +225,7 @@ TEST(test_graph_capture_oom)
     ph_graph_destroy(graph);
 }
 
-TEST(test_poison)
+TEST(freed_memory_is_poisoned)
 {
     unsigned char seen[64], want[64];
     unsigned char *p = allocate(64);
@@ -293,7 +314,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pool_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_out_of_memory_message, setup, teardown),
         cmocka_unit_test_setup_teardown(test_graph_capture_oom, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_poison, setup_poison, teardown),
+        cmocka_unit_test_setup_teardown(freed_memory_is_poisoned, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_that_fails, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_waits_for_uses, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_spares_captured_memory, setup_poison, teardown),

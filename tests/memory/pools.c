@@ -253,7 +253,7 @@ TEST(test_reserved_bytes_by_private_pools)
 
 /* ---- scopes ---- */
 
-TEST(test_scopes)
+TEST(pool_scopes_nest_and_end_innermost_first)
 {
     ph_pool *outer, *inner;
     assert_ok(ph_pool_create(&outer, w.device, NULL));
@@ -294,7 +294,7 @@ int main(void)
         IN_WORLD(test_mempool_no_split),
         IN_WORLD(test_snapshot_include_traces_correctness),
         IN_WORLD(test_reserved_bytes_by_private_pools),
-        IN_WORLD(test_scopes),
+        IN_WORLD(pool_scopes_nest_and_end_innermost_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ enum {
     STEPS = 10
 };
 
-TEST(test_reference)
+TEST(steps_match_the_reference_for_every_rule)
 {
     for (unsigned number = 0; number < OC_ADAM_RULES; number++) {
         oc_problem p;
@@ -33,7 +33,7 @@ TEST(test_reference)
 }
 
 /* What 0 stands for. */
-TEST(test_defaults)
+TEST(zeros_in_the_options_mean_the_defaults)
 {
     for (int decoupled = 0; decoupled < 2; decoupled++) {
         oc_problem p;
@@ -59,7 +59,7 @@ TEST(test_defaults)
 }
 
 /* More parameters than a launch of any kernel takes at once. */
-TEST(test_many)
+TEST(more_parameters_than_a_launch_takes_are_stepped)
 {
     oc_problem p;
     ph_shape shapes[OC_MOST];
@@ -79,7 +79,7 @@ TEST(test_many)
 }
 
 /* Three eager steps, then as many eager ones as replays: the same bits. */
-TEST(test_replayed)
+TEST(replayed_steps_have_the_bits_of_eager_ones)
 {
     for (unsigned number = 0; number < OC_ADAM_RULES; number++) {
         oc_problem eager, replayed;
@@ -163,7 +163,7 @@ static void expect_record(const oc_rule *rule, const char *kernel)
     oc_close(&p);
 }
 
-TEST(test_record)
+TEST(a_captured_step_launches_its_kernel_once)
 {
     oc_rule rule = oc_adam_rule(1);
     expect_record(&rule, "ph_adam_f32");
@@ -173,7 +173,7 @@ TEST(test_record)
 
 /* What the first gradient leaves in the second moments divides from then on, however small those
  * become. Memory is poisoned: a first step reads none of its state. */
-TEST(test_largest)
+TEST(amsgrad_divides_by_the_largest_moment_from_the_first_step)
 {
     static const ph_shape one = {1, {5}};
     for (unsigned number = 0; number < 16; number++) {
@@ -226,9 +226,8 @@ static ph_status refused_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_refusals(void **state)
+TEST(captures_without_state_or_on_the_host_are_refused)
 {
-    (void)state;
     oc_problem p;
     ph_graph *graph;
     const ph_record *record;
@@ -289,7 +288,7 @@ TEST(test_steps_in_capture)
     oc_close(&p);
 }
 
-TEST(test_misuse)
+TEST(options_and_arguments_of_adam_are_checked)
 {
     oc_problem p;
     ph_optimizer *optimizer;
@@ -320,7 +319,7 @@ TEST(test_misuse)
 
 /* The n-th allocation fails, for every n, while the state is made: the step changes no
  * parameter. */
-TEST(test_sweep)
+TEST(a_step_without_host_memory_changes_no_parameter)
 {
     oc_problem p;
     oc_rule rule = oc_adam_rule(1);
@@ -347,11 +346,16 @@ TEST(test_sweep)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_many),      cmocka_unit_test(test_replayed),
-        cmocka_unit_test(test_record),    cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_steps_in_capture),
-        cmocka_unit_test(test_misuse),    cmocka_unit_test(test_sweep),
+        cmocka_unit_test(steps_match_the_reference_for_every_rule),
+        cmocka_unit_test(zeros_in_the_options_mean_the_defaults),
+        cmocka_unit_test(more_parameters_than_a_launch_takes_are_stepped),
+        cmocka_unit_test(replayed_steps_have_the_bits_of_eager_ones),
+        cmocka_unit_test(a_captured_step_launches_its_kernel_once),
+        cmocka_unit_test(amsgrad_divides_by_the_largest_moment_from_the_first_step),
+        cmocka_unit_test(captures_without_state_or_on_the_host_are_refused),
+        cmocka_unit_test(test_steps_in_capture),
+        cmocka_unit_test(options_and_arguments_of_adam_are_checked),
+        cmocka_unit_test(a_step_without_host_memory_changes_no_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

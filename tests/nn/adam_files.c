@@ -13,7 +13,7 @@ static void path_of(char path[64], const char *name)
 
 /* Saved after some steps and loaded into another optimizer, of either form, both go on alike. A
  * parameter that has made no step has none there. */
-TEST(test_files)
+TEST(a_loaded_state_goes_on_alike_in_either_form)
 {
     for (unsigned number = 0; number < OC_ADAM_RULES; number += 5) {
         oc_problem a, b;
@@ -54,9 +54,8 @@ TEST(test_files)
 }
 
 /* A capture made before the load sees what was loaded. */
-static void test_load_under_a_graph(void **state)
+TEST(test_load_under_a_graph)
 {
-    (void)state;
     oc_problem a, b;
     char path[64];
     oc_rule rule = oc_adam_rule(1);
@@ -91,9 +90,8 @@ static void test_load_under_a_graph(void **state)
     oc_close(&b);
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
-    (void)state;
     oc_problem a, b;
     char path[64];
     ph_shape shapes[] = {{1, {7}}, {1, {5}}}, others[] = {{1, {7}}, {1, {6}}, {1, {2}}};
@@ -232,8 +230,10 @@ TEST(test_hostile_counts)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),          cmocka_unit_test(test_load_under_a_graph),
-        cmocka_unit_test(test_bad_files),      cmocka_unit_test(test_amsgrad_files),
+        cmocka_unit_test(a_loaded_state_goes_on_alike_in_either_form),
+        cmocka_unit_test(test_load_under_a_graph),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_amsgrad_files),
         cmocka_unit_test(test_hostile_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

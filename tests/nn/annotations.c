@@ -27,7 +27,7 @@ static void with_hooks(t_annotated *a)
 
 /* Of what an operator made: in its scope, as its backward. Of a leaf: in none, as its
  * accumulation. */
-TEST(test_hooks)
+TEST(gradients_made_by_hooks_have_the_scope_of_their_operator)
 {
     t_annotated a;
     ph_tensor_hook *hook;
@@ -58,7 +58,7 @@ static void with_broadcast(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
-TEST(test_sums)
+TEST(sums_of_gradients_on_their_way_are_in_no_scope)
 {
     t_annotated a;
     t_annotated_open(&a);
@@ -364,7 +364,7 @@ static void interleaved(t_annotated *a)
     ph_backward(a->tape, ph_sum(a->tape, x));
 }
 
-TEST(test_values)
+TEST(annotations_leave_the_gradients_as_they_are)
 {
     t_annotated a;
     float want[8], got[8];
@@ -428,8 +428,8 @@ TEST(test_driver_faults)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_sums),
+        cmocka_unit_test(gradients_made_by_hooks_have_the_scope_of_their_operator),
+        cmocka_unit_test(sums_of_gradients_on_their_way_are_in_no_scope),
         cmocka_unit_test(test_forward_only_inside_another_scope),
         cmocka_unit_test(test_scopes_left_open),
         cmocka_unit_test(test_failure_in_backward),
@@ -437,7 +437,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_that_opens_scopes),
         cmocka_unit_test(test_checkpoint_in_no_scope),
         cmocka_unit_test(test_another_thread),
-        cmocka_unit_test(test_values),
+        cmocka_unit_test(annotations_leave_the_gradients_as_they_are),
         cmocka_unit_test(test_no_host_memory),
         cmocka_unit_test(test_driver_faults),
     };

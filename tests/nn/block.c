@@ -174,7 +174,7 @@ static void expect_block(scene *c, bool causal)
             fail_msg("element %d is %.9g, expected %.9g", i, (double)got[i], want[i]);
 }
 
-TEST(test_forward)
+TEST(a_block_matches_the_reference_with_each_option)
 {
     static scene c;
     const ph_block_options options[] = {{.dropout = 0}, {.not_causal = true}, {.no_bias = true}};
@@ -195,7 +195,7 @@ static double ref_loss(const scene *c, const double *r)
     return sum;
 }
 
-TEST(test_gradients)
+TEST(gradients_of_a_block_match_differences)
 {
     static scene c;
     double r[SIZE];
@@ -241,7 +241,7 @@ static bool compare(const char *name, ph_tensor *x, void *user)
     return true;
 }
 
-TEST(test_names)
+TEST(parameters_of_a_block_have_their_names)
 {
     static scene c;
     listing l = {0};
@@ -254,7 +254,7 @@ TEST(test_names)
 }
 
 /* Dropout works in training, and is away in evaluation. */
-TEST(test_dropout)
+TEST(dropout_of_a_block_acts_in_training_alone)
 {
     static scene c;
     float a[SIZE], b[SIZE];
@@ -281,7 +281,7 @@ static ph_status step(ph_stream *stream, void *user)
 }
 
 /* Eager, captured and replayed: the same gradients to the bit. */
-TEST(test_captured)
+TEST(a_replayed_block_gives_the_bits_of_an_eager_one)
 {
     static scene c;
     static float eager[3 * WIDTH * WIDTH], replayed[3 * WIDTH * WIDTH];
@@ -336,9 +336,12 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),  cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_captured), cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_block_matches_the_reference_with_each_option),
+        cmocka_unit_test(gradients_of_a_block_match_differences),
+        cmocka_unit_test(parameters_of_a_block_have_their_names),
+        cmocka_unit_test(dropout_of_a_block_acts_in_training_alone),
+        cmocka_unit_test(a_replayed_block_gives_the_bits_of_an_eager_one),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

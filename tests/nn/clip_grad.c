@@ -95,7 +95,7 @@ static void run_random(ph_dtype dtype, double p, double max_norm, bool of_optimi
     oc_close(&x);
 }
 
-TEST(test_reference)
+TEST(clipped_gradients_match_the_reference_for_every_order)
 {
     static const double orders[] = {1, 2, INFINITY, 3, 0.5};
     for (unsigned k = 0; k < 40; k++)
@@ -104,7 +104,7 @@ TEST(test_reference)
 }
 
 /* f32 and f64 together: the norm is f32; of f64 alone, f64; of none, 0. */
-TEST(test_dtypes)
+TEST(the_norm_has_the_dtype_that_holds_all_gradients)
 {
     t_scene scene;
     sc_params p;
@@ -225,7 +225,7 @@ static void close_body(body *b)
     oc_close(b->problem);
 }
 
-TEST(test_replayed)
+TEST(replayed_clipping_has_the_bits_of_eager_clipping)
 {
     static const double orders[] = {1, 2, INFINITY, 3};
     for (size_t k = 0; k < 4; k++) {
@@ -306,7 +306,7 @@ TEST(test_error_if_nonfinite)
         assert_error(ph_tape_clear(tape), status, part);                                           \
     } while (0)
 
-TEST(test_misuse)
+TEST(options_and_arguments_of_clipping_are_checked)
 {
     t_scene scene;
     sc_params p;
@@ -348,7 +348,7 @@ TEST(test_misuse)
 }
 
 /* No host memory at any one place: the gradients are as they were, or clipped. */
-TEST(test_sweep)
+TEST(without_host_memory_gradients_are_clipped_or_unchanged)
 {
     t_scene scene;
     sc_params p;
@@ -377,14 +377,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_torch_numbers),
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(clipped_gradients_match_the_reference_for_every_order),
+        cmocka_unit_test(the_norm_has_the_dtype_that_holds_all_gradients),
         cmocka_unit_test(test_by_value),
         cmocka_unit_test(test_nonfinite_by_default),
-        cmocka_unit_test(test_replayed),
+        cmocka_unit_test(replayed_clipping_has_the_bits_of_eager_clipping),
         cmocka_unit_test(test_error_if_nonfinite),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(options_and_arguments_of_clipping_are_checked),
+        cmocka_unit_test(without_host_memory_gradients_are_clipped_or_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,18 +198,16 @@ TEST(test_positions_of_other_loaders)
  * that memory is taken for it anew. */
 static ph_tensor *into;
 
-static int open_swept(void **state)
+FIXTURE(open_swept)
 {
-    (void)state;
     t_scene_open(&scene);
     memset(&source, 0, sizeof source);
     assert_ok(ph_tensor_create(&into, scene.device, PH_DTYPE_F32, PH_SHAPE(BATCH, T_WIDTH)));
     return 0;
 }
 
-static int close_swept(void **state)
+FIXTURE(close_swept)
 {
-    (void)state;
     ph_tensor_release(into);
     t_scene_close(&scene);
     return 0;

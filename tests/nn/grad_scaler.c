@@ -331,7 +331,7 @@ TEST(test_grad_scaler_with_preset_grad_scale)
     t_scene_close(&scene);
 }
 
-TEST(test_disabled)
+TEST(a_disabled_scaler_steps_as_if_it_were_not_there)
 {
     t_scene scene;
     sc_params p;
@@ -412,7 +412,7 @@ int main(void)
         cmocka_unit_test(test_many_optimizers),
         cmocka_unit_test(test_other_gradients),
         cmocka_unit_test(test_grad_scaler_with_preset_grad_scale),
-        cmocka_unit_test(test_disabled),
+        cmocka_unit_test(a_disabled_scaler_steps_as_if_it_were_not_there),
         cmocka_unit_test(test_defaults_and_new_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

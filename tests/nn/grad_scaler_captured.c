@@ -298,7 +298,7 @@ static ph_graph *capture(part *p, ph_status (*body)(ph_stream *, void *))
 
 /* A capture leaves the stages as they were; a replay moves them, and is refused where they are
  * others than the capture met. */
-TEST(test_stages)
+TEST(a_replay_is_refused_where_stages_differ_from_the_capture)
 {
     oc_problem x;
     oc_rule rule = oc_adam_rule(0);
@@ -390,7 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_step),
         cmocka_unit_test(test_graph_scaling_fused_optimizers),
-        cmocka_unit_test(test_stages),
+        cmocka_unit_test(a_replay_is_refused_where_stages_differ_from_the_capture),
         cmocka_unit_test(test_flat_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
         assert_error(ph_tape_clear(tape), status, part);                                           \
     } while (0)
 
-TEST(test_options)
+TEST(options_of_a_scaler_out_of_range_are_refused)
 {
     ph_device *device;
     ph_grad_scaler *s;
@@ -93,7 +93,7 @@ TEST(test_order_of_calls)
     t_scene_close(&scene);
 }
 
-TEST(test_arguments)
+TEST(calls_of_a_scaler_refuse_bad_arguments_by_name)
 {
     t_scene scene, other;
     sc_params p, q;
@@ -192,7 +192,7 @@ static ph_status refused_in_capture(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-TEST(test_captures)
+TEST(calls_that_need_the_host_are_refused_in_a_capture)
 {
     t_scene scene;
     sc_params p;
@@ -231,7 +231,7 @@ TEST(test_captures)
 
 /* ---- shortages ---- no host memory at any one place: after a step that failed the parameters
  * are as they were, or it was made. */
-TEST(test_sweep)
+TEST(without_host_memory_a_scaled_step_is_whole_or_none)
 {
     t_scene scene;
     sc_params p;
@@ -447,12 +447,12 @@ TEST(test_wrong_numbers)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(options_of_a_scaler_out_of_range_are_refused),
         cmocka_unit_test(test_order_of_calls),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(calls_of_a_scaler_refuse_bad_arguments_by_name),
         cmocka_unit_test(test_grad_scaling_f16_gradients),
-        cmocka_unit_test(test_captures),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(calls_that_need_the_host_are_refused_in_a_capture),
+        cmocka_unit_test(without_host_memory_a_scaled_step_is_whole_or_none),
         cmocka_unit_test(gradients_of_which_some_were_changed_are_dropped),
         cmocka_unit_test(test_grad_scaling_state_dict),
         cmocka_unit_test(test_wrong_numbers),

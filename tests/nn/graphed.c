@@ -106,7 +106,7 @@ static void stage_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     ph_custom_call(tape, &op, out, 1, in, 1);
 }
 
-TEST(test_several)
+TEST(several_callables_are_captured_forward_and_backward_in_order)
 {
     enum {
         COUNT = 3
@@ -149,7 +149,7 @@ TEST(test_several)
 }
 
 /* warmup_iterations calls come before the captures. */
-TEST(test_warmup)
+TEST(warmup_calls_come_before_the_captures)
 {
     static const size_t iterations[] = {PH_ZERO, 0, 1, 11};
     static const int more[] = {0, 3, 1, 11};
@@ -184,7 +184,7 @@ static void same_call(const t_scene *s, ph_module *graphed, ph_module *plain,
     assert_ok(ph_tape_clear(s->tape));
 }
 
-TEST(test_modes)
+TEST(the_original_is_called_in_the_other_mode)
 {
     t_scene s;
     t_scene_open(&s);
@@ -340,7 +340,7 @@ TEST(test_in_capture)
 }
 
 /* ---- streams ---- tapes of other streams than that of the capture. */
-TEST(test_streams)
+TEST(calls_from_tapes_of_other_streams_are_ordered)
 {
     t_scene s, other;
     t_scale scale;
@@ -377,11 +377,16 @@ TEST(test_streams)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training_copy),   cmocka_unit_test(test_training_accumulate),
-        cmocka_unit_test(test_training_borrow), cmocka_unit_test(test_several),
-        cmocka_unit_test(test_warmup),          cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_in_sequential),   cmocka_unit_test(test_no_grad),
-        cmocka_unit_test(test_in_capture),      cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_training_copy),
+        cmocka_unit_test(test_training_accumulate),
+        cmocka_unit_test(test_training_borrow),
+        cmocka_unit_test(several_callables_are_captured_forward_and_backward_in_order),
+        cmocka_unit_test(warmup_calls_come_before_the_captures),
+        cmocka_unit_test(the_original_is_called_in_the_other_mode),
+        cmocka_unit_test(test_in_sequential),
+        cmocka_unit_test(test_no_grad),
+        cmocka_unit_test(test_in_capture),
+        cmocka_unit_test(calls_from_tapes_of_other_streams_are_ordered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

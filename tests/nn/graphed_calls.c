@@ -59,7 +59,7 @@ static void expect_refused(bench *b, ph_tensor *x, ph_status status, const char 
     expect_works(b);
 }
 
-TEST(test_inputs)
+TEST(calls_with_other_inputs_than_the_sample_are_refused)
 {
     bench b;
     bench_open(&b, false);
@@ -136,7 +136,7 @@ static void expect_stale(bench *b, const char *why)
     assert_int_equal(gn_info(b->graphed).forward_calls, calls);
 }
 
-TEST(test_parameters)
+TEST(calls_with_moved_parameters_are_refused)
 {
     bench b;
     bench_open(&b, true);
@@ -291,9 +291,8 @@ static void combine(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     out[0] = ph_add(tape, in[0], ph_mul(tape, in[1], in[2]));
 }
 
-static void test_structures(void **state)
+TEST(calls_of_another_structure_are_refused)
 {
-    (void)state;
     static const ph_structure dict[] = {{PH_STRUCTURE_TENSOR, 0, NULL, NULL},
                                         {PH_STRUCTURE_DICT, 2, turned, NULL}};
     static const ph_structure wrong[] = {
@@ -346,12 +345,12 @@ static void test_structures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(calls_with_other_inputs_than_the_sample_are_refused),
         cmocka_unit_test(test_fewer_gradients),
-        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(calls_with_moved_parameters_are_refused),
         cmocka_unit_test(test_parameter_without_gradient),
         cmocka_unit_test(test_backward_twice),
-        cmocka_unit_test(test_structures),
+        cmocka_unit_test(calls_of_another_structure_are_refused),
         cmocka_unit_test(test_backward_in_capture),
         cmocka_unit_test(test_gradients_have_no_history),
     };

@@ -112,7 +112,7 @@ static void attempt_close(attempt *a)
 }
 
 /* ---- samples and lists ---- */
-TEST(test_samples)
+TEST(samples_that_do_not_fit_the_module_are_refused)
 {
     t_scene s, elsewhere;
     t_scale scale;
@@ -187,7 +187,7 @@ static ph_tensor *no_tensor_hook(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-TEST(test_hooks)
+TEST(modules_with_hooks_are_not_graphed)
 {
     t_scene s;
     t_scale scale;
@@ -258,7 +258,7 @@ static void loose_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_add(tape, ph_mul(tape, in[0], me->weight), me->shift);
 }
 
-TEST(test_leaves)
+TEST(leaves_that_are_no_parameters_are_refused)
 {
     t_scene s;
     t_scale scale;
@@ -301,7 +301,7 @@ static void first_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_mul(tape, in[0], me->weight);
 }
 
-TEST(test_unused)
+TEST(inputs_and_parameters_without_gradients_are_refused)
 {
     t_scene s;
     t_scale scale;
@@ -349,7 +349,7 @@ TEST(test_unused)
 }
 
 /* ---- options, and where it may be called ---- */
-TEST(test_options)
+TEST(options_and_places_that_do_not_fit_are_refused)
 {
     t_scene s, other;
     t_scale scale;
@@ -421,7 +421,8 @@ TEST(test_in_a_capture)
     size_t uses = ph_pool_use_count(pool);
     a.options = (ph_graphed_options){.pool = pool};
     a.sample[0].count = 0;
-    refuse(&a, PH_ERROR_ARGUMENT, "takes 1 inputs, and its sample has 0"); /* as in test_samples */
+    /* A sample of another count is refused. */
+    refuse(&a, PH_ERROR_ARGUMENT, "takes 1 inputs, and its sample has 0");
     assert_int_equal(ph_pool_use_count(pool), uses);
     ph_pool_release(pool);
     expect_usable(&a, &scale);
@@ -431,9 +432,12 @@ TEST(test_in_a_capture)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples), cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_leaves),  cmocka_unit_test(test_unused),
-        cmocka_unit_test(test_options), cmocka_unit_test(test_in_a_capture),
+        cmocka_unit_test(samples_that_do_not_fit_the_module_are_refused),
+        cmocka_unit_test(modules_with_hooks_are_not_graphed),
+        cmocka_unit_test(leaves_that_are_no_parameters_are_refused),
+        cmocka_unit_test(inputs_and_parameters_without_gradients_are_refused),
+        cmocka_unit_test(options_and_places_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_in_a_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static ph_tensor *double_it(ph_tape *tape, ph_tensor *grad, void *user)
     return ph_mul_scalar(tape, grad, 2);
 }
 
-TEST(test_hooks)
+TEST(a_hook_on_a_parameter_sees_each_calls_gradient)
 {
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         bench b;
@@ -185,7 +185,7 @@ TEST(test_own_gradient)
 }
 
 /* Its version counts what is added: who saved it before will see that. */
-TEST(test_versions)
+TEST(an_accumulated_gradient_counts_its_version)
 {
     for (int gradients = 0; gradients <= PH_GRAPHED_ACCUMULATE; gradients++) {
         bench b;
@@ -208,11 +208,11 @@ static ph_tensor *random_of(const t_scene *s, ph_dtype dtype, uint64_t seed)
     return ph_cast(s->tape, gn_random(s, PH_SHAPE(5, 8), seed), dtype);
 }
 
-TEST(test_dtypes)
+TEST(gradients_in_every_dtype_match_those_of_the_module)
 {
-    static const ph_dtype dtypes[] = {PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
+    static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
     for (int gradients = 0; gradients <= PH_GRAPHED_ACCUMULATE; gradients++)
-        for (int d = 0; d < 3; d++) {
+        for (int d = 0; d < 4; d++) {
             t_scene s;
             t_scene_open(&s);
             ph_generator *draws = NULL;
@@ -313,7 +313,7 @@ static void try_many(int gradients, ph_graphed_inputs inputs)
     t_scene_close(&s);
 }
 
-TEST(test_many)
+TEST(many_inputs_and_parameters_have_their_own_gradients)
 {
     for (int gradients = 0; gradients < GRADIENTS; gradients++)
         for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_COPY_INPUTS; inputs++)
@@ -330,7 +330,7 @@ static void split_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[3] = ph_slice(tape, out[0], 0, 1, 1);   /* empty */
 }
 
-TEST(test_outputs)
+TEST(gradients_come_through_any_of_several_outputs)
 {
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         t_scene s;
@@ -376,10 +376,14 @@ TEST(test_outputs)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_paths), cmocka_unit_test(test_same_leaf),
-        cmocka_unit_test(test_hooks),     cmocka_unit_test(test_own_gradient),
-        cmocka_unit_test(test_versions),  cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_many),      cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_two_paths),
+        cmocka_unit_test(test_same_leaf),
+        cmocka_unit_test(a_hook_on_a_parameter_sees_each_calls_gradient),
+        cmocka_unit_test(test_own_gradient),
+        cmocka_unit_test(an_accumulated_gradient_counts_its_version),
+        cmocka_unit_test(gradients_in_every_dtype_match_those_of_the_module),
+        cmocka_unit_test(many_inputs_and_parameters_have_their_own_gradients),
+        cmocka_unit_test(gradients_come_through_any_of_several_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void interleave(bool backward_of_first_first)
     t_scene_close(&s);
 }
 
-TEST(test_interleaved)
+TEST(calls_of_two_callables_may_nest_and_cross)
 {
     interleave(true);
     interleave(false);
@@ -269,7 +269,7 @@ static void checkpointed(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = ph_square(tape, ph_call(tape, user, in[0]));
 }
 
-TEST(test_checkpoint)
+TEST(a_callable_runs_twice_in_a_checkpoint)
 {
     t_scene s;
     t_scale scale;
@@ -296,7 +296,7 @@ TEST(test_checkpoint)
 
 /* ---- releases ---- the original first, the graphed module while a tape has its history, the
  * tape before both. */
-TEST(test_releases)
+TEST(handles_may_be_released_in_any_order)
 {
     t_scene s;
     t_scale scale;
@@ -414,7 +414,7 @@ TEST(test_made_often)
 }
 
 /* ---- looking ---- */
-TEST(test_info)
+TEST(a_callable_reports_its_graphs_and_counts)
 {
     t_scene s;
     t_scale scale;
@@ -523,16 +523,16 @@ TEST(test_info_of_forward_alone)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interleaved),
+        cmocka_unit_test(calls_of_two_callables_may_nest_and_cross),
         cmocka_unit_test(test_shared_pool),
         cmocka_unit_test(test_pool_that_has_gone),
         cmocka_unit_test(test_many_calls),
-        cmocka_unit_test(test_releases),
+        cmocka_unit_test(handles_may_be_released_in_any_order),
         cmocka_unit_test(test_made_twice),
         cmocka_unit_test(test_release_of_several),
-        cmocka_unit_test(test_info),
+        cmocka_unit_test(a_callable_reports_its_graphs_and_counts),
         cmocka_unit_test(test_info_of_forward_alone),
-        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(a_callable_runs_twice_in_a_checkpoint),
         cmocka_unit_test(test_made_often),
         cmocka_unit_test(test_hostile_names),
     };

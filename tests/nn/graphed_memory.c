@@ -219,7 +219,7 @@ TEST(test_step_driver)
 }
 
 /* ---- little memory on the device ---- */
-TEST(test_shortage)
+TEST(without_device_memory_nothing_is_made_and_nothing_leaks)
 {
     bool made = false;
     int failures = 0;
@@ -318,7 +318,7 @@ static void guarded(gn_kind kind, const ph_graphed_options *options)
     t_scene_close(&s);
 }
 
-TEST(test_guards)
+TEST(no_callable_writes_beside_its_tensors)
 {
     for (int kind = 0; kind < GN_KINDS; kind++)
         for (int i = PH_GRAPHED_COPY; i <= PH_GRAPHED_BORROW; i++)
@@ -329,10 +329,13 @@ TEST(test_guards)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_make_memory), cmocka_unit_test(test_make_driver),
-        cmocka_unit_test(test_step_memory), cmocka_unit_test(test_step_driver),
-        cmocka_unit_test(test_shortage),    cmocka_unit_test(test_copied_outputs),
-        cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_make_memory),
+        cmocka_unit_test(test_make_driver),
+        cmocka_unit_test(test_step_memory),
+        cmocka_unit_test(test_step_driver),
+        cmocka_unit_test(without_device_memory_nothing_is_made_and_nothing_leaks),
+        cmocka_unit_test(test_copied_outputs),
+        cmocka_unit_test(no_callable_writes_beside_its_tensors),
     };
     /* Memory whose free was made to fail is still there at the end. */
     (void)setenv("FAKE_CUDA_LENIENT", "1", 1);

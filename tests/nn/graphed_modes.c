@@ -191,7 +191,7 @@ static void try_mode(ph_capture_mode mode, bool elsewhere, pass disturbed, bool 
     bench_close(&b);
 }
 
-TEST(test_global)
+TEST(unsafe_calls_of_any_thread_kill_a_global_capture)
 {
     for (int i = 0; i < PASSES; i++) {
         try_mode(PH_CAPTURE_GLOBAL, true, (pass)i, false);
@@ -207,7 +207,7 @@ TEST(test_thread_local)
     }
 }
 
-TEST(test_relaxed)
+TEST(a_relaxed_capture_survives_unsafe_calls)
 {
     for (int i = 0; i < PASSES; i++) {
         try_mode(PH_CAPTURE_RELAXED, true, (pass)i, true);
@@ -261,9 +261,9 @@ TEST(test_warm_up)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_global),
+        cmocka_unit_test(unsafe_calls_of_any_thread_kill_a_global_capture),
         cmocka_unit_test(test_thread_local),
-        cmocka_unit_test(test_relaxed),
+        cmocka_unit_test(a_relaxed_capture_survives_unsafe_calls),
         cmocka_unit_test(test_warm_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

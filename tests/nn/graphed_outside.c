@@ -142,7 +142,7 @@ static void try_roll(alias how, ph_graphed_inputs inputs)
     t_scene_close(&s);
 }
 
-TEST(test_written)
+TEST(inputs_in_memory_that_a_graph_writes_are_copied)
 {
     for (int how = 0; how < ALIASES; how++) {
         try_roll((alias)how, PH_GRAPHED_AUTO);
@@ -151,9 +151,8 @@ TEST(test_written)
 }
 
 /* Who saved it before the replay must not read it after. */
-static void test_versions(void **state)
+TEST(a_call_counts_a_version_of_the_memory_it_writes)
 {
-    (void)state;
     t_scene s;
     cell c = {0};
     t_scene_open(&s);
@@ -186,9 +185,8 @@ static void released(void *user)
 }
 
 /* Freed by everybody else: the callable has it still, and lets it go with itself. */
-static void test_read(void **state)
+TEST(memory_that_a_graph_reads_is_held)
 {
-    (void)state;
     for (int foreign = 0; foreign < 2; foreign++) {
         t_scene s;
         cell c = {0};
@@ -223,9 +221,8 @@ static void test_read(void **state)
 }
 
 /* What is only read may be an input as well, and is not copied for it. */
-static void test_read_overlaps(void **state)
+TEST(test_read_overlaps)
 {
-    (void)state;
     t_scene s;
     cell c = {0};
     ph_memory_stats before, after;
@@ -272,9 +269,8 @@ static void first_use_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *
     out[0] = ph_mul(tape, in[0], c->state);
 }
 
-static void test_replaced(void **state)
+TEST(tensors_that_forward_makes_and_keeps_are_refused)
 {
-    (void)state;
     static const size_t warmups[] = {0, PH_ZERO};
     for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_REBIND; inputs++)
         for (int warmup = 0; warmup < 2; warmup++) {
@@ -374,7 +370,7 @@ static uint64_t copies_of(const t_scene *s, const cell *c, ph_tensor *x)
 
 /* Words of other kernels may be written through, and a copy's source is not: a graph that only
  * copies out of memory leaves inputs there alone. */
-TEST(test_raw)
+TEST(memory_that_unknown_kernels_may_write_is_copied_and_held)
 {
     t_scene s;
     cell c = {0};
@@ -419,9 +415,12 @@ TEST(test_raw_replaced)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written),      cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_read),         cmocka_unit_test(test_read_overlaps),
-        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_raw),
+        cmocka_unit_test(inputs_in_memory_that_a_graph_writes_are_copied),
+        cmocka_unit_test(a_call_counts_a_version_of_the_memory_it_writes),
+        cmocka_unit_test(memory_that_a_graph_reads_is_held),
+        cmocka_unit_test(test_read_overlaps),
+        cmocka_unit_test(tensors_that_forward_makes_and_keeps_are_refused),
+        cmocka_unit_test(memory_that_unknown_kernels_may_write_is_copied_and_held),
         cmocka_unit_test(test_raw_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static bool right_or_overwritten(const t_scene *s, ph_tensor *y, const ph_tensor
 }
 
 /* ---- outputs ---- */
-TEST(test_output)
+TEST(outputs_of_an_older_call_are_refused_to_every_reader)
 {
     bench b;
     float values[2];
@@ -123,7 +123,7 @@ TEST(test_output)
 
 /* The newest output is right however many calls there were, and whatever became of the older
  * ones. */
-TEST(test_newest)
+TEST(the_newest_output_is_right_after_any_number_of_calls)
 {
     bench b;
     bench_open(&b, "squash", NULL);
@@ -142,7 +142,7 @@ TEST(test_newest)
 }
 
 /* ---- saved values ---- backward of the first call after the second one. */
-TEST(test_saved)
+TEST(a_backward_of_an_overwritten_call_is_refused)
 {
     bench b;
     bench_open(&b, "squash", NULL);
@@ -260,14 +260,14 @@ static void share(bool one_call)
     t_scene_close(&s);
 }
 
-TEST(test_shared)
+TEST(callables_of_one_pool_give_right_results_or_refuse)
 {
     share(true);
     share(false);
 }
 
 /* ---- gradients ---- borrowed ones, and that the others are nobody's but the caller's. */
-TEST(test_borrowed)
+TEST(a_borrowed_gradient_is_refused_after_the_next_backward)
 {
     bench b;
     float values[2];
@@ -329,9 +329,12 @@ TEST(test_not_borrowed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_output),       cmocka_unit_test(test_newest),
-        cmocka_unit_test(test_saved),        cmocka_unit_test(test_input_alone),
-        cmocka_unit_test(test_shared),       cmocka_unit_test(test_borrowed),
+        cmocka_unit_test(outputs_of_an_older_call_are_refused_to_every_reader),
+        cmocka_unit_test(the_newest_output_is_right_after_any_number_of_calls),
+        cmocka_unit_test(a_backward_of_an_overwritten_call_is_refused),
+        cmocka_unit_test(test_input_alone),
+        cmocka_unit_test(callables_of_one_pool_give_right_results_or_refuse),
+        cmocka_unit_test(a_borrowed_gradient_is_refused_after_the_next_backward),
         cmocka_unit_test(test_not_borrowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

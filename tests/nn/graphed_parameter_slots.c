@@ -83,7 +83,7 @@ static void expect_refused(const scene *c, const char *what)
     assert_error(ph_tape_clear(c->s.tape), PH_ERROR_STATE, what);
 }
 
-TEST(test_call)
+TEST(a_call_is_refused_where_a_struct_has_other_parameters)
 {
     scene c;
     begin(&c, true);
@@ -109,7 +109,7 @@ TEST(test_call)
 }
 
 /* The original is called in the other mode, with what its struct keeps. */
-TEST(test_original)
+TEST(the_original_takes_what_its_struct_holds)
 {
     scene c;
     begin(&c, true);
@@ -132,7 +132,7 @@ static void expect_not_made(const scene *c, const char *what)
     assert_null(out);
 }
 
-TEST(test_making)
+TEST(no_callable_is_made_where_a_struct_has_other_parameters)
 {
     scene c;
     begin(&c, false);
@@ -355,9 +355,9 @@ TEST(test_optimizers_and_files)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call),
-        cmocka_unit_test(test_original),
-        cmocka_unit_test(test_making),
+        cmocka_unit_test(a_call_is_refused_where_a_struct_has_other_parameters),
+        cmocka_unit_test(the_original_takes_what_its_struct_holds),
+        cmocka_unit_test(no_callable_is_made_where_a_struct_has_other_parameters),
         cmocka_unit_test(test_buffer_that_forward_makes),
         cmocka_unit_test(test_forward_that_replaces),
         cmocka_unit_test(test_buffer_that_is_made_again),

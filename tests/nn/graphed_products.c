@@ -332,7 +332,7 @@ static void try_net(net_kind kind, ph_dtype dtype, int rows, int width)
     bench_close(&b);
 }
 
-TEST(test_linear)
+TEST(graphed_linear_layers_match_in_every_dtype_and_width)
 {
     for (int dtype = 0; dtype < 3; dtype++)
         for (int width = 0; width < width_count(); width++)
@@ -347,7 +347,7 @@ TEST(test_read_twice)
             try_net(NET_TWICE, dtypes[dtype], 1, width);
 }
 
-TEST(test_attention)
+TEST(graphed_attention_matches_in_every_width)
 {
     for (int width = 0; width < width_count(); width++)
         for (int rows = 0; rows < 2; rows++)
@@ -429,7 +429,7 @@ static void try_slot(net_kind kind, ph_dtype dtype, int rows, int width)
     bench_close(&b);
 }
 
-TEST(test_slots)
+TEST(inputs_of_products_become_slots_that_replay_right)
 {
     for (int width = 0; width < width_count(); width++) {
         for (int dtype = 0; dtype < 3; dtype++)
@@ -442,10 +442,10 @@ TEST(test_slots)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),
+        cmocka_unit_test(graphed_linear_layers_match_in_every_dtype_and_width),
         cmocka_unit_test(test_read_twice),
-        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_slots),
+        cmocka_unit_test(graphed_attention_matches_in_every_width),
+        cmocka_unit_test(inputs_of_products_become_slots_that_replay_right),
     };
     t_hold_context();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -337,17 +337,17 @@ static void try_networks(ph_graphed_inputs inputs)
     assert_int_equal(rebound > 0, inputs != PH_GRAPHED_COPY_INPUTS);
 }
 
-TEST(test_auto)
+TEST(random_networks_match_with_inputs_rebound_where_possible)
 {
     try_networks(PH_GRAPHED_AUTO);
 }
 
-TEST(test_copied)
+TEST(random_networks_match_with_inputs_copied)
 {
     try_networks(PH_GRAPHED_COPY_INPUTS);
 }
 
-TEST(test_rebound)
+TEST(random_networks_match_with_inputs_rebound)
 {
     try_networks(PH_GRAPHED_REBIND);
 }
@@ -355,9 +355,9 @@ TEST(test_rebound)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_copied),
-        cmocka_unit_test(test_rebound),
+        cmocka_unit_test(random_networks_match_with_inputs_rebound_where_possible),
+        cmocka_unit_test(random_networks_match_with_inputs_copied),
+        cmocka_unit_test(random_networks_match_with_inputs_rebound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

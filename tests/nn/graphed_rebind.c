@@ -356,7 +356,7 @@ static void product_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
     out[0] = ph_mul(tape, in[0], ph_mul_scalar(tape, in[1], 3));
 }
 
-TEST(test_twice)
+TEST(one_tensor_may_be_two_inputs)
 {
     t_scene s;
     t_scene_open(&s);
@@ -392,7 +392,7 @@ TEST(test_twice)
     t_scene_close(&s);
 }
 
-TEST(test_chain)
+TEST(a_callable_takes_the_output_of_another)
 {
     t_scene s;
     t_scene_open(&s);
@@ -440,8 +440,8 @@ int main(void)
         cmocka_unit_test(test_changed_before_backward),
         cmocka_unit_test(test_output_is_input),
         cmocka_unit_test(test_released_before_backward),
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_chain),
+        cmocka_unit_test(one_tensor_may_be_two_inputs),
+        cmocka_unit_test(a_callable_takes_the_output_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

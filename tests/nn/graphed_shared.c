@@ -109,7 +109,7 @@ static void try_layout(sum *me, const int64_t *first, size_t want_added)
 }
 
 /* -1: no gradient yet. */
-TEST(test_layouts)
+TEST(gradients_that_share_memory_are_added_once)
 {
     static const struct {
         int64_t first[LEAVES];
@@ -147,7 +147,7 @@ TEST(test_handed_on)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(gradients_that_share_memory_are_added_once),
         cmocka_unit_test(test_handed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ TEST(test_parameter_of_the_other)
 
 /* An output has a history where the module's has one: not through inputs that require no gradient
  * this time. */
-TEST(test_history)
+TEST(an_output_has_a_history_where_the_module_gives_one)
 {
     bench b;
     bench_open(&b, NULL);
@@ -170,7 +170,7 @@ static ph_tensor *double_it(ph_tape *tape, ph_tensor *grad, void *user)
 }
 
 /* Hooks that leaves have since see gradients of calls, and not the capture's. */
-TEST(test_hooks)
+TEST(hooks_of_leaves_see_gradients_of_calls_alone)
 {
     bench b;
     int runs = 0;
@@ -263,7 +263,7 @@ static void checkpointed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *cons
 }
 
 /* Parameters have changed in place since the capture, and are others' values in the second run. */
-TEST(test_checkpointed)
+TEST(a_checkpoint_inside_runs_again_with_the_values_of_now)
 {
     t_scene s;
     branches me;
@@ -322,7 +322,7 @@ static void products_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *i
     out[1] = ph_square(tape, h);
 }
 
-TEST(test_autocast)
+TEST(gradients_of_unused_outputs_are_right_under_autocast)
 {
     t_scene s;
     branches me;
@@ -374,11 +374,15 @@ TEST(test_autocast)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_sets),    cmocka_unit_test(test_no_zeros),
-        cmocka_unit_test(test_history),     cmocka_unit_test(test_parameter_of_the_other),
-        cmocka_unit_test(test_two_losses),  cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_shared_pool), cmocka_unit_test(test_checkpointed),
-        cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_all_sets),
+        cmocka_unit_test(test_no_zeros),
+        cmocka_unit_test(an_output_has_a_history_where_the_module_gives_one),
+        cmocka_unit_test(test_parameter_of_the_other),
+        cmocka_unit_test(test_two_losses),
+        cmocka_unit_test(hooks_of_leaves_see_gradients_of_calls_alone),
+        cmocka_unit_test(test_shared_pool),
+        cmocka_unit_test(a_checkpoint_inside_runs_again_with_the_values_of_now),
+        cmocka_unit_test(gradients_of_unused_outputs_are_right_under_autocast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

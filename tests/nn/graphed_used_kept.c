@@ -18,7 +18,7 @@ static void expect_refused(bench *b, unsigned used, ph_status status, const char
     assert_int_equal(gn_info(b->graphed).backwards, backwards);
 }
 
-TEST(test_bound)
+TEST(no_more_backward_graphs_are_kept_than_were_allowed)
 {
     bench b;
     bench_open(&b, &(ph_graphed_options){.max_backwards = 2});
@@ -152,7 +152,7 @@ static void triple_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
     out[1] = ph_mul_scalar(tape, in[0], 5);
 }
 
-TEST(test_threads)
+TEST(a_backward_is_not_captured_into_a_busy_pool)
 {
     threads t = {.status = PH_OK};
     const t_scene *s = &t.b.s;
@@ -200,7 +200,7 @@ static size_t held_after(bool others, size_t most)
     return held;
 }
 
-TEST(test_memory)
+TEST(memory_of_other_backwards_is_taken_when_first_needed)
 {
     size_t none = held_after(false, 1);
     assert_int_equal(held_after(false, 0), none);
@@ -267,7 +267,7 @@ static const t_swept sweep = {.name = "a backward of other outputs",
                               .user = &the_swept.b};
 
 /* ---- looking ---- */
-TEST(test_described)
+TEST(the_description_lists_each_other_backward)
 {
     bench b;
     char *text;
@@ -284,7 +284,7 @@ TEST(test_described)
 
 /* ---- where their replays run, and what they leave ---- */
 /* On another tape and stream than the last, and on that of the captures. */
-TEST(test_streams)
+TEST(other_backwards_run_on_any_stream)
 {
     bench b;
     ph_stream *streams[2];
@@ -313,7 +313,7 @@ TEST(test_streams)
 }
 
 /* ---- lent gradients ---- are those of a later backward of the same outputs, which is told. */
-TEST(test_borrowed)
+TEST(gradients_lent_by_other_backwards_are_refused_once_overwritten)
 {
     bench b;
     float values[SIZE];
@@ -336,13 +336,13 @@ TEST(test_borrowed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_borrowed),
-        cmocka_unit_test(test_bound),
+        cmocka_unit_test(other_backwards_run_on_any_stream),
+        cmocka_unit_test(gradients_lent_by_other_backwards_are_refused_once_overwritten),
+        cmocka_unit_test(no_more_backward_graphs_are_kept_than_were_allowed),
         cmocka_unit_test(test_in_a_capture),
-        cmocka_unit_test(test_described),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(the_description_lists_each_other_backward),
+        cmocka_unit_test(memory_of_other_backwards_is_taken_when_first_needed),
+        cmocka_unit_test(a_backward_is_not_captured_into_a_busy_pool),
         T_SWEEP(test_without_host_memory, &sweep),
         T_SWEEP(test_when_the_driver_fails, &sweep),
     };

@@ -33,7 +33,7 @@ static void sigmoid_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
 }
 
 /* Backward of a sigmoid reads its output, of a product none. */
-TEST(test_output)
+TEST(backward_refuses_an_output_that_was_changed_in_place)
 {
     t_scene s;
     t_scale scale;
@@ -71,7 +71,7 @@ static void product_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
     out[0] = ph_mul(tape, in[0], ((buffered *)self)->buffer);
 }
 
-TEST(test_buffer)
+TEST(backward_refuses_a_buffer_that_was_changed_in_place)
 {
     t_scene s;
     buffered self;
@@ -100,7 +100,7 @@ static void counting_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *i
 }
 
 /* A replay is a change: who saved the buffer before hears of it. */
-TEST(test_version)
+TEST(a_replay_counts_a_version_of_the_buffer_it_writes)
 {
     t_scene s;
     buffered self;
@@ -309,9 +309,9 @@ TEST(test_nothing_but_inputs_is_saved)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_output),
-        cmocka_unit_test(test_buffer),
-        cmocka_unit_test(test_version),
+        cmocka_unit_test(backward_refuses_an_output_that_was_changed_in_place),
+        cmocka_unit_test(backward_refuses_a_buffer_that_was_changed_in_place),
+        cmocka_unit_test(a_replay_counts_a_version_of_the_buffer_it_writes),
         cmocka_unit_test(test_input_in_buffer),
         cmocka_unit_test(test_one_gradient_for_two),
         cmocka_unit_test(test_all_gradients_are_empty),

@@ -40,7 +40,7 @@ static void expect_spread(const float *x, size_t count, double deviation, double
     assert_true(fabs(sqrt(squares / n - mean * mean) / deviation - 1) < 5 / sqrt(n));
 }
 
-TEST(test_linear)
+TEST(a_linear_layer_multiplies_and_adds_its_bias)
 {
     t_scene s;
     ph_module *module;
@@ -76,7 +76,7 @@ TEST(test_linear)
 
 /* Uniform within 1 / sqrt(in), as PyTorch's; the same for the same seed, and from the generator
  * that was given. */
-TEST(test_start)
+TEST(initial_weights_are_uniform_and_follow_the_generator)
 {
     enum {
         IN = 100,
@@ -113,7 +113,7 @@ TEST(test_start)
     t_scene_close(&s);
 }
 
-TEST(test_embedding)
+TEST(an_embedding_gives_the_rows_that_are_asked_for)
 {
     t_scene s;
     ph_module *module;
@@ -143,7 +143,7 @@ static void expect_near(const t_scene *s, ph_tensor *x, const float *want, size_
             fail_msg("element %zu is %g, expected %g", i, (double)got[i], (double)want[i]);
 }
 
-TEST(test_norms)
+TEST(norms_have_their_weights_eps_and_bias)
 {
     t_scene s;
     ph_module *module;
@@ -173,7 +173,7 @@ TEST(test_norms)
 }
 
 /* Only in training. */
-TEST(test_dropout)
+TEST(dropout_acts_in_training_alone)
 {
     t_scene s;
     ph_module *module;
@@ -200,7 +200,7 @@ TEST(test_dropout)
     t_scene_close(&s);
 }
 
-TEST(test_sequential)
+TEST(a_sequential_module_calls_its_children_in_order)
 {
     t_scene s;
     ph_module *children[3], *module;
@@ -321,7 +321,7 @@ TEST(test_in_capture)
     t_scene_close(&s);
 }
 
-TEST(test_sweep)
+TEST(layers_without_host_memory_are_not_made)
 {
     t_scene s;
     ph_module *module = NULL, *children[2];
@@ -350,11 +350,15 @@ TEST(test_sweep)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),       cmocka_unit_test(test_start),
-        cmocka_unit_test(test_embedding),    cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_dropout),      cmocka_unit_test(test_sequential),
-        cmocka_unit_test(misuse_is_refused), cmocka_unit_test(test_in_capture),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(a_linear_layer_multiplies_and_adds_its_bias),
+        cmocka_unit_test(initial_weights_are_uniform_and_follow_the_generator),
+        cmocka_unit_test(an_embedding_gives_the_rows_that_are_asked_for),
+        cmocka_unit_test(norms_have_their_weights_eps_and_bias),
+        cmocka_unit_test(dropout_acts_in_training_alone),
+        cmocka_unit_test(a_sequential_module_calls_its_children_in_order),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(test_in_capture),
+        cmocka_unit_test(layers_without_host_memory_are_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

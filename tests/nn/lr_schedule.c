@@ -35,7 +35,7 @@ static double rate_of(int step)
 
 /* One graph for the whole schedule: the same bits as eager steps, which are those of the
  * reference. */
-TEST(test_schedule)
+TEST(one_graph_follows_the_rate_as_eager_steps_do)
 {
     for (size_t k = 0; k < RULES; k++) {
         oc_problem eager, replayed;
@@ -104,7 +104,7 @@ static ph_status two_steps(ph_stream *stream, void *user)
 }
 
 /* A capture with two steps has one cell; two graphs of an optimizer have one each. */
-TEST(test_cells)
+TEST(the_steps_of_a_capture_share_one_cell)
 {
     oc_problem p;
     oc_rule rule = rules[2];
@@ -186,7 +186,7 @@ static void *set_rates(void *optimizer)
     return NULL;
 }
 
-TEST(test_threads)
+TEST(another_thread_may_set_the_rate_at_any_time)
 {
     oc_problem p;
     oc_rule rule = {.kind = OC_SGD, .lr = 0x1.000001p-4};
@@ -219,9 +219,11 @@ TEST(test_threads)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schedule), cmocka_unit_test(test_in_flight),
-        cmocka_unit_test(test_cells),    cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(one_graph_follows_the_rate_as_eager_steps_do),
+        cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(the_steps_of_a_capture_share_one_cell),
+        cmocka_unit_test(test_given_up),
+        cmocka_unit_test(another_thread_may_set_the_rate_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static const struct layer {
               {"ph_layer_norm_create", ph_layer_norm_create},
               {"ph_rms_norm_create", ph_rms_norm_create}};
 
-TEST(test_layers)
+TEST(layers_refuse_bad_sizes_options_and_devices)
 {
     t_scene s;
     ph_device *other;
@@ -79,7 +79,7 @@ TEST(test_plain_layers)
 }
 
 /* ---- calls ---- */
-TEST(test_calls)
+TEST(calls_of_modules_refuse_bad_arguments_by_name)
 {
     t_scene s;
     t_scale scale;
@@ -103,7 +103,7 @@ TEST(test_calls)
 }
 
 /* ---- lists ---- */
-TEST(test_lists)
+TEST(lists_of_modules_take_null_and_unknown_names)
 {
     t_scene s;
     t_scale scale;
@@ -125,7 +125,7 @@ TEST(test_lists)
 }
 
 /* ---- optimizers ---- */
-TEST(test_optimizers)
+TEST(optimizers_refuse_bad_options_and_null)
 {
     t_scene s;
     t_scale scale;
@@ -166,9 +166,11 @@ TEST(test_optimizers)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),     cmocka_unit_test(test_plain_layers),
-        cmocka_unit_test(test_calls),      cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(layers_refuse_bad_sizes_options_and_devices),
+        cmocka_unit_test(test_plain_layers),
+        cmocka_unit_test(calls_of_modules_refuse_bad_arguments_by_name),
+        cmocka_unit_test(lists_of_modules_take_null_and_unknown_names),
+        cmocka_unit_test(optimizers_refuse_bad_options_and_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

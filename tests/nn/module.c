@@ -5,7 +5,7 @@
 #include "support/test.h"
 #include <stdio.h>
 
-TEST(test_create)
+TEST(a_module_has_what_its_description_says)
 {
     t_scene s;
     t_scale scale;
@@ -29,7 +29,7 @@ TEST(test_create)
     t_scene_close(&s);
 }
 
-TEST(test_null)
+TEST(calls_on_a_null_module_do_nothing)
 {
     ph_tensor *out = (ph_tensor *)&out;
     assert_null(ph_module_retain(NULL));
@@ -75,7 +75,7 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     out[0] = in[0];
 }
 
-TEST(test_descriptions)
+TEST(a_bad_description_is_refused_by_its_member)
 {
     t_scene s;
     ph_device *other;
@@ -214,7 +214,7 @@ static void forget_one(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, voi
     out[0] = ph_neg(tape, in[0]);
 }
 
-TEST(test_counts)
+TEST(inputs_and_outputs_are_counted_at_each_call)
 {
     t_scene s;
     ph_module *module, *careless;
@@ -272,7 +272,7 @@ static void waste(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *se
     out[0] = x;
 }
 
-TEST(test_scope)
+TEST(a_call_keeps_its_outputs_alone)
 {
     t_scene s;
     ph_module *module;
@@ -291,7 +291,7 @@ TEST(test_scope)
 }
 
 /* An identity gives its input, which is not the scope's to release. */
-TEST(test_identity)
+TEST(an_identity_gives_its_input_itself)
 {
     t_scene s;
     ph_module *module;
@@ -370,7 +370,7 @@ static void close_tree(tree *t)
     t_scene_close(&t->s);
 }
 
-TEST(test_walk)
+TEST(a_walk_names_each_tensor_once_by_its_first_path)
 {
     tree t;
     open_tree(&t);
@@ -410,7 +410,7 @@ TEST(test_walk)
     close_tree(&t);
 }
 
-TEST(test_train)
+TEST(the_training_mode_is_set_for_all_below)
 {
     tree t;
     open_tree(&t);
@@ -428,7 +428,7 @@ TEST(test_train)
 }
 
 /* Gradients come to a tensor by all its names, and go together. */
-TEST(test_gradients)
+TEST(gradients_of_a_tensor_with_several_names_go_together)
 {
     tree t;
     open_tree(&t);
@@ -445,7 +445,7 @@ TEST(test_gradients)
 }
 
 /* The n-th allocation fails, for every n. */
-TEST(test_sweep)
+TEST(modules_without_host_memory_are_not_made)
 {
     tree t;
     open_tree(&t);
@@ -518,18 +518,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_where_it_failed),
-        cmocka_unit_test(test_create),
-        cmocka_unit_test(test_null),
+        cmocka_unit_test(a_module_has_what_its_description_says),
+        cmocka_unit_test(calls_on_a_null_module_do_nothing),
         cmocka_unit_test(test_null_arrays),
-        cmocka_unit_test(test_descriptions),
-        cmocka_unit_test(test_counts),
+        cmocka_unit_test(a_bad_description_is_refused_by_its_member),
+        cmocka_unit_test(inputs_and_outputs_are_counted_at_each_call),
         cmocka_unit_test(test_wrong_device),
-        cmocka_unit_test(test_scope),
-        cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_train),
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(a_call_keeps_its_outputs_alone),
+        cmocka_unit_test(an_identity_gives_its_input_itself),
+        cmocka_unit_test(a_walk_names_each_tensor_once_by_its_first_path),
+        cmocka_unit_test(the_training_mode_is_set_for_all_below),
+        cmocka_unit_test(gradients_of_a_tensor_with_several_names_go_together),
+        cmocka_unit_test(modules_without_host_memory_are_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,7 +413,7 @@ static ph_status copy_in_capture(ph_stream *stream, void *module)
     return PH_OK;
 }
 
-TEST(misuse)
+TEST(bad_arguments_to_a_copy_are_refused)
 {
     t_scene s;
     ph_module *module, *copy;
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(graphed_modules_are_refused_by_name),
         cmocka_unit_test(copy_functions_that_are_wrong_are_refused),
         cmocka_unit_test(a_copy_function_whose_thread_ends_leaves_nothing),
-        cmocka_unit_test(misuse),
+        cmocka_unit_test(bad_arguments_to_a_copy_are_refused),
         cmocka_unit_test(a_shortage_leaves_nothing_of_a_copy),
         cmocka_unit_test(a_driver_that_fails_leaves_nothing_of_a_copy),
     };

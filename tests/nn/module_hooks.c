@@ -31,7 +31,7 @@ static void note_letter(ph_tape *tape, ph_module *module, ph_tensor **tensors, s
     add_note(*(const char *)user);
 }
 
-TEST(test_order)
+TEST(hooks_run_in_the_order_of_their_points)
 {
     t_scene s;
     t_scale scale;
@@ -88,7 +88,7 @@ static void add_one(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_
 
 /* Inputs and outputs as the hooks made them; what they do has gradients. The caller's array is
  * not theirs. */
-TEST(test_changes)
+TEST(hooks_change_inputs_and_outputs_with_gradients)
 {
     t_scene s;
     t_scale scale;
@@ -132,7 +132,7 @@ static void keep_grads(ph_tape *tape, ph_module *module, ph_tensor **grads, size
     }
 }
 
-TEST(test_backward)
+TEST(a_backward_hook_sees_all_gradients_in_one_call)
 {
     t_scene s;
     note n = {.runs = 0};
@@ -291,7 +291,7 @@ static void fail_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, siz
     ph_tape_fail(tape, PH_ERROR_CALLER, "the hook's own");
 }
 
-TEST(test_failing)
+TEST(a_hook_that_fails_ends_the_call)
 {
     static const ph_module_hook_point points[] = {PH_MODULE_HOOK_FORWARD_PRE,
                                                   PH_MODULE_HOOK_FORWARD};
@@ -341,7 +341,7 @@ TEST(misuse_is_refused)
 }
 
 /* The n-th allocation fails, for every n, in a call with hooks of every kind. */
-TEST(test_sweep)
+TEST(a_hooked_call_without_host_memory_fails_cleanly)
 {
     static char letter = 'a';
     static note n;
@@ -411,11 +411,16 @@ TEST(test_clear_inside)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),         cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_backward),      cmocka_unit_test(test_backward_without),
-        cmocka_unit_test(test_remove_inside), cmocka_unit_test(test_release_inside),
-        cmocka_unit_test(test_failing),       cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_sweep),         cmocka_unit_test(test_clear_inside),
+        cmocka_unit_test(hooks_run_in_the_order_of_their_points),
+        cmocka_unit_test(hooks_change_inputs_and_outputs_with_gradients),
+        cmocka_unit_test(a_backward_hook_sees_all_gradients_in_one_call),
+        cmocka_unit_test(test_backward_without),
+        cmocka_unit_test(test_remove_inside),
+        cmocka_unit_test(test_release_inside),
+        cmocka_unit_test(a_hook_that_fails_ends_the_call),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_hooked_call_without_host_memory_fails_cleanly),
+        cmocka_unit_test(test_clear_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

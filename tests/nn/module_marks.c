@@ -122,7 +122,7 @@ static void step(t_annotated *a)
         BACKWARD "name=abs", AT_LEAST_ONE                                                          \
     }
 
-TEST(test_names)
+TEST(nodes_have_the_names_of_their_modules)
 {
     marked m;
     marked_open(&m, true);
@@ -146,7 +146,7 @@ static void check_checkpointed(t_annotated *a)
     t_expect_annotations(a->graph, FORWARD_NODES, BACKWARD_NODES(2, 2));
 }
 
-TEST(test_checkpoints)
+TEST(both_runs_of_a_checkpoint_have_the_names_of_modules)
 {
     marked m;
     marked_open(&m, true);
@@ -185,7 +185,7 @@ static void leave_open(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
     t_begin(tape, "hook");
 }
 
-TEST(test_hooks)
+TEST(a_scope_left_open_by_hooks_ends_with_its_module)
 {
     marked m;
     ph_module_hook *hook;
@@ -200,7 +200,7 @@ TEST(test_hooks)
 }
 
 /* ---- graphed callables ---- */
-TEST(test_graphed)
+TEST(nodes_of_a_callable_have_the_names_of_modules)
 {
     t_scene s;
     net n;
@@ -253,12 +253,12 @@ TEST(test_no_host_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(nodes_have_the_names_of_their_modules),
         cmocka_unit_test(test_not_asked_for),
-        cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(both_runs_of_a_checkpoint_have_the_names_of_modules),
         cmocka_unit_test(test_scopes_around),
-        cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_graphed),
+        cmocka_unit_test(a_scope_left_open_by_hooks_ends_with_its_module),
+        cmocka_unit_test(nodes_of_a_callable_have_the_names_of_modules),
         cmocka_unit_test(test_graphed_in_a_capture),
         cmocka_unit_test(test_no_host_memory),
     };

@@ -183,7 +183,7 @@ static void *ask(void *user)
     return NULL;
 }
 
-TEST(test_threads)
+TEST(threads_may_ask_for_names_at_once)
 {
     enum {
         THREADS = 4
@@ -237,7 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_children, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_many_ways, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_near_children, open_device, close_device),
-        cmocka_unit_test_setup_teardown(test_threads, open_device, close_device),
+        cmocka_unit_test_setup_teardown(threads_may_ask_for_names_at_once, open_device,
+                                        close_device),
         cmocka_unit_test_setup_teardown(test_no_host_memory, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

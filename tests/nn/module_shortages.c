@@ -254,18 +254,18 @@ static const t_swept block = {.open = open_plain, .run = run_block, .reset = res
                                        .run = run_captured_steps,
                                        .reset = reset_steps};
 
-TEST(test_block)
+TEST(a_transformer_block_survives_every_shortage)
 {
     sweep("transformer block", &block, NULL);
 }
 
-TEST(test_adam)
+TEST(steps_of_adam_survive_every_shortage)
 {
     sweep("Adam", &steps, ph_adam_create);
     sweep("captured Adam", &captured_steps, ph_adam_create);
 }
 
-TEST(test_adamw)
+TEST(steps_of_adamw_survive_every_shortage)
 {
     sweep("AdamW", &steps, ph_adamw_create);
     sweep("captured AdamW", &captured_steps, ph_adamw_create);
@@ -274,9 +274,9 @@ TEST(test_adamw)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block),
-        cmocka_unit_test(test_adam),
-        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(a_transformer_block_survives_every_shortage),
+        cmocka_unit_test(steps_of_adam_survive_every_shortage),
+        cmocka_unit_test(steps_of_adamw_survive_every_shortage),
     };
     /* Memory whose free was made to fail is still there at the end. */
     (void)setenv("FAKE_CUDA_LENIENT", "1", 1);

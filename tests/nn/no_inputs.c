@@ -31,7 +31,7 @@ static ph_module *table_open(const t_scene *s, t_scale *table)
 }
 
 /* ---- modules ---- */
-TEST(test_calls)
+TEST(a_module_without_inputs_is_called_with_none)
 {
     t_scene s;
     t_scale table;
@@ -98,7 +98,7 @@ static void look_after(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
     ((hooked *)user)->after++;
 }
 
-TEST(test_hooks)
+TEST(hooks_run_for_a_module_without_inputs)
 {
     t_scene s;
     t_scale table;
@@ -140,7 +140,7 @@ static ph_module *graph(ph_module *module, const ph_graphed_options *options)
     return gn_graph(module, NULL, 0, options);
 }
 
-TEST(test_graphed)
+TEST(a_module_without_inputs_is_graphed)
 {
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++) {
         t_scene s;
@@ -206,7 +206,7 @@ static void noise_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(64));
 }
 
-TEST(test_noise)
+TEST(graphed_noise_draws_from_its_generator)
 {
     t_scene s;
     ph_generator *generator;
@@ -240,10 +240,13 @@ TEST(test_noise)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),   cmocka_unit_test(test_zero_is_one),
-        cmocka_unit_test(test_hooks),   cmocka_unit_test(test_in_a_sequence),
-        cmocka_unit_test(test_graphed), cmocka_unit_test(test_graphed_misuse),
-        cmocka_unit_test(test_noise),
+        cmocka_unit_test(a_module_without_inputs_is_called_with_none),
+        cmocka_unit_test(test_zero_is_one),
+        cmocka_unit_test(hooks_run_for_a_module_without_inputs),
+        cmocka_unit_test(test_in_a_sequence),
+        cmocka_unit_test(a_module_without_inputs_is_graphed),
+        cmocka_unit_test(test_graphed_misuse),
+        cmocka_unit_test(graphed_noise_draws_from_its_generator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

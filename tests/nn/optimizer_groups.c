@@ -59,7 +59,7 @@ static void reference_three(oc_problem *p, const oc_rule rules[3])
 }
 
 /* Each group has its options and its rate, eager and replayed. */
-TEST(test_groups)
+TEST(each_group_has_its_options_and_its_rate)
 {
     oc_problem p;
     oc_rule rules[3];
@@ -264,7 +264,7 @@ TEST(test_misuse_of_groups)
         REFUSED(kind, "beta2 is nan", .beta2 = (double)NAN);                                       \
     } while (0)
 
-TEST(test_misuse)
+TEST(options_of_every_optimizer_are_checked)
 {
     oc_problem p;
     ph_optimizer *optimizer;
@@ -464,10 +464,14 @@ TEST(test_creation_without_host_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),        cmocka_unit_test(test_many_groups),
-        cmocka_unit_test(test_unlike_states), cmocka_unit_test(test_misuse_of_groups),
-        cmocka_unit_test(test_misuse),        cmocka_unit_test(test_zero_grad_in_place),
-        cmocka_unit_test(test_failed_steps),  cmocka_unit_test(test_creation_without_host_memory),
+        cmocka_unit_test(each_group_has_its_options_and_its_rate),
+        cmocka_unit_test(test_many_groups),
+        cmocka_unit_test(test_unlike_states),
+        cmocka_unit_test(test_misuse_of_groups),
+        cmocka_unit_test(options_of_every_optimizer_are_checked),
+        cmocka_unit_test(test_zero_grad_in_place),
+        cmocka_unit_test(test_failed_steps),
+        cmocka_unit_test(test_creation_without_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static double bound_of(ph_dtype dtype)
     return dtype == PH_DTYPE_F32 ? 2e-5 : 1e-12;
 }
 
-TEST(test_reference)
+TEST(steps_of_every_kind_match_the_reference)
 {
     for (size_t number = 0; number < 2 * oc_kind_rule_count(); number++) {
         oc_problem p;
@@ -58,7 +58,7 @@ CREATE(asgd)
 CREATE(rprop)
 CREATE(lion)
 
-TEST(test_defaults)
+TEST(zeros_in_the_options_mean_the_defaults_of_each_kind)
 {
     static const struct {
         ph_status (*create)(ph_optimizer **out, ph_module *module);
@@ -100,7 +100,7 @@ TEST(test_defaults)
 }
 
 /* One eager step, then as many eager ones as replays, with a rate that changes: the same bits. */
-TEST(test_replayed)
+TEST(replayed_steps_of_every_kind_have_the_eager_bits)
 {
     for (size_t number = 0; number < oc_kind_rule_count(); number++) {
         oc_problem eager, replayed;
@@ -138,7 +138,7 @@ TEST(test_replayed)
 }
 
 /* One launch changes everything, and one more derives what depends on the number of steps. */
-TEST(test_record)
+TEST(captured_steps_of_each_kind_take_one_launch_or_two)
 {
     for (size_t number = 0; number < oc_kind_rule_count(); number++) {
         oc_problem p;
@@ -168,7 +168,7 @@ TEST(test_record)
 }
 
 /* More parameters than a launch of any kernel takes at once. */
-TEST(test_many)
+TEST(more_parameters_than_a_launch_takes_are_stepped)
 {
     for (size_t number = 0; number < oc_kind_rule_count(); number += 3) {
         oc_problem p;
@@ -190,7 +190,7 @@ TEST(test_many)
 }
 
 /* A step that the device skips, the first one too: the twin never hears of it. */
-TEST(test_skipped)
+TEST(a_step_skipped_by_the_device_leaves_no_trace)
 {
     for (size_t number = 0; number < oc_kind_rule_count(); number++) {
         oc_problem p, twin;
@@ -229,7 +229,7 @@ static void expect_refusal(oc_problem *p, ph_optimizer *optimizer, const char *p
     ph_graph_destroy(graph);
 }
 
-TEST(test_refusals)
+TEST(a_step_without_state_is_refused_in_a_capture)
 {
     for (size_t number = 0; number < oc_kind_rule_count(); number++) {
         oc_problem p;
@@ -249,7 +249,7 @@ TEST(test_refusals)
 
 /* The state goes into another optimizer, under the graph that captured its step, and both go on
  * alike. */
-TEST(test_files)
+TEST(a_loaded_state_goes_on_alike_under_a_captured_step)
 {
     t_folder folder;
     t_folder_open(&folder);
@@ -292,7 +292,7 @@ TEST(test_files)
 }
 
 /* Files have PyTorch's names. */
-TEST(test_names)
+TEST(files_have_the_names_of_pytorch)
 {
     static const struct {
         oc_kind kind;
@@ -407,15 +407,15 @@ TEST(test_without_host_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_replayed),
-        cmocka_unit_test(test_record),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_skipped),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(steps_of_every_kind_match_the_reference),
+        cmocka_unit_test(zeros_in_the_options_mean_the_defaults_of_each_kind),
+        cmocka_unit_test(replayed_steps_of_every_kind_have_the_eager_bits),
+        cmocka_unit_test(captured_steps_of_each_kind_take_one_launch_or_two),
+        cmocka_unit_test(more_parameters_than_a_launch_takes_are_stepped),
+        cmocka_unit_test(a_step_skipped_by_the_device_leaves_no_trace),
+        cmocka_unit_test(a_step_without_state_is_refused_in_a_capture),
+        cmocka_unit_test(a_loaded_state_goes_on_alike_under_a_captured_step),
+        cmocka_unit_test(files_have_the_names_of_pytorch),
         cmocka_unit_test(test_scalars_of_another_dtype),
         cmocka_unit_test(test_without_host_memory),
     };

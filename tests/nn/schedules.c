@@ -123,7 +123,7 @@ static void expect_near(double got, double want, const char *name, size_t step)
                  want);
 }
 
-TEST(test_known)
+TEST(each_kind_of_schedule_has_its_known_rates)
 {
     for (size_t k = 0; k < KNOWN; k++) {
         const known *c = &all_known[k];
@@ -177,7 +177,7 @@ TEST(test_closed_forms)
 }
 
 /* ---- replays take the rate ---- one graph through a schedule, with the bits of eager steps. */
-TEST(test_replays)
+TEST(replays_take_the_rate_of_the_schedule)
 {
     const ph_lr_piece pieces[] = {WARM_UP(3), {.kind = PH_LR_COSINE, .steps = 5}};
     ph_lr_schedule *a, *b;
@@ -205,7 +205,7 @@ TEST(test_replays)
 }
 
 /* ---- state ---- a schedule that goes on from values has the rates of one that was not stopped. */
-TEST(test_state)
+TEST(a_loaded_schedule_goes_on_with_the_same_rates)
 {
     for (size_t k = 0; k < KNOWN; k++) {
         const known *c = &all_known[k];
@@ -281,7 +281,7 @@ static void expect_refused(world *w, ph_lr_piece piece, const char *words)
     assert_true(ph_optimizer_lr(w->optimizer) == 0.1);
 }
 
-TEST(test_misuse)
+TEST(pieces_and_arguments_of_schedules_are_checked)
 {
     const ph_lr_piece good = {.kind = PH_LR_CONSTANT, .steps = 1},
                       pair[] = {{.kind = PH_LR_STEP, .steps = 2, .length = PH_ZERO}, good};
@@ -364,13 +364,13 @@ TEST(test_groups_have_bases_of_their_own)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
+        cmocka_unit_test(each_kind_of_schedule_has_its_known_rates),
         cmocka_unit_test(test_closed_forms),
-        cmocka_unit_test(test_replays),
-        cmocka_unit_test(test_state),
+        cmocka_unit_test(replays_take_the_rate_of_the_schedule),
+        cmocka_unit_test(a_loaded_schedule_goes_on_with_the_same_rates),
         cmocka_unit_test(test_groups_have_bases_of_their_own),
         cmocka_unit_test(test_bad_state),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(pieces_and_arguments_of_schedules_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static double bound_of(ph_dtype dtype)
     return dtype == PH_DTYPE_F32 ? 3e-6 : 1e-14;
 }
 
-TEST(test_reference)
+TEST(steps_match_the_reference_for_every_rule)
 {
     for (unsigned number = 0; number < RULES; number++) {
         oc_problem p;
@@ -68,7 +68,7 @@ TEST(test_strided_gradients)
 }
 
 /* More tensors than one launch takes, of both dtypes of a module. */
-TEST(test_many)
+TEST(more_tensors_than_a_launch_takes_are_stepped)
 {
     oc_problem p;
     ph_shape shapes[150];
@@ -103,7 +103,7 @@ TEST(test_many)
 }
 
 /* Three eager steps, then as many eager ones as replays: the same bits. Capturing runs nothing. */
-TEST(test_replayed)
+TEST(replayed_steps_have_the_bits_of_eager_ones)
 {
     for (unsigned number = 0; number < RULES; number++) {
         oc_problem eager, replayed;
@@ -216,7 +216,7 @@ TEST(test_nothing_to_do)
 }
 
 /* An operator that saved a parameter hears of the change. */
-TEST(test_versions)
+TEST(a_step_counts_the_versions_of_its_parameters)
 {
     oc_problem p;
     oc_rule rule = rule_of(0);
@@ -236,7 +236,7 @@ TEST(test_versions)
     oc_close(&p);
 }
 
-TEST(test_misuse)
+TEST(options_and_arguments_of_sgd_are_checked)
 {
     oc_problem p;
     uint64_t steps;
@@ -320,7 +320,7 @@ TEST(test_create_in_capture)
 }
 
 /* What an optimizer cannot train, and what it passes over. */
-TEST(test_parameters)
+TEST(parameters_that_cannot_be_trained_are_refused_or_passed_over)
 {
     t_scene s;
     ph_module *module;
@@ -343,7 +343,7 @@ TEST(test_parameters)
 }
 
 /* The n-th allocation fails, for every n: a step fails cleanly, and the next one goes well. */
-TEST(test_sweep)
+TEST(a_step_without_host_memory_fails_and_can_be_repeated)
 {
     oc_problem p;
     oc_rule rule = rule_of(1);
@@ -399,18 +399,18 @@ TEST(test_sweep)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
+        cmocka_unit_test(steps_match_the_reference_for_every_rule),
         cmocka_unit_test(test_strided_gradients),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_replayed),
+        cmocka_unit_test(more_tensors_than_a_launch_takes_are_stepped),
+        cmocka_unit_test(replayed_steps_have_the_bits_of_eager_ones),
         cmocka_unit_test(test_first_step_captured),
         cmocka_unit_test(test_graph_outlives),
         cmocka_unit_test(test_nothing_to_do),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(a_step_counts_the_versions_of_its_parameters),
+        cmocka_unit_test(options_and_arguments_of_sgd_are_checked),
         cmocka_unit_test(test_create_in_capture),
-        cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(parameters_that_cannot_be_trained_are_refused_or_passed_over),
+        cmocka_unit_test(a_step_without_host_memory_fails_and_can_be_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

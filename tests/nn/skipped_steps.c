@@ -122,7 +122,7 @@ static void run_skipping(unsigned number, bool replays)
     oc_close(&twin);
 }
 
-TEST(test_skipped)
+TEST(every_third_step_is_skipped_without_a_trace)
 {
     for (unsigned number = 0; number < RULES; number = after(number))
         run_skipping(number, false);
@@ -136,7 +136,7 @@ TEST(test_skipped_in_replays)
 }
 
 /* Gradients and scale by the same power of two: the quotient is exact. */
-TEST(test_divided)
+TEST(gradients_are_divided_by_the_scale_exactly)
 {
     for (unsigned number = 0; number < RULES; number = after(number)) {
         oc_problem p, twin;
@@ -165,7 +165,7 @@ TEST(test_divided)
 
 /* A first step that was skipped leaves no state in a file, and is the first one still when it
  * comes back. */
-TEST(test_files)
+TEST(a_skipped_first_step_leaves_no_state_in_a_file)
 {
     oc_problem p, twin;
     oc_rule rule = rule_of(2);
@@ -203,10 +203,10 @@ TEST(test_files)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(every_third_step_is_skipped_without_a_trace),
         cmocka_unit_test(test_skipped_in_replays),
-        cmocka_unit_test(test_divided),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(gradients_are_divided_by_the_scale_exactly),
+        cmocka_unit_test(a_skipped_first_step_leaves_no_state_in_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ TEST(test_round_trip)
 }
 
 /* Behind the work of every stream: what a stream has still to do is done before it is saved. */
-TEST(test_waits)
+TEST(a_save_waits_for_the_work_of_every_stream)
 {
     t_scene s;
     pair from, to;
@@ -98,7 +98,7 @@ static void write_file(const t_scene *s, const char *const *names, ph_tensor *co
     assert_ok(ph_safetensors_write(s->tape, path, all, count));
 }
 
-TEST(test_mismatch)
+TEST(tensors_that_do_not_fit_are_named_and_not_loaded)
 {
     t_scene s;
     pair p;
@@ -148,7 +148,7 @@ static void add_name(const char *name, ph_module_loaded what, void *user)
     (void)snprintf(n->words + used, sizeof n->words - used, " %s%s", words[what], name);
 }
 
-TEST(test_matching)
+TEST(what_matches_is_loaded_and_the_rest_is_reported)
 {
     static const char *const some[] = {"0.weight", "1.count", "2.weight", "3"};
     static const char *const others[] = {"model.0.weight", "model.1.weight"};
@@ -198,7 +198,7 @@ TEST(test_matching)
 
 /* Every file cut short, and every byte of the header changed: refused, and nothing is changed,
  * or it is a whole file that fits. */
-TEST(test_hostile)
+TEST(damaged_files_are_refused_and_change_nothing)
 {
     t_scene s;
     pair p;
@@ -272,7 +272,7 @@ TEST(misuse_is_refused)
     t_scene_close(&s);
 }
 
-TEST(test_sweep)
+TEST(without_host_memory_saving_and_loading_change_nothing)
 {
     t_scene s;
     pair p;
@@ -302,7 +302,7 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
 }
 
 /* Contents that are refused are found before anything is changed. */
-TEST(test_contents)
+TEST(contents_that_are_refused_change_nothing)
 {
     t_scene s;
     ph_module *module;
@@ -346,10 +346,14 @@ TEST(test_contents)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_mismatch),     cmocka_unit_test(test_hostile),
-        cmocka_unit_test(misuse_is_refused), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_contents),     cmocka_unit_test(test_matching),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(a_save_waits_for_the_work_of_every_stream),
+        cmocka_unit_test(tensors_that_do_not_fit_are_named_and_not_loaded),
+        cmocka_unit_test(damaged_files_are_refused_and_change_nothing),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(without_host_memory_saving_and_loading_change_nothing),
+        cmocka_unit_test(contents_that_are_refused_change_nothing),
+        cmocka_unit_test(what_matches_is_loaded_and_the_rest_is_reported),
     };
     return cmocka_run_group_tests(tests, set_path, drop_path);
 }

@@ -27,7 +27,7 @@ static const ph_structure whole_entries[] = {TENSOR, DICT(2, keys, state_and_mas
 static const ph_structure whole = LIST(4, whole_entries);
 static const ph_structure top = DICT(2, keys, state_and_mask);
 
-TEST(test_count)
+TEST(a_structure_counts_its_tensors)
 {
     const ph_structure tensor = TENSOR, flat = LIST(5, NULL), empty = LIST(0, NULL),
                        dict = DICT(2, keys, NULL);
@@ -48,7 +48,7 @@ static void nest(ph_structure *levels, size_t depth)
             (ph_structure){.kind = PH_STRUCTURE_LIST, .count = 1, .children = &levels[i - 1]};
 }
 
-TEST(test_malformed)
+TEST(malformed_structures_have_no_count_and_equal_none)
 {
     static const char *const twice[] = {"a", "b", "a"}, *const null[] = {"a", NULL};
     const ph_structure wrong[] = {DICT(3, twice, NULL),
@@ -95,9 +95,8 @@ static void expect_path(const ph_structure *structure, size_t index, const char 
     assert_int_equal(ph_structure_path(NULL, 0, structure, index), strlen(want));
 }
 
-static void test_path(void **state)
+TEST(each_tensor_has_the_path_to_it)
 {
-    (void)state;
     static const char *const of_whole[] = {
         "[0]", "[1].state.hidden[0]", "[1].state.hidden[1]", "[1].state.cell", "[1].mask", "[3]"};
     static const char *const of_top[] = {"state.hidden[0]", "state.hidden[1]", "state.cell",
@@ -135,7 +134,7 @@ static void expect_equal(const ph_structure *a, const ph_structure *b)
     assert_true(ph_structure_equal(b, a, NULL, 0));
 }
 
-TEST(test_equal)
+TEST(structures_written_otherwise_are_equal)
 {
     /* The same as whole, written otherwise. */
     char hidden[] = "hidden";
@@ -149,9 +148,8 @@ TEST(test_equal)
     expect_equal(&tensor, &(ph_structure){.kind = PH_STRUCTURE_TENSOR, .count = 3});
 }
 
-static void test_different(void **state)
+TEST(the_first_difference_of_structures_is_reported_with_its_path)
 {
-    (void)state;
     static const char *const other_keys[] = {"hidden", "cells"}, *const turned[] = {"cell",
                                                                                     "hidden"};
     ph_structure cells[] = {LIST(2, NULL), TENSOR}, masks[] = {DICT(2, state_keys, cells), TENSOR};
@@ -180,7 +178,7 @@ static void test_different(void **state)
 }
 
 /* NULL is a flat list of any length. */
-TEST(test_flat)
+TEST(null_is_a_flat_list_of_any_length)
 {
     const ph_structure two[] = {TENSOR, TENSOR}, flat = LIST(7, NULL), written = LIST(2, two),
                        empty = LIST(0, NULL), tensor = TENSOR;
@@ -296,7 +294,7 @@ static void expect_call_refused(nested *n, ph_module *module, const ph_structure
 }
 
 /* What is kept is a copy; messages and the description say where an output is. */
-TEST(test_outputs)
+TEST(a_callable_keeps_a_copy_of_its_output_structure)
 {
     nested n;
     nested_open(&n);
@@ -464,14 +462,14 @@ TEST(test_copies_without_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_path),
-        cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_different),
-        cmocka_unit_test(test_flat),
+        cmocka_unit_test(a_structure_counts_its_tensors),
+        cmocka_unit_test(malformed_structures_have_no_count_and_equal_none),
+        cmocka_unit_test(each_tensor_has_the_path_to_it),
+        cmocka_unit_test(structures_written_otherwise_are_equal),
+        cmocka_unit_test(the_first_difference_of_structures_is_reported_with_its_path),
+        cmocka_unit_test(null_is_a_flat_list_of_any_length),
         cmocka_unit_test(test_long_keys),
-        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(a_callable_keeps_a_copy_of_its_output_structure),
         cmocka_unit_test(test_outputs_differ),
         cmocka_unit_test(test_outputs_refused),
         cmocka_unit_test(test_structures_of_callables),

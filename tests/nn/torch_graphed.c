@@ -307,60 +307,11 @@ TEST(test_graph_make_graphed_callables_parameterless_nograd_module)
     parameterless(true, f16);
 }
 
-/* ---- two passes without zeroing ---- the gradient is the sum, and not twice the second one. */
-static void two_passes(ph_graphed_gradients gradients)
-{
-    t_scene s;
-    t_scale scale, control;
-    t_scene_open(&s);
-    ph_module *plain = t_scale_open(&s, &scale, 3), *other = t_scale_open(&s, &control, 3);
-    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), *in = t_leaf(&s, PH_SHAPE(2), 1, 1),
-              *first = NULL;
-    ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.gradients = gradients});
-    bool refused = false;
-    for (int pass = 1; pass <= 3 && !refused; pass++) {
-        float a = (float)(pass * pass), b = (float)(10 * pass);
-        assert_ok(ph_tensor_write(s.tape, in, (const float[]){a, b}, 2 * sizeof(float)));
-        ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, other, in)));
-        t_zero_grad(in);
-        ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, graphed, in)));
-        if (ph_tape_status(s.tape) != PH_OK) {
-            assert_int_equal(gradients, PH_GRAPHED_BORROW);
-            t_expect_failure(&s, PH_ERROR_OVERWRITTEN, "scale");
-            refused = true;
-            break;
-        }
-        gn_expect_same(&s, ph_tensor_grad(scale.weight), ph_tensor_grad(control.weight),
-                       "a sum of gradients");
-        assert_ok(ph_tape_clear(s.tape));
-        /* What the first pass left to others stays as it was then. */
-        if (pass == 1)
-            first = ph_tensor_retain(ph_clone(s.tape, ph_tensor_grad(scale.weight)));
-        t_expect_values(s.tape, first, PH_SHAPE(2), 1, 10);
-        assert_ok(ph_tape_clear(s.tape));
-        t_zero_grad(in);
-    }
-    ph_tensor *const made[] = {x, in, first};
-    for (int i = 0; i < 3; i++)
-        ph_tensor_release(made[i]);
-    ph_module *const modules[] = {plain, other, graphed};
-    for (int i = 0; i < 3; i++)
-        ph_module_release(modules[i]);
-    t_scene_close(&s);
-}
-
-TEST(test_two_passes_sum_up)
-{
-    for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
-        two_passes((ph_graphed_gradients)gradients);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graph_make_graphed_callables),
         cmocka_unit_test(test_graph_make_graphed_callables_parameterless_nograd_module),
-        cmocka_unit_test(test_two_passes_sum_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,9 +184,8 @@ TEST(test_graph_optims_with_explicitly_capturable_param_groups)
 
 /* A state that counted on the host goes into an optimizer that counts on the device, and can be
  * captured at once. */
-static void test_cpu_load_state_dict(void **state)
+TEST(test_cpu_load_state_dict)
 {
-    (void)state;
     static const ph_shape one = {0, {0}};
     for (size_t k = 0; k < 2 + oc_kind_rule_count(); k++) {
         oc_problem a, b;

@@ -74,7 +74,7 @@ static void call_module(void)
     (void)ph_call(scene.tape, module, x);
 }
 
-TEST(test_forward)
+TEST(a_thread_that_ends_in_a_call_breaks_nothing)
 {
     leave_inside(call_module);
 }
@@ -153,7 +153,7 @@ static void call_checkpoint(void)
     ph_checkpoint(scene.tape, checkpointed, NULL, &out, 1, &x, 1);
 }
 
-TEST(test_checkpoint)
+TEST(a_thread_that_ends_in_a_checkpoint_breaks_nothing)
 {
     leave_inside(call_checkpoint);
 }
@@ -186,8 +186,11 @@ TEST(test_tensor_hook)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_forward),    CASE(test_module_hooks), CASE(test_custom_operator),
-        CASE(test_checkpoint), CASE(test_tensor_hook),
+        CASE(a_thread_that_ends_in_a_call_breaks_nothing),
+        CASE(test_module_hooks),
+        CASE(test_custom_operator),
+        CASE(a_thread_that_ends_in_a_checkpoint_breaks_nothing),
+        CASE(test_tensor_hook),
     };
     return cmocka_run_group_tests_name("nn.unwound", tests, NULL, NULL);
 }

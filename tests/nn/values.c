@@ -37,7 +37,7 @@ static const char *read_text(ph_values *values, const char *text)
     return in.wrong;
 }
 
-TEST(test_memory)
+TEST(values_have_the_last_number_or_text_set)
 {
     ph_values *values;
     int64_t integer = 1;
@@ -121,7 +121,7 @@ TEST(test_round_trip)
     (void)setlocale(LC_NUMERIC, "C");
 }
 
-TEST(test_hostile)
+TEST(malformed_files_of_values_are_refused)
 {
     static const char *const wrong[] = {
         "",
@@ -167,7 +167,7 @@ TEST(test_hostile)
     ph_values_destroy(values);
 }
 
-TEST(test_misuse)
+TEST(calls_on_values_refuse_bad_arguments_by_name)
 {
     ph_values *values;
     assert_error(ph_values_create(NULL), PH_ERROR_ARGUMENT, "out");
@@ -192,7 +192,7 @@ static ph_status fill(ph_values **out)
     return ph_values_set_text(*out, "text", "two");
 }
 
-TEST(test_shortages)
+TEST(values_without_host_memory_fail_and_leak_nothing)
 {
     static const char text[] = "{\"a\":1.5,\"b\":\"two\",\"c\":{\"real\":\"NaN\"}}";
     int64_t live = ph__alloc_live(), at = 0;
@@ -224,9 +224,11 @@ TEST(test_shortages)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),    cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_shortages),
+        cmocka_unit_test(values_have_the_last_number_or_text_set),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(malformed_files_of_values_are_refused),
+        cmocka_unit_test(calls_on_values_refuse_bad_arguments_by_name),
+        cmocka_unit_test(values_without_host_memory_fail_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -576,7 +576,7 @@ static void expect_named(const ph_graphed_options *options, const char *words)
     t_scene_close(&s);
 }
 
-TEST(test_enumerations)
+TEST(ph_zero_in_an_enumeration_is_refused_by_name)
 {
     t_scene s;
     ph_graph *graph;
@@ -738,7 +738,7 @@ enum {
     ROWS = sizeof rows / sizeof rows[0]
 };
 
-TEST(test_each)
+TEST(each_option_takes_ph_zero_as_its_row_says)
 {
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].test && (i == 0 || rows[i].test != rows[i - 1].test))
@@ -861,8 +861,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_here),
-        cmocka_unit_test(test_each),
-        cmocka_unit_test(test_enumerations),
+        cmocka_unit_test(each_option_takes_ph_zero_as_its_row_says),
+        cmocka_unit_test(ph_zero_in_an_enumeration_is_refused_by_name),
         cmocka_unit_test(test_layers_without),
     };
     return cmocka_run_group_tests_name("nn.zeros", tests, NULL, NULL);

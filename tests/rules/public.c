@@ -631,9 +631,8 @@ TEST(every_row_has_a_call)
 }
 
 #define WALK(name, same, mode)                                                                     \
-    static void name(void **state)                                                                 \
+    TEST(name)                                                                                     \
     {                                                                                              \
-        (void)state;                                                                               \
         walk(same, mode);                                                                          \
     }
 WALK(same_thread_global, true, PH_CAPTURE_GLOBAL)

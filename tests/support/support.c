@@ -239,7 +239,7 @@ enum {
 static struct {
     pthread_mutex_t lock;
     size_t count; /* beyond LOG_LINES the oldest are overwritten */
-    char lines[LOG_LINES][512];
+    char lines[LOG_LINES][2048];
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void keep(ph_log_level level, const char *message, void *user)

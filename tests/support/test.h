@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* support/test.h: how a test is written. A test is a sentence in snake case:
+/* support/test.h: how a test is written. Its name is a sentence in snake case that says what holds,
+ * in at least three words:
  *
  *     TEST(a_freed_input_is_refused)
  *     {

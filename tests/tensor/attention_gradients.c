@@ -117,22 +117,22 @@ static void check_width(int64_t d)
     t_scene_close(&s);
 }
 
-TEST(width_24)
+TEST(gradients_of_width_24_match_the_formulas)
 {
     check_width(24);
 }
 
-TEST(width_64)
+TEST(gradients_of_width_64_match_the_formulas)
 {
     check_width(64);
 }
 
-TEST(width_128)
+TEST(gradients_of_width_128_match_the_formulas)
 {
     check_width(128);
 }
 
-TEST(width_200)
+TEST(gradients_of_width_200_match_the_formulas)
 {
     check_width(200);
 }
@@ -192,10 +192,10 @@ TEST(memory_grows_with_the_length)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(width_24),
-        cmocka_unit_test(width_64),
-        cmocka_unit_test(width_128),
-        cmocka_unit_test(width_200),
+        cmocka_unit_test(gradients_of_width_24_match_the_formulas),
+        cmocka_unit_test(gradients_of_width_64_match_the_formulas),
+        cmocka_unit_test(gradients_of_width_128_match_the_formulas),
+        cmocka_unit_test(gradients_of_width_200_match_the_formulas),
         cmocka_unit_test(memory_grows_with_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ TEST(test_what_is_kept)
 
 /* A cleared tape holds nothing, and one that is destroyed neither; the weight goes with its last
  * cast. */
-TEST(test_memory)
+TEST(a_cleared_tape_holds_no_casts)
 {
     world w;
     open_world(&w);
@@ -149,7 +149,7 @@ TEST(test_sums_of_gradients)
 
 /* Of an input that requires a gradient, likewise: what is differentiated twice is not the cast,
  * but each use. */
-TEST(test_inputs)
+TEST(each_use_of_a_cast_input_is_differentiated_once)
 {
     world w;
     open_world(&w);
@@ -326,10 +326,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_once_for_all_uses),
         cmocka_unit_test(test_what_is_kept),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(a_cleared_tape_holds_no_casts),
         cmocka_unit_test(test_changed_in_place),
         cmocka_unit_test(test_after_backward),
-        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(each_use_of_a_cast_input_is_differentiated_once),
         cmocka_unit_test(test_sums_of_gradients),
         cmocka_unit_test(test_gradient_modes),
         cmocka_unit_test(test_last_reference),

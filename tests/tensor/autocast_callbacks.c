@@ -25,7 +25,7 @@ static void two_products(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = ph_linear(tape, ph_linear(tape, in[0], c->w->w, NULL), c->w->w, NULL);
 }
 
-TEST(test_checkpoint)
+TEST(a_checkpoint_runs_again_under_the_autocast_it_had)
 {
     world w;
     open_world(&w);
@@ -175,7 +175,7 @@ TEST(test_hook_that_leaves_a_mode)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(a_checkpoint_runs_again_under_the_autocast_it_had),
         cmocka_unit_test(test_checkpoint_that_leaves_a_mode),
         cmocka_unit_test(test_custom_operators_and_hooks),
         cmocka_unit_test(test_hook_that_leaves_a_mode),

@@ -24,7 +24,7 @@ static size_t node_count(ph_graph *graph)
 
 /* A cast from before the capture would be read by each replay, whatever became of the weight;
  * one from inside has no value before a replay. */
-TEST(test_captures)
+TEST(casts_are_not_kept_across_a_capture)
 {
     ph_graph *graph;
     world w;
@@ -248,9 +248,12 @@ TEST(test_driver_that_fails)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_captures),           cmocka_unit_test(test_whole_step),
-        cmocka_unit_test(test_changed_by_replays), cmocka_unit_test(test_replay_in_a_capture),
-        cmocka_unit_test(test_captured_write),     cmocka_unit_test(test_driver_that_fails),
+        cmocka_unit_test(casts_are_not_kept_across_a_capture),
+        cmocka_unit_test(test_whole_step),
+        cmocka_unit_test(test_changed_by_replays),
+        cmocka_unit_test(test_replay_in_a_capture),
+        cmocka_unit_test(test_captured_write),
+        cmocka_unit_test(test_driver_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 
-TEST(test_chain)
+TEST(a_chain_gives_its_leaf_a_gradient)
 {
     t_scene s;
     t_scene_open(&s);
@@ -30,7 +30,7 @@ TEST(test_chain)
 }
 
 /* The same tensor as both operands, and paths that part and meet. */
-TEST(test_meeting)
+TEST(gradients_of_paths_that_meet_are_added)
 {
     t_scene s;
     t_scene_open(&s);
@@ -51,7 +51,7 @@ TEST(test_meeting)
     t_scene_close(&s);
 }
 
-TEST(test_broadcast)
+TEST(gradients_of_broadcast_operands_are_summed)
 {
     t_scene s;
     t_scene_open(&s);
@@ -69,7 +69,7 @@ TEST(test_broadcast)
 }
 
 /* Later gradients go into the same memory, whoever holds it. */
-TEST(test_accumulation)
+TEST(later_gradients_are_added_in_the_same_memory)
 {
     t_scene s;
     t_scene_open(&s);
@@ -140,7 +140,7 @@ TEST(test_no_adoption)
     t_scene_close(&s);
 }
 
-TEST(test_outputs)
+TEST(backward_begins_with_several_outputs_and_seeds)
 {
     t_scene s;
     t_scene_open(&s);
@@ -166,7 +166,7 @@ TEST(test_outputs)
     t_scene_close(&s);
 }
 
-TEST(test_modes)
+TEST(without_gradients_no_history_is_kept)
 {
     t_scene s;
     t_scene_open(&s);
@@ -189,7 +189,7 @@ TEST(test_modes)
     t_scene_close(&s);
 }
 
-TEST(test_retain)
+TEST(a_second_pass_needs_a_retained_graph)
 {
     t_scene s;
     t_scene_open(&s);
@@ -209,7 +209,7 @@ TEST(test_retain)
     t_scene_close(&s);
 }
 
-TEST(test_changed)
+TEST(a_saved_value_changed_in_place_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -287,7 +287,7 @@ static void failing_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_
     ph_tape_fail(tape, PH_ERROR_CALLER, "no way back");
 }
 
-TEST(test_broken)
+TEST(a_backward_that_fails_leaves_the_tape_usable)
 {
     t_scene s;
     t_scene_open(&s);
@@ -322,12 +322,17 @@ TEST(test_broken)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),       cmocka_unit_test(test_meeting),
-        cmocka_unit_test(test_broadcast),   cmocka_unit_test(test_accumulation),
-        cmocka_unit_test(test_no_adoption), cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_modes),       cmocka_unit_test(test_retain),
-        cmocka_unit_test(test_changed),     cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_broken),
+        cmocka_unit_test(a_chain_gives_its_leaf_a_gradient),
+        cmocka_unit_test(gradients_of_paths_that_meet_are_added),
+        cmocka_unit_test(gradients_of_broadcast_operands_are_summed),
+        cmocka_unit_test(later_gradients_are_added_in_the_same_memory),
+        cmocka_unit_test(test_no_adoption),
+        cmocka_unit_test(backward_begins_with_several_outputs_and_seeds),
+        cmocka_unit_test(without_gradients_no_history_is_kept),
+        cmocka_unit_test(a_second_pass_needs_a_retained_graph),
+        cmocka_unit_test(a_saved_value_changed_in_place_is_refused),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_backward_that_fails_leaves_the_tape_usable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

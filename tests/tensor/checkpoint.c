@@ -79,7 +79,7 @@ TEST(test_without_gradients)
     t_scene_close(&s);
 }
 
-TEST(test_retain)
+TEST(a_retained_checkpoint_runs_again_in_each_pass)
 {
     t_scene s;
     t_scene_open(&s);
@@ -135,7 +135,7 @@ static size_t peak_of(bool checkpointed)
     return stats.allocated_peak / (4096 * sizeof(float));
 }
 
-TEST(test_memory)
+TEST(checkpoints_take_less_than_half_the_memory)
 {
     size_t plain = peak_of(false), less = peak_of(true);
     assert_true(plain >= 16 * 4);
@@ -157,7 +157,7 @@ static void read4(const t_scene *s, float *to, const ph_tensor *x)
     assert_ok(ph_tensor_read(s->tape, x, to, 4 * sizeof *to));
 }
 
-TEST(test_random)
+TEST(the_second_run_draws_the_same_numbers)
 {
     t_scene s;
     t_scene_open(&s);
@@ -276,7 +276,7 @@ static void outer(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *us
     out[0] = z;
 }
 
-TEST(test_nested)
+TEST(nested_checkpoints_give_the_same_gradients)
 {
     t_scene s;
     t_scene_open(&s);
@@ -359,7 +359,7 @@ TEST(misuse_is_refused)
 }
 
 /* Between the runs an input, or a value from outside, has changed. */
-TEST(test_changed)
+TEST(a_value_changed_between_the_runs_is_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -421,11 +421,16 @@ TEST(test_switches_generators)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_gradients), cmocka_unit_test(test_without_gradients),
-        cmocka_unit_test(test_retain),         cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_random),         cmocka_unit_test(test_random_captured),
-        cmocka_unit_test(test_nested),         cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_changed),        cmocka_unit_test(test_switches_generators),
+        cmocka_unit_test(test_same_gradients),
+        cmocka_unit_test(test_without_gradients),
+        cmocka_unit_test(a_retained_checkpoint_runs_again_in_each_pass),
+        cmocka_unit_test(checkpoints_take_less_than_half_the_memory),
+        cmocka_unit_test(the_second_run_draws_the_same_numbers),
+        cmocka_unit_test(test_random_captured),
+        cmocka_unit_test(nested_checkpoints_give_the_same_gradients),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_value_changed_between_the_runs_is_refused),
+        cmocka_unit_test(test_switches_generators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ TEST(test_pinned_scratch)
     }
 }
 
-TEST(test_verified)
+TEST(tensors_created_in_a_capture_pass_verification)
 {
     scratch how = {.create = ph_tensor_create};
     ph_verify_result result;
@@ -213,7 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_scratch_of_the_body),
         CASE(test_pinned_scratch),
-        CASE(test_verified),
+        CASE(tensors_created_in_a_capture_pass_verification),
         CASE(test_memory_stream),
         CASE(test_two_captures_of_one_thread),
     };

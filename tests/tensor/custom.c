@@ -51,7 +51,7 @@ static ph_custom_operator pair_operator(pair *p)
                                 .user = p};
 }
 
-TEST(test_gradients)
+TEST(a_custom_operator_gives_gradients_to_its_operands)
 {
     t_scene s;
     t_scene_open(&s);
@@ -89,7 +89,7 @@ TEST(test_gradients)
 }
 
 /* release comes once for each call, whatever becomes of it. */
-TEST(test_release)
+TEST(release_comes_once_for_each_call)
 {
     t_scene s;
     t_scene_open(&s);
@@ -147,7 +147,7 @@ static void same_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
     grad_in[0] = grad_out[0]; /* the very tensor that came in */
 }
 
-TEST(test_identity)
+TEST(an_output_that_is_an_operand_becomes_a_view)
 {
     t_scene s;
     t_scene_open(&s);
@@ -271,8 +271,10 @@ TEST(test_no_gradient)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_release),
-        cmocka_unit_test(test_identity),    cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_custom_operator_gives_gradients_to_its_operands),
+        cmocka_unit_test(release_comes_once_for_each_call),
+        cmocka_unit_test(an_output_that_is_an_operand_becomes_a_view),
+        cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_no_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

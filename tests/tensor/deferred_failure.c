@@ -96,7 +96,7 @@ static void assert_message(const char *part)
     } while (0)
 
 /* The same graph and stream capture again once the tape has been cleared. */
-TEST(nobody_asks)
+TEST(a_failure_that_nobody_asks_for_fails_the_capture)
 {
     bench w;
     open_bench(&w);
@@ -110,7 +110,7 @@ TEST(nobody_asks)
 }
 
 /* Whoever ignores a status has been told. */
-TEST(somebody_asks)
+TEST(a_failure_that_was_asked_for_leaves_the_capture)
 {
     bench w;
     open_bench(&w);
@@ -156,7 +156,7 @@ TEST(the_tape_is_gone)
     close_bench(&w);
 }
 
-TEST(two_tapes)
+TEST(each_tape_is_asked_for_its_own_failure)
 {
     bench w;
     open_bench(&w);
@@ -174,7 +174,7 @@ TEST(two_tapes)
     close_bench(&w);
 }
 
-TEST(open_form)
+TEST(an_open_capture_ends_with_the_failure)
 {
     bench w;
     open_bench(&w);
@@ -191,7 +191,7 @@ TEST(open_form)
 }
 
 /* What failed in a capture that was aborted says nothing of the graph's next one. */
-TEST(aborted)
+TEST(a_failure_goes_with_an_aborted_capture)
 {
     bench w;
     open_bench(&w);
@@ -228,7 +228,7 @@ TEST(before_the_capture)
 }
 
 /* Outside a capture nothing is remembered of it. */
-TEST(outside)
+TEST(a_failure_outside_fails_no_capture)
 {
     bench w;
     open_bench(&w);
@@ -331,7 +331,7 @@ static ph_status capture_on_threads(bench *w, bool last_asks)
     return status;
 }
 
-TEST(several_threads)
+TEST(a_failure_on_another_thread_fails_the_capture)
 {
     bench w;
     open_bench(&w);
@@ -346,12 +346,18 @@ TEST(several_threads)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_asks),     cmocka_unit_test(somebody_asks),
-        cmocka_unit_test(asked_too_early), cmocka_unit_test(the_tape_is_gone),
-        cmocka_unit_test(two_tapes),       cmocka_unit_test(open_form),
-        cmocka_unit_test(aborted),         cmocka_unit_test(before_the_capture),
-        cmocka_unit_test(outside),         cmocka_unit_test(nothing_was_recorded),
-        cmocka_unit_test(several_threads), cmocka_unit_test(no_host_memory),
+        cmocka_unit_test(a_failure_that_nobody_asks_for_fails_the_capture),
+        cmocka_unit_test(a_failure_that_was_asked_for_leaves_the_capture),
+        cmocka_unit_test(asked_too_early),
+        cmocka_unit_test(the_tape_is_gone),
+        cmocka_unit_test(each_tape_is_asked_for_its_own_failure),
+        cmocka_unit_test(an_open_capture_ends_with_the_failure),
+        cmocka_unit_test(a_failure_goes_with_an_aborted_capture),
+        cmocka_unit_test(before_the_capture),
+        cmocka_unit_test(a_failure_outside_fails_no_capture),
+        cmocka_unit_test(nothing_was_recorded),
+        cmocka_unit_test(a_failure_on_another_thread_fails_the_capture),
+        cmocka_unit_test(no_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

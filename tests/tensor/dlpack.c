@@ -12,7 +12,7 @@ static int32_t device_type(void)
     return t_on_host() ? PH__DL_CPU : PH__DL_CUDA;
 }
 
-TEST(test_out)
+TEST(lent_tensors_have_their_layout_and_memory)
 {
     t_scene s;
     t_scene_open(&s);
@@ -121,7 +121,7 @@ static void make_foreign(foreign *f, void *memory)
     f->plain = (struct DLManagedTensor){.context = f, .deleter = delete_plain, .tensor = t};
 }
 
-TEST(test_in)
+TEST(borrowed_memory_is_given_back_with_the_last_view)
 {
     t_scene s;
     t_scene_open(&s);
@@ -209,7 +209,7 @@ static void refuse(t_scene *s, foreign *f, ph_status status, const char *words)
     make_foreign(f, f->versioned.tensor.data);
 }
 
-TEST(test_refused)
+TEST(dlpack_tensors_that_do_not_fit_are_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -303,7 +303,7 @@ TEST(misuse_is_refused)
 
 /* The consumer's stream waits for the tape's; and the memory is not given away before the
  * consumer's work is done. */
-TEST(test_streams)
+TEST(the_consumer_waits_and_its_work_keeps_the_memory)
 {
     t_scene s;
     t_scene_open(&s);
@@ -348,7 +348,7 @@ static ph_status lend_and_borrow(t_scene *s, ph_tensor *x, ph_stream *consumer)
     return status;
 }
 
-TEST(test_failures)
+TEST(exchanges_without_host_memory_fail_and_leak_nothing)
 {
     for (int64_t n = 0;; n++) {
         t_scene s;
@@ -376,10 +376,14 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out),     cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_in),      cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_refused), cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_failures),
+        cmocka_unit_test(lent_tensors_have_their_layout_and_memory),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(borrowed_memory_is_given_back_with_the_last_view),
+        cmocka_unit_test(test_read_only),
+        cmocka_unit_test(dlpack_tensors_that_do_not_fit_are_refused),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(the_consumer_waits_and_its_work_keeps_the_memory),
+        cmocka_unit_test(exchanges_without_host_memory_fail_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ TEST(test_what_is_kept)
 }
 
 /* What is dropped is 0 whatever it was; p 0 is x itself; p 1 nothing at all, gradients too. */
-TEST(test_ends)
+TEST(probabilities_0_and_1_keep_all_and_nothing)
 {
     t_scene s;
     t_scene_open(&s);
@@ -59,7 +59,7 @@ TEST(test_ends)
 
 /* dx = dy / (1 - p) where y was kept, for any strides of x and dy; a scalar and an empty tensor
  * too. */
-TEST(test_gradient)
+TEST(the_gradient_passes_where_the_output_was_kept)
 {
     static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
     static const int64_t rows[] = {0, 1, 3, 8, 61}, columns[] = {1, 5, 33};
@@ -86,7 +86,7 @@ TEST(test_gradient)
 }
 
 /* A mask, eight elements a byte, is all that the history keeps. */
-TEST(test_memory)
+TEST(the_history_keeps_a_mask_alone)
 {
     t_scene s;
     t_scene_open(&s);
@@ -233,9 +233,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_kept),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(probabilities_0_and_1_keep_all_and_nothing),
+        cmocka_unit_test(the_gradient_passes_where_the_output_was_kept),
+        cmocka_unit_test(the_history_keeps_a_mask_alone),
         cmocka_unit_test(test_memory_of_a_turned_one),
         cmocka_unit_test(test_captured_and_replayed),
         cmocka_unit_test(test_under_a_checkpoint),

@@ -107,7 +107,7 @@ static ph_tensor *logical_not(ph_tape *tape, ph_tensor *a, ph_tensor *b)
         .fn = call, .ref = want                                                                    \
     }
 
-static void comparisons(void **state)
+static void comparisons_of_every_dtype_match_the_references(void **state)
 {
     ph_device *device = *state;
     static const choice all[] = {
@@ -152,7 +152,7 @@ static void apply_fill(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, con
     out[0] = ph_masked_fill(tape, in[0], in[1], 1);
 }
 
-static void choices(void **state)
+static void choices_of_every_dtype_match_the_references(void **state)
 {
     ph_device *device = *state;
     choice where = {.spec = {.name = "where",
@@ -214,8 +214,8 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DEVICE(comparisons),
-        ON_DEVICE(choices),
+        ON_DEVICE(comparisons_of_every_dtype_match_the_references),
+        ON_DEVICE(choices_of_every_dtype_match_the_references),
         cmocka_unit_test(nan_is_equal_to_nothing),
         cmocka_unit_test(misuse_is_refused),
     };

@@ -42,7 +42,7 @@ static void shapes_of_some_rank(op_trial *trial)
     trial->shape[0] = op_random_shape(trial, 1, 5);
 }
 
-static void copies(void **state)
+static void copies_match_in_every_layout_and_dtype(void **state)
 {
     ph_device *device = *state;
     static const op_spec clone = {.name = "clone",
@@ -291,7 +291,7 @@ TEST(every_dtype_is_filled_and_scaled)
 }
 
 /* What is read overlaps what is written: as if it had been copied first. */
-TEST(overlapping_memory)
+TEST(overlapping_memory_is_read_before_it_is_written)
 {
     t_scene s;
     t_scene_open(&s);
@@ -385,7 +385,7 @@ TEST(copies_from_another_device)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DEVICE(copies),
+        ON_DEVICE(copies_match_in_every_layout_and_dtype),
         ON_DEVICE(casts_between_all_dtypes),
         ON_DEVICE(changes_are_replayed),
         cmocka_unit_test(casts_saturate_and_round_once),
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(views_change_their_base),
         cmocka_unit_test(copies_cast_and_broadcast),
         cmocka_unit_test(every_dtype_is_filled_and_scaled),
-        cmocka_unit_test(overlapping_memory),
+        cmocka_unit_test(overlapping_memory_is_read_before_it_is_written),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(copies_from_another_device),
     };

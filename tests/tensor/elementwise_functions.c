@@ -72,7 +72,7 @@ static ph_tensor *leaky_relu(ph_tape *tape, ph_tensor *x)
         .fn = call, .ref = want                                                                    \
     }
 
-static void functions(void **state)
+static void functions_and_their_gradients_match_the_references(void **state)
 {
     ph_device *device = *state;
     static const function all[] = {
@@ -126,7 +126,7 @@ static void expect_edges(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *), c
             expect_edges(&s, fn, #fn, (ph_dtype)d, x, want, count);                                \
     } while (0)
 
-TEST(edges)
+TEST(functions_have_their_limits_at_the_edges)
 {
     t_scene s;
     const double inf = (double)INFINITY, nan = (double)NAN;
@@ -174,8 +174,8 @@ TEST(floats_are_wanted)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DEVICE(functions),
-        cmocka_unit_test(edges),
+        ON_DEVICE(functions_and_their_gradients_match_the_references),
+        cmocka_unit_test(functions_have_their_limits_at_the_edges),
         cmocka_unit_test(floats_are_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

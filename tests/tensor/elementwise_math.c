@@ -65,9 +65,8 @@ static void check(const char *name, float (*fn)(float), double (*ref)(double), d
     {                                                                                              \
         return ph__fma_##name(x);                                                                  \
     }                                                                                              \
-    static void test_##name(void **state)                                                          \
+    TEST(name##_is_within_its_bound)                                                               \
     {                                                                                              \
-        (void)state;                                                                               \
         check(#name, plain_##name, ref, bound);                                                    \
         if (HAVE_FUSED)                                                                            \
             check(#name ", fused", fused_##name, ref, bound);                                      \
@@ -113,9 +112,9 @@ TEST(rounding_by_way_of_odd)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expf),     cmocka_unit_test(test_logf),
-        cmocka_unit_test(test_tanhf),    cmocka_unit_test(test_erff),
-        cmocka_unit_test(test_sigmoidf), cmocka_unit_test(rounding_by_way_of_odd),
+        cmocka_unit_test(expf_is_within_its_bound),     cmocka_unit_test(logf_is_within_its_bound),
+        cmocka_unit_test(tanhf_is_within_its_bound),    cmocka_unit_test(erff_is_within_its_bound),
+        cmocka_unit_test(sigmoidf_is_within_its_bound), cmocka_unit_test(rounding_by_way_of_odd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

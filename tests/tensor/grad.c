@@ -6,7 +6,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 
-TEST(test_inputs)
+TEST(gradients_of_any_input_are_given_and_not_accumulated)
 {
     t_scene s;
     t_scene_open(&s);
@@ -34,7 +34,7 @@ TEST(test_inputs)
 }
 
 /* Only what leads to the inputs is run: what it does not come to can still be used. */
-TEST(test_partial)
+TEST(history_that_leads_to_no_input_is_kept)
 {
     t_scene s;
     t_scene_open(&s);
@@ -54,7 +54,7 @@ TEST(test_partial)
     t_scene_close(&s);
 }
 
-TEST(test_unused)
+TEST(an_unused_input_is_refused_unless_allowed)
 {
     t_scene s;
     t_scene_open(&s);
@@ -155,7 +155,7 @@ static void inner_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in
     ph_tensor_release(x);
 }
 
-TEST(test_nested)
+TEST(an_inner_pass_leaves_the_history_of_the_outer)
 {
     t_scene s;
     t_scene_open(&s);
@@ -208,7 +208,7 @@ static ph_status run_step(ph_stream *stream, void *user)
 }
 
 /* Gradients are made in the graph's pool, and each replay writes them anew. */
-TEST(test_capture)
+TEST(each_replay_writes_the_gradients_anew)
 {
     t_scene s;
     t_scene_open(&s);
@@ -309,13 +309,13 @@ TEST(test_same_stream)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_unused),
+        cmocka_unit_test(gradients_of_any_input_are_given_and_not_accumulated),
+        cmocka_unit_test(history_that_leads_to_no_input_is_kept),
+        cmocka_unit_test(an_unused_input_is_refused_unless_allowed),
         cmocka_unit_test(test_grad_refusals),
         cmocka_unit_test(test_own_seed),
-        cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_capture),
+        cmocka_unit_test(an_inner_pass_leaves_the_history_of_the_outer),
+        cmocka_unit_test(each_replay_writes_the_gradients_anew),
         cmocka_unit_test(test_graph_capture_override_stale_stream_default_warmup),
         cmocka_unit_test(test_graph_capture_stale_default_stream_error),
         cmocka_unit_test(test_same_stream),

@@ -114,7 +114,7 @@ static void expect_clear(const net *n, int64_t live, size_t allocated)
     assert_int_equal(ph__alloc_live(), live);
 }
 
-TEST(test_flat)
+TEST(memory_stays_flat_over_thousands_of_passes)
 {
     int passes = t_nightly() ? 100000 : 10000;
     net n;
@@ -141,7 +141,7 @@ TEST(test_flat)
 
 /* The n-th allocation and all after it fail, for every n: the tape says so, and is as new when
  * it is cleared. */
-TEST(test_sweep)
+TEST(a_tape_is_new_after_any_failed_allocation)
 {
     net n;
     ph_generator *generator;
@@ -204,7 +204,7 @@ TEST(test_device_memory)
 }
 
 /* ---- long ones ---- without recursion. */
-TEST(test_deep)
+TEST(a_long_chain_is_differentiated_without_recursion)
 {
     t_scene s;
     t_scene_open(&s);
@@ -324,7 +324,7 @@ static void *run_worker(void *user)
     return NULL;
 }
 
-TEST(test_threads)
+TEST(threads_share_leaves_with_a_tape_each)
 {
     enum {
         THREADS = 3
@@ -356,12 +356,12 @@ TEST(test_threads)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flat),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(memory_stays_flat_over_thousands_of_passes),
+        cmocka_unit_test(a_tape_is_new_after_any_failed_allocation),
         cmocka_unit_test(test_device_memory),
-        cmocka_unit_test(test_deep),
+        cmocka_unit_test(a_long_chain_is_differentiated_without_recursion),
         cmocka_unit_test(test_frees_as_it_goes),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(threads_share_leaves_with_a_tape_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

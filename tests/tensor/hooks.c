@@ -21,7 +21,7 @@ static ph_tensor *look(ph_tape *tape, ph_tensor *grad, void *user)
     return w->factor != 0 ? ph_mul_scalar(tape, grad, w->factor) : grad;
 }
 
-TEST(test_leaf)
+TEST(hooks_of_a_leaf_see_its_complete_gradient_once)
 {
     t_scene s;
     t_scene_open(&s);
@@ -70,7 +70,7 @@ static void both_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
 }
 
 /* On what an operator made: they stay with the history, also when the handle is gone. */
-TEST(test_intermediate)
+TEST(hooks_of_an_intermediate_stay_with_the_history)
 {
     t_scene s;
     t_scene_open(&s);
@@ -125,7 +125,7 @@ static ph_tensor *add_more(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-TEST(test_changes)
+TEST(hooks_may_add_and_remove_hooks_in_a_pass)
 {
     t_scene s;
     t_scene_open(&s);
@@ -334,9 +334,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_added_in_a_checkpoint),
         cmocka_unit_test(test_destroyed_inside),
-        cmocka_unit_test(test_leaf),
-        cmocka_unit_test(test_intermediate),
-        cmocka_unit_test(test_changes),
+        cmocka_unit_test(hooks_of_a_leaf_see_its_complete_gradient_once),
+        cmocka_unit_test(hooks_of_an_intermediate_stay_with_the_history),
+        cmocka_unit_test(hooks_may_add_and_remove_hooks_in_a_pass),
         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,7 @@ TEST(scatter_add_is_right)
     check(spec);
 }
 
-TEST(other_dtypes)
+TEST(indexing_works_on_integers_and_booleans)
 {
     op_spec spec = {.name = "scatter_add",
                     .in_count = 3,
@@ -437,11 +437,16 @@ TEST(misuse_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_is_right),     cmocka_unit_test(index_select_is_right),
-        cmocka_unit_test(gather_is_right),        cmocka_unit_test(scatter_is_right),
-        cmocka_unit_test(scatter_add_is_right),   cmocka_unit_test(other_dtypes),
-        cmocka_unit_test(reading_out_of_range),   cmocka_unit_test(the_last_writer_wins),
-        cmocka_unit_test(every_row_gets_its_sum), cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(embedding_is_right),
+        cmocka_unit_test(index_select_is_right),
+        cmocka_unit_test(gather_is_right),
+        cmocka_unit_test(scatter_is_right),
+        cmocka_unit_test(scatter_add_is_right),
+        cmocka_unit_test(indexing_works_on_integers_and_booleans),
+        cmocka_unit_test(reading_out_of_range),
+        cmocka_unit_test(the_last_writer_wins),
+        cmocka_unit_test(every_row_gets_its_sum),
+        cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static char *read_string(ph__json_in *in, const char *text, size_t length)
     return ph__json_in_string(in);
 }
 
-TEST(test_strings)
+TEST(json_strings_are_read_with_their_escapes)
 {
     static const struct {
         const char *text, *want;
@@ -90,7 +90,7 @@ TEST(test_bad_strings)
     assert_true(ph__json_is_utf8(""));
 }
 
-TEST(test_numbers)
+TEST(json_numbers_are_whole_and_of_64_bits)
 {
     static const struct {
         const char *text, *wrong;
@@ -144,7 +144,7 @@ static int64_t sum_of(ph__json_in *in, const char *text)
     return ph__json_in_end(in) ? sum : -1;
 }
 
-TEST(test_structure)
+TEST(json_that_is_malformed_is_refused_with_its_reason)
 {
     static const struct {
         const char *text, *wrong;
@@ -173,7 +173,7 @@ TEST(test_structure)
     }
 }
 
-TEST(test_depth)
+TEST(json_nested_too_deeply_is_refused)
 {
     char text[PH__JSON_DEPTH + 2];
     ph__json_in in;
@@ -204,9 +204,12 @@ TEST(test_no_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strings), cmocka_unit_test(test_bad_strings),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_structure),
-        cmocka_unit_test(test_depth),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(json_strings_are_read_with_their_escapes),
+        cmocka_unit_test(test_bad_strings),
+        cmocka_unit_test(json_numbers_are_whole_and_of_64_bits),
+        cmocka_unit_test(json_that_is_malformed_is_refused_with_its_reason),
+        cmocka_unit_test(json_nested_too_deeply_is_refused),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

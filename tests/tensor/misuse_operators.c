@@ -325,7 +325,7 @@ static void refused(const t_scene *s, const row *r, ph_tensor *const *in, ph_sta
 
 /* With operands that are right it works: what is refused below is refused for what is wrong with
  * it. */
-TEST(test_right)
+TEST(operators_take_operands_that_are_right)
 {
     t_scene s;
     t_scene_open(&s);
@@ -482,7 +482,7 @@ static bool is_taken(takes what, ph_dtype dtype)
     return true;
 }
 
-TEST(test_dtypes)
+TEST(operators_refuse_dtypes_that_they_do_not_take)
 {
     t_scene s;
     t_scene_open(&s);
@@ -502,7 +502,7 @@ TEST(test_dtypes)
 }
 
 /* Nothing is promoted silently: one operand of f64 among those of f32. And an index of floats. */
-TEST(test_mixed)
+TEST(operators_refuse_operands_of_mixed_dtypes)
 {
     t_scene s;
     t_scene_open(&s);
@@ -525,7 +525,7 @@ TEST(test_mixed)
     t_scene_close(&s);
 }
 
-TEST(test_shapes)
+TEST(operators_refuse_shapes_that_do_not_broadcast)
 {
     t_scene s;
     t_scene_open(&s);
@@ -547,11 +547,15 @@ TEST(test_shapes)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),        cmocka_unit_test(test_no_tape),
-        cmocka_unit_test(test_failed_tape),  cmocka_unit_test(test_no_operand),
-        cmocka_unit_test(test_other_device), cmocka_unit_test(test_other_history),
-        cmocka_unit_test(test_dtypes),       cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(operators_take_operands_that_are_right),
+        cmocka_unit_test(test_no_tape),
+        cmocka_unit_test(test_failed_tape),
+        cmocka_unit_test(test_no_operand),
+        cmocka_unit_test(test_other_device),
+        cmocka_unit_test(test_other_history),
+        cmocka_unit_test(operators_refuse_dtypes_that_they_do_not_take),
+        cmocka_unit_test(operators_refuse_operands_of_mixed_dtypes),
+        cmocka_unit_test(operators_refuse_shapes_that_do_not_broadcast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void not_made(const t_scene *s, const struct maker *m, ph_dtype dtype, ph
     assert_status(ph_tape_clear(s->tape), status);
 }
 
-TEST(test_made)
+TEST(factories_refuse_bad_dtypes_and_shapes)
 {
     t_scene s;
     t_scene_open(&s);
@@ -105,7 +105,7 @@ TEST(test_made)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I64(...) ph_zeros(s.tape, PH_DTYPE_I64, PH_SHAPE(__VA_ARGS__))
 
-TEST(test_counting)
+TEST(arange_and_randperm_refuse_bad_arguments)
 {
     t_scene s;
     t_scene_open(&s);
@@ -123,7 +123,7 @@ TEST(test_counting)
 }
 
 /* ---- numbers and axes ---- */
-TEST(test_numbers)
+TEST(numbers_that_are_out_of_range_are_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -187,7 +187,7 @@ TEST(test_whole_numbers)
     t_scene_close(&s);
 }
 
-TEST(test_axes)
+TEST(axes_that_do_not_exist_are_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -215,7 +215,7 @@ TEST(test_axes)
 }
 
 /* ---- arrays ---- */
-TEST(test_arrays)
+TEST(arrays_that_are_null_or_wrong_are_refused)
 {
     t_scene s;
     t_scene_open(&s);
@@ -234,7 +234,7 @@ TEST(test_arrays)
     t_scene_close(&s);
 }
 
-TEST(test_backward)
+TEST(backward_and_grad_refuse_bad_arguments)
 {
     t_scene s;
     t_scene_open(&s);
@@ -267,10 +267,13 @@ TEST(test_backward)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made),     cmocka_unit_test(test_counting),
-        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_whole_numbers),
-        cmocka_unit_test(test_axes),     cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_backward),
+        cmocka_unit_test(factories_refuse_bad_dtypes_and_shapes),
+        cmocka_unit_test(arange_and_randperm_refuse_bad_arguments),
+        cmocka_unit_test(numbers_that_are_out_of_range_are_refused),
+        cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(axes_that_do_not_exist_are_refused),
+        cmocka_unit_test(arrays_that_are_null_or_wrong_are_refused),
+        cmocka_unit_test(backward_and_grad_refuse_bad_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static const char *put(scene *c, int major, const char *text, const void *data, 
 
 static const float six[] = {1, 2, 3, 4, 5, 6};
 
-TEST(test_read)
+TEST(headers_of_all_versions_and_orders_are_read)
 {
     scene c;
     open_scene(&c);
@@ -157,7 +157,7 @@ TEST(test_written_bytes)
     close_scene(&c);
 }
 
-TEST(test_hostile)
+TEST(malformed_npy_headers_are_refused_with_their_reason)
 {
     scene c;
     open_scene(&c);
@@ -293,7 +293,7 @@ static ph_status in_capture(ph_stream *stream, void *user)
     return ph_tape_clear(c->s.tape);
 }
 
-TEST(test_capture)
+TEST(npy_files_are_refused_in_a_capture)
 {
     scene c;
     ph_graph *graph;
@@ -305,7 +305,7 @@ TEST(test_capture)
 }
 
 /* More than one piece. */
-TEST(test_large)
+TEST(a_large_array_is_written_and_read_in_pieces)
 {
     scene c;
     ph_tensor *x;
@@ -325,7 +325,7 @@ TEST(test_large)
 }
 
 /* A write that fails leaves what was there, and nothing beside it. */
-TEST(test_failures)
+TEST(a_failed_write_leaves_the_npy_file_there_was)
 {
     for (int64_t n = 0;; n++) {
         scene c;
@@ -359,11 +359,15 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),          cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_written_bytes), cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_hostile_start), cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_capture),       cmocka_unit_test(test_large),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(headers_of_all_versions_and_orders_are_read),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_written_bytes),
+        cmocka_unit_test(malformed_npy_headers_are_refused_with_their_reason),
+        cmocka_unit_test(test_hostile_start),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(npy_files_are_refused_in_a_capture),
+        cmocka_unit_test(a_large_array_is_written_and_read_in_pieces),
+        cmocka_unit_test(a_failed_write_leaves_the_npy_file_there_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,25 +255,21 @@ static void driver_calls(const t_swept *swept)
 }
 
 #define EAGER(family)                                                                              \
-    static void test_##family##_without_memory(void **state)                                       \
+    TEST(test_##family##_without_memory)                                                           \
     {                                                                                              \
-        (void)state;                                                                               \
         sweep(#family, family, &eager, host_memory);                                               \
     }                                                                                              \
-    static void test_##family##_without_driver(void **state)                                       \
+    TEST(test_##family##_without_driver)                                                           \
     {                                                                                              \
-        (void)state;                                                                               \
         sweep(#family, family, &eager, driver_calls);                                              \
     }
 #define CAPTURED(family)                                                                           \
-    static void test_captured_##family##_without_memory(void **state)                              \
+    TEST(test_captured_##family##_without_memory)                                                  \
     {                                                                                              \
-        (void)state;                                                                               \
         sweep("captured " #family, family, &captured, host_memory);                                \
     }                                                                                              \
-    static void test_captured_##family##_without_driver(void **state)                              \
+    TEST(test_captured_##family##_without_driver)                                                  \
     {                                                                                              \
-        (void)state;                                                                               \
         sweep("captured " #family, family, &captured, driver_calls);                               \
     }
 EAGER(products)

@@ -271,7 +271,7 @@ static void read_once(const struct reader *reader, bool overwritten)
     t_scene_close(&r.s);
 }
 
-TEST(test_readers)
+TEST(every_reader_refuses_an_overwritten_tensor)
 {
     t_hold_context();
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
@@ -364,7 +364,7 @@ TEST(test_what_shares_the_memory)
 }
 
 /* Marked anew, marked by another, and not any more. */
-TEST(test_marks)
+TEST(a_tag_is_replaced_moved_and_taken_away)
 {
     t_scene s;
     t_owner a, b;
@@ -428,7 +428,7 @@ static void *look(void *user)
     return NULL;
 }
 
-TEST(test_threads)
+TEST(readers_on_other_threads_see_the_overwrite)
 {
     t_scene s;
     t_owner o;
@@ -461,10 +461,10 @@ TEST(test_threads)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readers),
+        cmocka_unit_test(every_reader_refuses_an_overwritten_tensor),
         cmocka_unit_test(test_what_shares_the_memory),
-        cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(a_tag_is_replaced_moved_and_taken_away),
+        cmocka_unit_test(readers_on_other_threads_see_the_overwrite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

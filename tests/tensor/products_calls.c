@@ -75,7 +75,7 @@ static int64_t asked_by_a_layer(int layers, int64_t rows, int64_t width)
     return (n.asked + layers - 1) / layers;
 }
 
-TEST(small_products)
+TEST(a_small_product_asks_for_the_capture_once)
 {
     assert_true(asked_by_a_layer(3, 8, 16) <= 1);
 }
@@ -88,7 +88,7 @@ TEST(products_with_a_workspace)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_products),
+        cmocka_unit_test(a_small_product_asks_for_the_capture_once),
         cmocka_unit_test(products_with_a_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,7 +177,7 @@ TEST(test_status_calls)
     t_folder_close(&folder, (const char *const[]){"y.st"}, 1);
 }
 
-TEST(test_looks)
+TEST(questions_about_a_dead_tensor_answer_as_for_null)
 {
     bench b;
     bench_open(&b, ROOM);
@@ -272,7 +272,7 @@ static void forward_gone(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = user;
 }
 
-TEST(test_messages)
+TEST(a_dead_tensor_is_named_with_its_maker_and_end)
 {
     bench b;
     bench_open(&b, ROOM);
@@ -311,7 +311,7 @@ TEST(test_messages)
 }
 
 /* Memory goes at once; handles stay, as many as there is room for. */
-TEST(test_bounded)
+TEST(the_quarantine_keeps_handles_up_to_its_bound)
 {
     bench b;
     bench_open(&b, 4);
@@ -337,7 +337,7 @@ TEST(test_bounded)
     bench_close(&b);
 }
 
-TEST(test_variable)
+TEST(the_environment_variable_turns_the_quarantine_on)
 {
     bench b;
     assert_int_equal(setenv("PH_QUARANTINE", "16", 1), 0);
@@ -360,10 +360,13 @@ TEST(test_variable)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tape_calls), cmocka_unit_test(test_status_calls),
-        cmocka_unit_test(test_looks),      cmocka_unit_test(test_every_call),
-        cmocka_unit_test(test_messages),   cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_variable),
+        cmocka_unit_test(test_tape_calls),
+        cmocka_unit_test(test_status_calls),
+        cmocka_unit_test(questions_about_a_dead_tensor_answer_as_for_null),
+        cmocka_unit_test(test_every_call),
+        cmocka_unit_test(a_dead_tensor_is_named_with_its_maker_and_end),
+        cmocka_unit_test(the_quarantine_keeps_handles_up_to_its_bound),
+        cmocka_unit_test(the_environment_variable_turns_the_quarantine_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

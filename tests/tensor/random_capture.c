@@ -201,7 +201,7 @@ static ph_status forked_body(ph_stream *stream, void *user)
     return ph_tape_clear(f->scene->tape);
 }
 
-TEST(test_forks)
+TEST(forked_streams_of_a_capture_draw_from_one_generator)
 {
     t_scene s;
     ph_graph *graph;
@@ -475,7 +475,7 @@ int main(void)
         cmocka_unit_test(test_graph_keeps_the_state),
         cmocka_unit_test(test_calls_in_a_capture),
         cmocka_unit_test(test_captures_that_come_to_nothing),
-        cmocka_unit_test(test_forks),
+        cmocka_unit_test(forked_streams_of_a_capture_draw_from_one_generator),
         cmocka_unit_test(test_captures_and_replays_at_once),
         cmocka_unit_test(test_one_graph_on_two_streams),
         cmocka_unit_test(test_marks_in_a_capture),

@@ -130,9 +130,8 @@ TEST(test_states_as_bytes)
 }
 
 /* The same for every call; what is changed by one is seen by all, and by tapes that name none. */
-static void test_default_generator(void **state)
+TEST(test_default_generator)
 {
-    (void)state;
     t_scene s;
     ph_generator *a, *b, *other;
     t_scene_open(&s);
@@ -175,9 +174,8 @@ TEST(test_default_generator_alone)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_clones_and_shared_states(void **state)
+TEST(test_clones_and_shared_states)
 {
-    (void)state;
     t_scene s;
     ph_generator *clone;
     t_scene_open(&s);
@@ -342,7 +340,7 @@ TEST(test_in_place_with_strides)
 }
 
 /* Marks of what is done outside of captures. */
-TEST(test_marks)
+TEST(a_restored_mark_draws_the_same_numbers)
 {
     t_scene s;
     ph__generator_mark before, after;
@@ -398,7 +396,7 @@ int main(void)
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(test_operators_refuse),
         cmocka_unit_test(test_in_place_with_strides),
-        cmocka_unit_test(test_marks),
+        cmocka_unit_test(a_restored_mark_draws_the_same_numbers),
         cmocka_unit_test(test_no_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

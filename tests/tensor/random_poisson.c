@@ -189,7 +189,7 @@ static void check_rate(t_scene *s, ph_dtype dtype, double rate)
     assert_ok(ph_tape_clear(s->tape));
 }
 
-TEST(test_distributed)
+TEST(poisson_numbers_have_their_distribution_at_every_rate)
 {
     static const double some[] = {0.01, 0.5, 1,  3,  7,   9.9375, 10,    10.5,
                                   12,   15,  25, 60, 200, 1000,   30000, 1e6};
@@ -211,7 +211,7 @@ TEST(test_distributed)
 
 /* Neighbours, which share the work of a group, know nothing of each other: below their median or
  * not. */
-TEST(test_neighbours)
+TEST(neighbouring_poisson_numbers_are_independent)
 {
     t_scene s;
     t_scene_open(&s);
@@ -238,7 +238,7 @@ TEST(test_neighbours)
 }
 
 /* ---- edges ---- rates that are none, and those whose numbers the dtype has not. */
-TEST(test_edges)
+TEST(poisson_rates_at_the_edges_give_zero_infinity_or_nan)
 {
     static const double odd[] = {0.0,     -0.0,      -1,      -INFINITY,  NAN,  INFINITY,
                                  0x1p120, 0x1p-1060, 0x1p100, -0x1p-1060, 1e300};
@@ -270,9 +270,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_distributed),
-        cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_edges),
+        cmocka_unit_test(poisson_numbers_have_their_distribution_at_every_rate),
+        cmocka_unit_test(neighbouring_poisson_numbers_are_independent),
+        cmocka_unit_test(poisson_rates_at_the_edges_give_zero_infinity_or_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static void check_distribution(t_scene *s, const struct distribution *d, ph_dtyp
     assert_ok(ph_tape_clear(s->tape));
 }
 
-TEST(test_distributions)
+TEST(continuous_draws_have_their_distributions)
 {
     t_scene s;
     t_scene_open(&s);
@@ -167,7 +167,7 @@ TEST(test_successive_draws)
 }
 
 /* The halves have few values: each of them as often as the others, and never high itself. */
-TEST(test_halves)
+TEST(uniform_draws_of_halves_are_even_and_below_one)
 {
     enum {
         N = 1 << 18
@@ -234,7 +234,7 @@ TEST(test_high_is_never_drawn)
     t_scene_close(&s);
 }
 
-TEST(test_events)
+TEST(events_come_with_their_probability)
 {
     enum {
         N = 1 << 17
@@ -295,7 +295,7 @@ TEST(test_events_in_place)
     t_scene_close(&s);
 }
 
-TEST(test_integers)
+TEST(random_integers_are_uniform_in_their_range)
 {
     enum {
         N = 1 << 18
@@ -336,7 +336,7 @@ TEST(test_integers)
     t_scene_close(&s);
 }
 
-TEST(test_geometric)
+TEST(geometric_draws_count_trials_from_one)
 {
     enum {
         N = 1 << 17
@@ -381,7 +381,7 @@ static void assert_permutation(const int64_t *x, int64_t n)
     free(seen);
 }
 
-TEST(test_permutations)
+TEST(permutations_of_any_length_hold_each_number_once)
 {
     static const int64_t counts[] = {
         0,     1,     2,     3,      5,      255,    256,           257,     1023,
@@ -474,15 +474,15 @@ TEST(test_long_permutations)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distributions),
+        cmocka_unit_test(continuous_draws_have_their_distributions),
         cmocka_unit_test(test_successive_draws),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(uniform_draws_of_halves_are_even_and_below_one),
         cmocka_unit_test(test_high_is_never_drawn),
-        cmocka_unit_test(test_events),
+        cmocka_unit_test(events_come_with_their_probability),
         cmocka_unit_test(test_events_in_place),
-        cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_geometric),
-        cmocka_unit_test(test_permutations),
+        cmocka_unit_test(random_integers_are_uniform_in_their_range),
+        cmocka_unit_test(geometric_draws_count_trials_from_one),
+        cmocka_unit_test(permutations_of_any_length_hold_each_number_once),
         cmocka_unit_test(test_short_permutations),
         cmocka_unit_test(test_long_permutations),
     };

@@ -178,7 +178,7 @@ static void check(t_scene *s, ph_dtype dtype, const layout *l)
     free(values);
 }
 
-TEST(every_form)
+TEST(large_reductions_match_in_every_layout_and_dtype)
 {
     static const ph_dtype dtypes[] = {PH_DTYPE_F32,  PH_DTYPE_F64, PH_DTYPE_F16,
                                       PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_U8};
@@ -248,7 +248,7 @@ TEST(threads_do_not_change_a_bit)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form),
+        cmocka_unit_test(large_reductions_match_in_every_layout_and_dtype),
         cmocka_unit_test(sums_do_not_drift),
         cmocka_unit_test(threads_do_not_change_a_bit),
     };

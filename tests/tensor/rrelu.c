@@ -15,7 +15,7 @@ static const ph_dtype floats[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_D
 
 /* ---- slopes ---- those that ph_uniform gives in their place, and 1 above 0; backward has the
  * same ones. */
-TEST(test_slopes)
+TEST(slopes_are_the_uniform_draws_in_both_directions)
 {
     t_scene s;
     t_scene_open(&s);
@@ -72,7 +72,7 @@ TEST(test_slopes_are_uniform)
     t_scene_close(&s);
 }
 
-TEST(test_ends)
+TEST(special_values_and_empty_tensors_pass_through_rrelu)
 {
     t_scene s;
     t_scene_open(&s);
@@ -116,7 +116,7 @@ static void reference(op_array *out, const op_array *in, const op_trial *trial)
         out[0].at[i] = in[0].at[i] > 0 ? in[0].at[i] : 0.125 * in[0].at[i];
 }
 
-TEST(test_gradient)
+TEST(the_gradient_of_rrelu_matches_differences)
 {
     ph_device *device;
     const op_spec spec = {.name = "rrelu",
@@ -131,7 +131,7 @@ TEST(test_gradient)
 }
 
 /* The slopes, as many bytes as x, are all that the history keeps; without gradients nothing. */
-TEST(test_memory)
+TEST(the_history_keeps_the_slopes_alone)
 {
     t_scene s;
     t_scene_open(&s);
@@ -155,7 +155,7 @@ TEST(test_memory)
 }
 
 /* Autocast leaves it alone, as it does leaky_relu. */
-TEST(test_autocast)
+TEST(autocast_leaves_rrelu_in_its_dtype)
 {
     t_scene s;
     t_scene_open(&s);
@@ -283,7 +283,7 @@ TEST(test_captured_and_replayed)
 
 /* ---- graphed ---- forward and backward are graphs of their own there: backward has the slopes
  * of the forward before it. */
-TEST(test_graphed)
+TEST(graphed_rrelu_has_the_slopes_of_its_forward)
 {
     t_scene s;
     t_scene_open(&s);
@@ -330,16 +330,16 @@ TEST(test_no_host_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slopes),
+        cmocka_unit_test(slopes_are_the_uniform_draws_in_both_directions),
         cmocka_unit_test(test_slopes_are_uniform),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(special_values_and_empty_tensors_pass_through_rrelu),
+        cmocka_unit_test(the_gradient_of_rrelu_matches_differences),
+        cmocka_unit_test(the_history_keeps_the_slopes_alone),
         cmocka_unit_test(test_memory_of_a_turned_one),
         cmocka_unit_test(test_slopes_of_a_turned_one),
-        cmocka_unit_test(test_autocast),
+        cmocka_unit_test(autocast_leaves_rrelu_in_its_dtype),
         cmocka_unit_test(test_captured_and_replayed),
-        cmocka_unit_test(test_graphed),
+        cmocka_unit_test(graphed_rrelu_has_the_slopes_of_its_forward),
         cmocka_unit_test(test_no_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

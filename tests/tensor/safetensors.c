@@ -41,7 +41,7 @@ static const char *put(scene *c, const char *header, size_t bytes)
     return t_put_file(&c->folder, "a", all, 8 + length + bytes);
 }
 
-TEST(test_read)
+TEST(names_dtypes_shapes_and_bytes_are_read)
 {
     scene c;
     ph_safetensors *file;
@@ -205,7 +205,7 @@ TEST(test_round_trip)
 #define T(name, dtype, shape, offsets)                                                             \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
-TEST(test_hostile)
+TEST(malformed_safetensors_headers_are_refused_with_their_reason)
 {
     scene c;
     open_scene(&c);
@@ -366,7 +366,7 @@ static ph_status in_capture(ph_stream *stream, void *user)
     return ph_tape_clear(c->s.tape);
 }
 
-TEST(test_capture)
+TEST(safetensors_files_are_refused_in_a_capture)
 {
     scene c;
     ph_graph *graph;
@@ -397,7 +397,7 @@ static ph_status copy_file(scene *c, const char *from, const char *to)
 }
 
 /* A write that fails leaves what was there, and nothing beside it. */
-TEST(test_failures)
+TEST(a_failed_write_leaves_the_safetensors_file_there_was)
 {
     for (int64_t n = 0;; n++) {
         scene c;
@@ -429,10 +429,14 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),          cmocka_unit_test(test_read_into),
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_hostile_start), cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_capture),       cmocka_unit_test(test_failures),
+        cmocka_unit_test(names_dtypes_shapes_and_bytes_are_read),
+        cmocka_unit_test(test_read_into),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(malformed_safetensors_headers_are_refused_with_their_reason),
+        cmocka_unit_test(test_hostile_start),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(safetensors_files_are_refused_in_a_capture),
+        cmocka_unit_test(a_failed_write_leaves_the_safetensors_file_there_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

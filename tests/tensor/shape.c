@@ -15,7 +15,7 @@
 #include "tensor/core/tensor.h"
 #include <string.h>
 
-TEST(test_dtypes)
+TEST(each_dtype_has_its_name_and_size)
 {
     static const struct {
         ph_dtype dtype;
@@ -35,7 +35,7 @@ TEST(test_dtypes)
     }
 }
 
-TEST(test_count)
+TEST(a_count_beyond_64_bits_is_none)
 {
     assert_int_equal(ph_shape_count(&PH_SCALAR), 1);
     assert_int_equal(ph_shape_count(&PH_SHAPE(2, 3, 4)), 24);
@@ -56,7 +56,7 @@ TEST(test_count)
     assert_false(ph_shape_equal(&PH_SCALAR, NULL));
 }
 
-TEST(test_check)
+TEST(shapes_and_dtypes_that_are_none_are_refused)
 {
     size_t bytes;
     assert_ok(ph__shape_check(&bytes, PH_DTYPE_F64, &PH_SHAPE(5, 3), "call"));
@@ -76,7 +76,7 @@ TEST(test_check)
     assert_ok(ph__shape_check(&bytes, PH_DTYPE_U8, &PH_SHAPE(INT64_MAX), "call"));
 }
 
-TEST(test_strides)
+TEST(strides_are_contiguous_and_extents_do_not_overflow)
 {
     int64_t strides[PH_MAX_RANK];
     ph__shape_strides(strides, &PH_SHAPE(2, 3, 4));
@@ -94,7 +94,7 @@ TEST(test_strides)
     assert_int_equal(ph__shape_extent(&PH_SHAPE(INT64_MAX, 2), (int64_t[]){INT64_MAX, 1}), -1);
 }
 
-TEST(test_axes)
+TEST(negative_axes_count_from_the_end)
 {
     assert_int_equal(ph__axis(0, 3), 0);
     assert_int_equal(ph__axis(2, 3), 2);
@@ -107,7 +107,7 @@ TEST(test_axes)
     assert_int_equal(ph__axis(PH_ALL_AXES, 3), -1);
 }
 
-TEST(test_broadcast)
+TEST(shapes_broadcast_where_dimensions_are_equal_or_one)
 {
     ph_shape out;
     assert_true(ph__shape_broadcast(&out, &PH_SHAPE(2, 1, 4), &PH_SHAPE(3, 1)));
@@ -124,7 +124,7 @@ TEST(test_broadcast)
     assert_true(ph_shape_equal(&out, &PH_SHAPE(3, 4)));
 }
 
-TEST(test_coalesce)
+TEST(axes_that_step_alike_are_merged)
 {
     int64_t dims[PH_MAX_RANK] = {2, 3, 4}, strides[2][PH_MAX_RANK] = {{12, 4, 1}, {12, 4, 1}};
     assert_int_equal(ph__shape_coalesce(dims, strides, 2, 3), 1);
@@ -159,9 +159,8 @@ static int64_t place(int64_t n, const int64_t *dims, const int64_t *strides, siz
 }
 
 /* Merged or not, the n-th element is the same one. */
-static void test_coalesce_random(void **state)
+TEST(test_coalesce_random)
 {
-    (void)state;
     ph__rng rng;
     rng.state = 7;
     size_t merged = 0;
@@ -195,7 +194,7 @@ static void test_coalesce_random(void **state)
     assert_true(merged > 500);
 }
 
-TEST(test_describe)
+TEST(a_description_holds_the_longest_shape)
 {
     char text[PH__DESCRIBE];
     ph_tensor x = {.dtype = PH_DTYPE_BF16, .shape = PH_SHAPE(2, 3)};
@@ -209,7 +208,7 @@ TEST(test_describe)
     assert_int_equal(strlen(ph__describe(text, &x)), 4 + 2 + 8 * 20 + 7 * 2);
 }
 
-TEST(test_overlap)
+TEST(overlap_is_found_to_the_byte)
 {
     char memory[64];
     ph_tensor a = {.dtype = PH_DTYPE_F32, .shape = PH_SHAPE(4), .stride = {1}, .data = memory};
@@ -225,11 +224,16 @@ TEST(test_overlap)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dtypes),   cmocka_unit_test(test_count),
-        cmocka_unit_test(test_check),    cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_axes),     cmocka_unit_test(test_broadcast),
-        cmocka_unit_test(test_coalesce), cmocka_unit_test(test_coalesce_random),
-        cmocka_unit_test(test_describe), cmocka_unit_test(test_overlap),
+        cmocka_unit_test(each_dtype_has_its_name_and_size),
+        cmocka_unit_test(a_count_beyond_64_bits_is_none),
+        cmocka_unit_test(shapes_and_dtypes_that_are_none_are_refused),
+        cmocka_unit_test(strides_are_contiguous_and_extents_do_not_overflow),
+        cmocka_unit_test(negative_axes_count_from_the_end),
+        cmocka_unit_test(shapes_broadcast_where_dimensions_are_equal_or_one),
+        cmocka_unit_test(axes_that_step_alike_are_merged),
+        cmocka_unit_test(test_coalesce_random),
+        cmocka_unit_test(a_description_holds_the_longest_shape),
+        cmocka_unit_test(overlap_is_found_to_the_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ TEST(log_softmax_is_right)
 
 /* As PyTorch's: of a row of -infinity, and of one with +infinity or NaN, nothing is a number;
  * -infinity beside numbers gives 0. */
-TEST(special_values)
+TEST(rows_with_infinity_or_nan_are_as_in_pytorch)
 {
     t_scene s;
     float got[5][4];
@@ -153,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_is_right),
         cmocka_unit_test(log_softmax_is_right),
-        cmocka_unit_test(special_values),
+        cmocka_unit_test(rows_with_infinity_or_nan_are_as_in_pytorch),
         cmocka_unit_test(scalars_and_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static const struct {
     {-1.5, {0, N, I, I, 0.125f, 0, N}},
 };
 
-TEST(test_pow)
+TEST(powers_of_special_values_match_the_table)
 {
     t_scene s;
     char what[64];
@@ -110,7 +110,7 @@ TEST(test_gradients_of_pow)
 }
 
 /* ---- bounds and choices ---- */
-TEST(test_clamp)
+TEST(clamped_special_values_and_gradients_match_the_table)
 {
     static const float x[] = {-I, -2, -0.0f, 0.5f, 3, I, N};
     static const struct {
@@ -163,7 +163,7 @@ TEST(test_nan_in_choices)
 }
 
 /* ---- rows ---- */
-TEST(test_softmax)
+TEST(softmax_of_special_values_matches_the_table)
 {
     static const struct {
         float x[3], want[3], logarithm[3];
@@ -194,7 +194,7 @@ TEST(test_softmax)
 }
 
 /* f32's squares are numbers up to about 1.8e19; f16 and bf16 are squared in f32, f64 in f64. */
-TEST(test_norms)
+TEST(norms_of_large_values_match_the_table)
 {
     static const float large[] = {1e18f, -1e18f, 1e18f, -1e18f}, units[] = {1, -1, 1, -1};
     static const float larger[] = {1e20f, -1e20f, 1e20f, -1e20f}, zeros[] = {0, -0.0f, 0, -0.0f};
@@ -221,9 +221,12 @@ TEST(test_norms)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pow),     cmocka_unit_test(test_gradients_of_pow),
-        cmocka_unit_test(test_clamp),   cmocka_unit_test(test_nan_in_choices),
-        cmocka_unit_test(test_softmax), cmocka_unit_test(test_norms),
+        cmocka_unit_test(powers_of_special_values_match_the_table),
+        cmocka_unit_test(test_gradients_of_pow),
+        cmocka_unit_test(clamped_special_values_and_gradients_match_the_table),
+        cmocka_unit_test(test_nan_in_choices),
+        cmocka_unit_test(softmax_of_special_values_matches_the_table),
+        cmocka_unit_test(norms_of_large_values_match_the_table),
     };
     return cmocka_run_group_tests_name("tensor.special_values", tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static ph__backend *backend_of(const t_scene *s)
     return s->tape->backend;
 }
 
-TEST(test_backend)
+TEST(a_device_has_one_backend_while_it_is_held)
 {
     int64_t live = ph__alloc_live();
     ph_device *device;
@@ -43,7 +43,7 @@ static size_t allocated(const t_scene *s)
     return stats.allocated + stats.pinned;
 }
 
-TEST(test_references)
+TEST(memory_goes_with_the_last_reference)
 {
     t_scene s;
     t_scene_open(&s);
@@ -78,7 +78,7 @@ static void count_release(void *user)
     released++;
 }
 
-TEST(test_foreign)
+TEST(wrapped_memory_is_released_once)
 {
     t_scene s;
     t_scene_open(&s);
@@ -177,7 +177,7 @@ static ph_status use_memory(ph_stream *stream, void *user)
     return ph_memset(b->storage->data, 0x55, 4096, stream);
 }
 
-TEST(test_capture)
+TEST(memory_made_in_a_capture_is_of_its_pool)
 {
     t_scene s;
     t_scene_open(&s);
@@ -205,7 +205,7 @@ static void put(ph_stream *stream, char *at)
     assert_ok(ph_stream_synchronize(stream));
 }
 
-TEST(test_guards)
+TEST(writes_beside_a_tensor_are_found_by_the_guards)
 {
     t_scene s;
     t_scene_open(&s);
@@ -282,7 +282,7 @@ static ph_status make_each(ph__backend *backend, ph_stream *stream, bool guards)
     return PH_OK;
 }
 
-TEST(test_failures)
+TEST(storage_without_host_memory_fails_and_leaks_nothing)
 {
     for (int guards = 0; guards < 2; guards++)
         for (int64_t n = 0;; n++) {
@@ -365,7 +365,7 @@ static void *run_worker(void *user)
     return NULL;
 }
 
-TEST(test_threads)
+TEST(threads_create_and_release_tensors_at_once)
 {
     worker workers[THREADS] = {0};
     t_scene s;
@@ -421,12 +421,18 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_backend),   cmocka_unit_test(test_references),
-        cmocka_unit_test(test_foreign),   cmocka_unit_test(test_other_stream),
-        cmocka_unit_test(test_first_use), cmocka_unit_test(test_capture),
-        cmocka_unit_test(test_guards),    cmocka_unit_test(test_guards_in_capture),
-        cmocka_unit_test(test_failures),  cmocka_unit_test(test_backend_failures),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_backend_threads),
+        cmocka_unit_test(a_device_has_one_backend_while_it_is_held),
+        cmocka_unit_test(memory_goes_with_the_last_reference),
+        cmocka_unit_test(wrapped_memory_is_released_once),
+        cmocka_unit_test(test_other_stream),
+        cmocka_unit_test(test_first_use),
+        cmocka_unit_test(memory_made_in_a_capture_is_of_its_pool),
+        cmocka_unit_test(writes_beside_a_tensor_are_found_by_the_guards),
+        cmocka_unit_test(test_guards_in_capture),
+        cmocka_unit_test(storage_without_host_memory_fails_and_leaks_nothing),
+        cmocka_unit_test(test_backend_failures),
+        cmocka_unit_test(threads_create_and_release_tensors_at_once),
+        cmocka_unit_test(test_backend_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include "support/grads.h"
 #include "support/test.h"
 
-TEST(test_create)
+TEST(a_tape_has_the_stream_and_options_given)
 {
     t_scene s;
     t_scene_open(&s);
@@ -31,7 +31,7 @@ TEST(test_create)
     t_scene_close(&s);
 }
 
-TEST(test_null)
+TEST(calls_on_a_null_tape_are_refused_or_do_nothing)
 {
     ph_tape_info info;
     ph_tape_destroy(NULL);
@@ -127,7 +127,7 @@ static ph_tensor *make_many(const t_scene *s)
     return kept;
 }
 
-TEST(test_owned)
+TEST(a_cleared_tape_frees_all_but_what_is_retained)
 {
     t_scene s;
     t_scene_open(&s);
@@ -143,7 +143,7 @@ TEST(test_owned)
     t_scene_close(&s);
 }
 
-TEST(test_scopes)
+TEST(a_scope_keeps_the_tensors_that_it_is_given)
 {
     t_scene s;
     t_scene_open(&s);
@@ -201,7 +201,7 @@ TEST(test_scope_memory)
     t_scene_close(&s);
 }
 
-TEST(test_devices)
+TEST(tensors_of_another_device_are_refused)
 {
     t_scene s;
     ph_device *other;
@@ -280,7 +280,7 @@ TEST(test_in_place)
     t_scene_close(&s);
 }
 
-TEST(test_detach)
+TEST(a_detached_tensor_shares_memory_without_history)
 {
     t_scene s;
     t_scene_open(&s);
@@ -319,12 +319,18 @@ TEST(test_long_message)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),        cmocka_unit_test(test_null),
-        cmocka_unit_test(test_first_error),   cmocka_unit_test(test_fail_and_check),
-        cmocka_unit_test(test_other_records), cmocka_unit_test(test_owned),
-        cmocka_unit_test(test_scopes),        cmocka_unit_test(test_scope_memory),
-        cmocka_unit_test(test_devices),       cmocka_unit_test(test_other_tape),
-        cmocka_unit_test(test_in_place),      cmocka_unit_test(test_detach),
+        cmocka_unit_test(a_tape_has_the_stream_and_options_given),
+        cmocka_unit_test(calls_on_a_null_tape_are_refused_or_do_nothing),
+        cmocka_unit_test(test_first_error),
+        cmocka_unit_test(test_fail_and_check),
+        cmocka_unit_test(test_other_records),
+        cmocka_unit_test(a_cleared_tape_frees_all_but_what_is_retained),
+        cmocka_unit_test(a_scope_keeps_the_tensors_that_it_is_given),
+        cmocka_unit_test(test_scope_memory),
+        cmocka_unit_test(tensors_of_another_device_are_refused),
+        cmocka_unit_test(test_other_tape),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(a_detached_tensor_shares_memory_without_history),
         cmocka_unit_test(test_long_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

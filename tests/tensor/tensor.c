@@ -6,7 +6,7 @@
 #include "tensor/tape/tape.h"
 #include <math.h>
 
-TEST(test_create)
+TEST(a_new_tensor_has_its_shape_strides_and_memory)
 {
     t_scene s;
     t_scene_open(&s);
@@ -52,7 +52,7 @@ TEST(test_create)
     t_scene_close(&s);
 }
 
-TEST(test_null)
+TEST(questions_about_a_null_tensor_have_empty_answers)
 {
     assert_null(ph_tensor_device(NULL));
     assert_int_equal(ph_tensor_dtype(NULL), 0);
@@ -105,7 +105,7 @@ static void count_release(void *user)
     released++;
 }
 
-TEST(test_wrap)
+TEST(wrapped_memory_is_released_with_the_last_view)
 {
     t_scene s;
     t_scene_open(&s);
@@ -177,7 +177,7 @@ TEST(test_wrap_misuse)
     t_scene_close(&s);
 }
 
-TEST(test_gradients)
+TEST(a_gradient_must_fit_its_tensor)
 {
     t_scene s;
     t_scene_open(&s);
@@ -226,7 +226,7 @@ TEST(test_gradients)
 }
 
 /* ---- factories ---- */
-TEST(test_factories)
+TEST(factories_fill_tensors_and_refuse_bad_shapes)
 {
     t_scene s;
     t_scene_open(&s);
@@ -270,7 +270,7 @@ static double arange_item(t_scene *s, ph_dtype dtype, double begin, double step,
     return value;
 }
 
-TEST(test_arange)
+TEST(arange_counts_in_every_dtype_that_has_the_numbers)
 {
     t_scene s;
     t_scene_open(&s);
@@ -356,7 +356,7 @@ static ph_status make_all(t_scene *s)
     return status;
 }
 
-TEST(test_failures)
+TEST(tensors_without_host_memory_fail_and_leak_nothing)
 {
     for (int64_t n = 0;; n++) {
         t_scene s;
@@ -380,11 +380,16 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),        cmocka_unit_test(test_null),
-        cmocka_unit_test(test_create_misuse), cmocka_unit_test(test_wrap),
-        cmocka_unit_test(test_wrap_misuse),   cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_factories),     cmocka_unit_test(test_arange),
-        cmocka_unit_test(test_in_capture),    cmocka_unit_test(test_failures),
+        cmocka_unit_test(a_new_tensor_has_its_shape_strides_and_memory),
+        cmocka_unit_test(questions_about_a_null_tensor_have_empty_answers),
+        cmocka_unit_test(test_create_misuse),
+        cmocka_unit_test(wrapped_memory_is_released_with_the_last_view),
+        cmocka_unit_test(test_wrap_misuse),
+        cmocka_unit_test(a_gradient_must_fit_its_tensor),
+        cmocka_unit_test(factories_fill_tensors_and_refuse_bad_shapes),
+        cmocka_unit_test(arange_counts_in_every_dtype_that_has_the_numbers),
+        cmocka_unit_test(test_in_capture),
+        cmocka_unit_test(tensors_without_host_memory_fail_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

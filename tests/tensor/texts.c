@@ -140,7 +140,7 @@ static bool is_right(const t_nvrtc *n, const ph__kernel_def *def, int arch)
     return bytes == def->args_size;
 }
 
-TEST(texts_compile)
+TEST(texts_compile_for_every_architecture)
 {
     t_nvrtc n = {0};
     int archs[64], count = 0;
@@ -184,7 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_have_names_of_their_own),
-        cmocka_unit_test(texts_compile),
+        cmocka_unit_test(texts_compile_for_every_architecture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,33 +81,6 @@ TEST(test_memory_stats_of_multiple_generators_and_graphs)
     one_size(10, 20);
 }
 
-/* ---- test_graph_cudnn_dropout ---- there it is an LSTM of that size; here its dropout, in
- * eager and captured calls in turn. */
-static ph_tensor *half_dropped(ph_tape *tape, void *x)
-{
-    return ph_dropout(tape, x, 0.5);
-}
-
-TEST(test_graph_cudnn_dropout)
-{
-    t_scene s;
-    ph_tensor *out;
-    t_scene_open(&s);
-    ph_tensor *x = ph_tensor_retain(
-        ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(100, t_nightly() ? 192 : 12, 512), 1));
-    ph_tensor *first = t_now(&s, half_dropped, x);
-    ph_graph *graph = t_capture(&s, half_dropped, x, &out);
-    assert_ok(ph_graph_replay(graph, s.stream));
-    ph_tensor *last = t_now(&s, half_dropped, x);
-    assert_ok(ph_stream_synchronize(s.stream));
-    assert_false(t_same(&s, first, out) || t_same(&s, out, last) || t_same(&s, first, last));
-    ph_tensor *all[] = {x, first, out, last};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        ph_tensor_release(all[i]);
-    ph_graph_destroy(graph);
-    t_scene_close(&s);
-}
-
 /* ---- test_cuda_graph_inference_mode ---- what the first capture makes for the generator serves
  * those that remember. */
 static ph_tensor *one_more(ph_tape *tape, void *x)
@@ -224,7 +197,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_stats_of_multiple_generators_and_graphs),
-        cmocka_unit_test(test_graph_cudnn_dropout),
         cmocka_unit_test(test_cuda_graph_inference_mode),
         cmocka_unit_test(test_cudagraph_uneven_forward_backward),
         cmocka_unit_test(test_graph_manual_seed_mismatch_raises),

@@ -37,7 +37,7 @@ TEST(test_write_and_read)
     t_scene_close(&s);
 }
 
-TEST(test_pinned)
+TEST(pinned_tensors_move_to_the_device_and_gradients_back)
 {
     t_scene s;
     t_scene_open(&s);
@@ -72,7 +72,7 @@ static double item_of(t_scene *s, ph_dtype dtype, double value)
     return out;
 }
 
-TEST(test_item)
+TEST(an_item_is_read_in_every_dtype)
 {
     t_scene s;
     t_scene_open(&s);
@@ -205,7 +205,7 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-TEST(test_capture)
+TEST(captured_copies_read_pinned_memory_at_each_replay)
 {
     t_scene s;
     t_scene_open(&s);
@@ -256,7 +256,7 @@ static void close_pair(pair *p)
     t_scene_close(&p->s);
 }
 
-TEST(test_devices)
+TEST(contiguous_tensors_move_between_devices)
 {
     pair p;
     open_pair(&p);
@@ -426,7 +426,7 @@ static ph_tensor *floats(t_scene *s, ph_shape shape, const float *values)
     return ph_from_memory(s->tape, PH_DTYPE_F32, shape, values);
 }
 
-TEST(test_format)
+TEST(tensors_are_printed_with_values_dtype_and_shape)
 {
     t_scene s;
     t_scene_open(&s);
@@ -486,7 +486,7 @@ static ph_status move_all(t_scene *s, ph_tensor *x)
     return status;
 }
 
-TEST(test_failures)
+TEST(transfers_without_host_memory_fail_and_leak_nothing)
 {
     for (int64_t n = 0;; n++) {
         t_scene s;
@@ -512,17 +512,17 @@ int main(void)
     t_hold_context();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write_and_read),
-        cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_item),
+        cmocka_unit_test(pinned_tensors_move_to_the_device_and_gradients_back),
+        cmocka_unit_test(an_item_is_read_in_every_dtype),
         cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_capture),
-        cmocka_unit_test(test_devices),
+        cmocka_unit_test(captured_copies_read_pinned_memory_at_each_replay),
+        cmocka_unit_test(contiguous_tensors_move_between_devices),
         cmocka_unit_test(test_devices_in_capture),
         cmocka_unit_test(test_failed_capture),
         cmocka_unit_test(test_devices_out_of_a_capture),
         cmocka_unit_test(test_two_alike),
-        cmocka_unit_test(test_format),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(tensors_are_printed_with_values_dtype_and_shape),
+        cmocka_unit_test(transfers_without_host_memory_fail_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

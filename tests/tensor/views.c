@@ -11,7 +11,7 @@ enum {
     MOST = 4096
 };
 
-TEST(test_slice)
+TEST(slices_share_memory_and_clamp_their_bounds)
 {
     t_scene s;
     t_scene_open(&s);
@@ -36,7 +36,7 @@ TEST(test_slice)
     t_scene_close(&s);
 }
 
-TEST(test_order)
+TEST(transposed_and_permuted_views_keep_their_elements)
 {
     t_scene s;
     t_scene_open(&s);
@@ -50,7 +50,7 @@ TEST(test_order)
     t_scene_close(&s);
 }
 
-TEST(test_shapes)
+TEST(reshapes_are_views_where_strides_allow)
 {
     t_scene s;
     t_scene_open(&s);
@@ -354,7 +354,7 @@ static void run_chain(t_scene *s, uint64_t seed)
     assert_ok(ph_tape_clear(s->tape));
 }
 
-TEST(test_chains)
+TEST(random_chains_of_views_match_their_reference)
 {
     t_scene s;
     t_scene_open(&s);
@@ -376,7 +376,7 @@ static ph_status all_views(t_scene *s, ph_tensor *x)
     return ph_tape_clear(t);
 }
 
-TEST(test_failures)
+TEST(views_without_host_memory_fail_and_leak_nothing)
 {
     for (int64_t n = 0;; n++) {
         t_scene s;
@@ -402,9 +402,12 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slice),  cmocka_unit_test(test_order),
-        cmocka_unit_test(test_shapes), cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(test_chains), cmocka_unit_test(test_failures),
+        cmocka_unit_test(slices_share_memory_and_clamp_their_bounds),
+        cmocka_unit_test(transposed_and_permuted_views_keep_their_elements),
+        cmocka_unit_test(reshapes_are_views_where_strides_allow),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(random_chains_of_views_match_their_reference),
+        cmocka_unit_test(views_without_host_memory_fail_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,7 @@ static void split(ph_tape *tape, ph_tensor *out[OUTS], ph_tensor *x)
     ph_split(tape, out, x, 1, (const int64_t[]){1, 3, 2}, 3);
 }
 
-TEST(slices)
+TEST(captured_slices_match_eager_ones)
 {
     check(slice, PH_SHAPE(3, 4));
     check(slice_step, PH_SHAPE(3, 5));
@@ -281,13 +281,13 @@ TEST(slices)
     check(split, PH_SHAPE(2, 6));
 }
 
-TEST(orders)
+TEST(captured_transposes_match_eager_ones)
 {
     check(transpose, PH_SHAPE(2, 3, 2));
     check(permute, PH_SHAPE(2, 3, 4));
 }
 
-TEST(shapes)
+TEST(captured_reshapes_match_eager_ones)
 {
     check(reshape_view, PH_SHAPE(2, 6));
     check(reshape_copy, PH_SHAPE(3, 4));
@@ -296,7 +296,7 @@ TEST(shapes)
     check(unsqueeze, PH_SHAPE(3, 4));
 }
 
-TEST(repeats)
+TEST(captured_expands_match_eager_ones)
 {
     check(expand, PH_SHAPE(3, 1));
 }
@@ -304,10 +304,10 @@ TEST(repeats)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices),
-        cmocka_unit_test(orders),
-        cmocka_unit_test(shapes),
-        cmocka_unit_test(repeats),
+        cmocka_unit_test(captured_slices_match_eager_ones),
+        cmocka_unit_test(captured_transposes_match_eager_ones),
+        cmocka_unit_test(captured_reshapes_match_eager_ones),
+        cmocka_unit_test(captured_expands_match_eager_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

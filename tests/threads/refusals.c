@@ -3,6 +3,7 @@
  * moment at which captures begin and end: they are refused or pass, and no capture dies of them. */
 #include "base/sync.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 typedef struct scene {
@@ -142,9 +143,8 @@ static void captures_survive(ph_status (*call)(scene *s))
 }
 
 #define SURVIVES(call)                                                                             \
-    static void survives_##call(void **state)                                                      \
+    TEST(a_capture_survives_##call)                                                                \
     {                                                                                              \
-        (void)state;                                                                               \
         captures_survive(call);                                                                    \
     }
 SURVIVES(query_event)
@@ -161,11 +161,15 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(survives_query_event),  cmocka_unit_test(survives_synchronize_event),
-        cmocka_unit_test(survives_query_stream), cmocka_unit_test(survives_synchronize_stream),
-        cmocka_unit_test(survives_launch),       cmocka_unit_test(survives_fill),
-        cmocka_unit_test(survives_copy),         cmocka_unit_test(survives_host_function),
-        cmocka_unit_test(survives_record),
+        cmocka_unit_test(a_capture_survives_query_event),
+        cmocka_unit_test(a_capture_survives_synchronize_event),
+        cmocka_unit_test(a_capture_survives_query_stream),
+        cmocka_unit_test(a_capture_survives_synchronize_stream),
+        cmocka_unit_test(a_capture_survives_launch),
+        cmocka_unit_test(a_capture_survives_fill),
+        cmocka_unit_test(a_capture_survives_copy),
+        cmocka_unit_test(a_capture_survives_host_function),
+        cmocka_unit_test(a_capture_survives_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

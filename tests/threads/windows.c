@@ -226,7 +226,7 @@ TEST(test_device_synchronize)
     t_all(x, N, 2, world.stream);
 }
 
-TEST(test_replay)
+TEST(a_capture_that_begins_within_a_replay_goes_on)
 {
     ph_graph *one = make_one();
     begin_before("exec_launch", world.stream, true);
@@ -237,7 +237,7 @@ TEST(test_replay)
     ph_graph_destroy(one);
 }
 
-TEST(test_upload)
+TEST(a_capture_that_begins_within_an_upload_goes_on)
 {
     ph_graph *one;
     assert_ok(ph_graph_create(&one, &(ph_graph_options){.defer_upload = true}));
@@ -255,7 +255,7 @@ TEST(test_upload)
 }
 
 /* A stream that joins a capture cannot begin one of its own; the one that it joins goes on. */
-TEST(test_join)
+TEST(a_stream_that_joins_a_capture_begins_none)
 {
     ph_graph *outer = NULL;
     ph_stream *side;
@@ -295,9 +295,9 @@ int main(void)
         IN_WORLD(test_stream_query),
         IN_WORLD(test_stream_synchronize),
         IN_WORLD(test_device_synchronize),
-        IN_WORLD(test_replay),
-        IN_WORLD(test_upload),
-        IN_WORLD(test_join),
+        IN_WORLD(a_capture_that_begins_within_a_replay_goes_on),
+        IN_WORLD(a_capture_that_begins_within_an_upload_goes_on),
+        IN_WORLD(a_stream_that_joins_a_capture_begins_none),
     };
     return cmocka_run_group_tests_name("threads.windows", tests, NULL, NULL);
 }

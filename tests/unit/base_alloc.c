@@ -19,7 +19,7 @@ FIXTURE(stop_failing)
     return 0;
 }
 
-TEST(test_counts)
+TEST(allocations_are_counted_and_live_ones_too)
 {
     int64_t live = ph__alloc_live(), count = ph__alloc_count();
     void *a = ph__alloc(10), *b = ph__calloc(3, 7), *c = ph__strdup("text");
@@ -44,7 +44,7 @@ TEST(test_counts)
     assert_int_equal(ph__alloc_count() - count, 5);
 }
 
-TEST(test_corners)
+TEST(sizes_of_zero_and_overflow_are_taken_care_of)
 {
     int64_t live = ph__alloc_live(), count = ph__alloc_count();
     static const unsigned char zeros[64];
@@ -159,8 +159,8 @@ TEST(test_checked_arithmetic)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_corners),
+        cmocka_unit_test(allocations_are_counted_and_live_ones_too),
+        cmocka_unit_test(sizes_of_zero_and_overflow_are_taken_care_of),
         cmocka_unit_test_teardown(test_nth_fails_and_all_after, stop_failing),
         cmocka_unit_test_teardown(test_failed_realloc_keeps_the_old, stop_failing),
         cmocka_unit_test_teardown(test_exact_under_threads, stop_failing),

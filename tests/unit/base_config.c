@@ -26,7 +26,7 @@ static void expect_pairs(const char *text, const char *const *expected)
 
 #define EXPECT(text, ...) expect_pairs((text), (const char *const[]){__VA_ARGS__})
 
-TEST(test_pairs)
+TEST(pairs_are_read_one_after_the_other)
 {
     EXPECT(NULL, NULL);
     EXPECT("", NULL);
@@ -58,7 +58,7 @@ TEST(test_too_long)
     EXPECT(text, "", "", "z", "1", NULL);
 }
 
-TEST(test_numbers)
+TEST(numbers_of_64_bits_are_read_and_nothing_else)
 {
     static const struct {
         const char *text;
@@ -95,7 +95,7 @@ TEST(test_numbers)
     }
 }
 
-TEST(test_booleans)
+TEST(booleans_are_six_words_and_nothing_else)
 {
     static const char *const no[] = {"0", "off", "false"}, *const yes[] = {"1", "on", "true"};
     static const char *const neither[] = {"", "2", "yes", "tru", "truee", "ON", "00"};
@@ -116,10 +116,10 @@ TEST(test_booleans)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(pairs_are_read_one_after_the_other),
         cmocka_unit_test(test_too_long),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_booleans),
+        cmocka_unit_test(numbers_of_64_bits_are_read_and_nothing_else),
+        cmocka_unit_test(booleans_are_six_words_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

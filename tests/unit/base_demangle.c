@@ -42,7 +42,7 @@ TEST(test_without_a_runtime)
         assert_null(dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD));
 }
 
-TEST(test_names)
+TEST(mangled_names_are_read_and_others_stay)
 {
     if (!has_runtime())
         return;
@@ -143,8 +143,10 @@ TEST(test_names_of_others)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_a_runtime), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_long_names),        cmocka_unit_test(test_captured_names),
+        cmocka_unit_test(test_without_a_runtime),
+        cmocka_unit_test(mangled_names_are_read_and_others_stay),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_captured_names),
         cmocka_unit_test(test_names_of_others),
     };
     int failed = cmocka_run_group_tests_name("unit.base_demangle", tests, NULL, NULL);

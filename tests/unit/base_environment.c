@@ -80,7 +80,7 @@ static void run_here(const char *how)
     _exit(FAILED);
 }
 
-TEST(test_values)
+TEST(values_are_hidden_where_the_environment_is_distrusted)
 {
     assert_int_equal(setenv("PH_TEST_OF_THE_ENVIRONMENT", "there", 1), 0);
     assert_string_equal(ph__environment("PH_TEST_OF_THE_ENVIRONMENT"), "there");
@@ -92,7 +92,7 @@ TEST(test_values)
 }
 
 /* That the tool is loaded in the ordinary case is what makes the other two tests. */
-TEST(test_believed)
+TEST(a_trusted_program_believes_its_environment)
 {
     pid_t child = fork();
     if (child == 0)
@@ -100,7 +100,7 @@ TEST(test_believed)
     assert_int_equal(wait_for(child), BELIEVED);
 }
 
-TEST(test_distrusted)
+TEST(a_privileged_program_distrusts_its_environment)
 {
     pid_t child = fork();
     if (child == 0)
@@ -156,9 +156,9 @@ TEST(test_set_uid)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_believed),
-        cmocka_unit_test(test_distrusted),
+        cmocka_unit_test(values_are_hidden_where_the_environment_is_distrusted),
+        cmocka_unit_test(a_trusted_program_believes_its_environment),
+        cmocka_unit_test(a_privileged_program_distrusts_its_environment),
         cmocka_unit_test(test_set_uid),
     };
     if (argc == 1)

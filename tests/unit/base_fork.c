@@ -57,7 +57,7 @@ static bool is_free(pthread_mutex_t *mutex)
     return pthread_mutex_trylock(mutex) == 0 && pthread_mutex_unlock(mutex) == 0;
 }
 
-TEST(test_order)
+TEST(fork_handlers_run_in_order_and_free_their_locks)
 {
     told[0] = '\0';
     pid_t child = fork();
@@ -102,7 +102,7 @@ TEST(test_held_by_another_thread)
     pthread_join(thread, NULL);
 }
 
-TEST(test_handled)
+TEST(forks_of_the_process_are_handled)
 {
     assert_true(ph__fork_handled());
 }
@@ -110,8 +110,8 @@ TEST(test_handled)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handled),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(forks_of_the_process_are_handled),
+        cmocka_unit_test(fork_handlers_run_in_order_and_free_their_locks),
         cmocka_unit_test(test_held_by_another_thread),
     };
     ph__fork_add(&inner_part);

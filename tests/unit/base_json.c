@@ -46,7 +46,7 @@ TEST(test_commas_and_nesting)
     expect(&json, "{\"a\":1,\"b\":[[],{},true,false,null],\"c\":\"x\"}");
 }
 
-TEST(test_numbers)
+TEST(whole_numbers_are_written_to_the_last_digit)
 {
     ph__json json = {0};
     ph__json_open(&json, '[');
@@ -79,7 +79,7 @@ static void expect_same_double(double value)
     ph__free(taken);
 }
 
-TEST(test_doubles)
+TEST(doubles_are_written_to_the_bit_or_as_null)
 {
     static const double values[] = {0.0,     -0.0,    1.0,    0.1,  -2.5,         1.0 / 3,
                                     DBL_MAX, DBL_MIN, 5e-324, 1e21, 123456789.125};
@@ -123,7 +123,7 @@ static void expect_quoted(const char *value, const char *expected)
     expect(&json, expected);
 }
 
-TEST(test_escapes)
+TEST(control_characters_and_quotes_are_escaped)
 {
     expect_quoted("", "\"\"");
     expect_quoted("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
@@ -155,7 +155,7 @@ TEST(test_invalid_utf8)
                   "\"\xef\xbf\xbf\xf4\x8f\xbf\xbf\xed\x9f\xbf\"");
 }
 
-TEST(test_depth)
+TEST(lists_may_nest_to_any_depth)
 {
     ph__json json = {0};
     enum {
@@ -207,12 +207,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commas_and_nesting),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(whole_numbers_are_written_to_the_last_digit),
+        cmocka_unit_test(doubles_are_written_to_the_bit_or_as_null),
         cmocka_unit_test(test_decimal_point_of_other_locales),
-        cmocka_unit_test(test_escapes),
+        cmocka_unit_test(control_characters_and_quotes_are_escaped),
         cmocka_unit_test(test_invalid_utf8),
-        cmocka_unit_test(test_depth),
+        cmocka_unit_test(lists_may_nest_to_any_depth),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

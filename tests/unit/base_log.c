@@ -177,7 +177,7 @@ TEST(test_default_writes_warnings_to_stderr)
     assert_ptr_equal(strchr(second, '\n'), text + length - 1);
 }
 
-TEST(test_version)
+TEST(the_version_is_that_of_the_header)
 {
     char expected[64];
     (void)snprintf(expected, sizeof expected, "%d.%d.%d", PH_VERSION_MAJOR, PH_VERSION_MINOR,
@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test_teardown(test_once_means_once, restore_default),
         cmocka_unit_test_teardown(test_set_while_others_log, restore_default),
         cmocka_unit_test(test_default_writes_warnings_to_stderr),
-        cmocka_unit_test(test_version),
+        cmocka_unit_test(the_version_is_that_of_the_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

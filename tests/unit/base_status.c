@@ -143,7 +143,7 @@ TEST(test_arguments_from_the_record_itself)
     assert_string_equal(last->message, "outer (inner): outer (inner)");
 }
 
-TEST(test_suffix)
+TEST(a_suffix_is_added_whole_or_not_at_all)
 {
     char full[sizeof(((ph_error *)0)->message)];
     ph_ignore(ph_fail(PH_ERROR_SIZE, "cause"));
@@ -164,7 +164,7 @@ TEST(test_suffix)
     assert_int_equal(strlen(ph_error_last()->message), sizeof full - 1);
 }
 
-TEST(test_prefix)
+TEST(a_prefix_leaves_the_status_and_native_code)
 {
     ph_ignore(ph__fail_native(PH_ERROR_DEVICE_MEMORY, 2, "cuMemCreate", "no memory"));
     ph__error_prefix("replay %d", 4);
@@ -264,7 +264,7 @@ TEST(test_reserved_words)
     assert_true(ph__reserved_ok(NULL, 0));
 }
 
-TEST(test_names)
+TEST(each_status_has_a_name_and_no_other_number)
 {
     static const int numbers[] = {0,  10, 11, 12, 13, 14, 15, 16, 17, 20,
                                   21, 22, 30, 40, 41, 42, 43, 44, 45, 90};
@@ -286,7 +286,7 @@ static ph_status try_it(ph_status first, int *reached)
     return PH_OK;
 }
 
-TEST(test_try)
+TEST(ph_try_returns_at_the_first_failure)
 {
     int reached = 0;
     assert_int_equal(try_it(PH_ERROR_SIZE, &reached), PH_ERROR_SIZE);
@@ -307,15 +307,15 @@ int main(void)
         cmocka_unit_test(test_long_native_call_is_cut),
         cmocka_unit_test(test_message_is_one_line),
         cmocka_unit_test(test_arguments_from_the_record_itself),
-        cmocka_unit_test(test_suffix),
-        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(a_suffix_is_added_whole_or_not_at_all),
+        cmocka_unit_test(a_prefix_leaves_the_status_and_native_code),
         cmocka_unit_test(test_long_prefix_keeps_the_cause),
         cmocka_unit_test(test_save_and_restore),
         cmocka_unit_test(test_records_are_per_thread),
         cmocka_unit_test(test_common_refusals),
         cmocka_unit_test(test_reserved_words),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_try),
+        cmocka_unit_test(each_status_has_a_name_and_no_other_number),
+        cmocka_unit_test(ph_try_returns_at_the_first_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ FIXTURE(remove_folder)
     return rmdir(folder) == 0 && ph__alloc_live() == 0 ? 0 : -1;
 }
 
-TEST(test_building)
+TEST(a_text_grows_from_parts_of_any_length)
 {
     ph__text text = {0};
     char expected[5000] = "", longer[3000];
@@ -372,7 +372,7 @@ TEST(test_no_memory_for_the_temporary_name)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_building),
+        IN_FOLDER(a_text_grows_from_parts_of_any_length),
         IN_FOLDER(test_format_at_every_length),
         IN_FOLDER(test_failure_sticks),
         IN_FOLDER(test_write_and_replace),

@@ -33,7 +33,7 @@ static void expect(cut bounds, const char *text, const char *kept, size_t nodes,
     }
 }
 
-TEST(test_lists)
+TEST(long_lists_are_cut_to_their_bounds)
 {
     static const char text[] =
         "{\"a\":[1,2,3],\"nodes\":[{\"x\":[1,2]} , {\"y\":\"],{\\\"\"},\n 3 ,4\n],"
@@ -50,7 +50,7 @@ TEST(test_lists)
 }
 
 /* One bound for all lists together; the outermost is counted by itself. */
-TEST(test_bodies)
+TEST(nested_lists_share_one_bound)
 {
     char out[256];
     static const char text[] = "{\"nodes\":[{\"body\":{\"nodes\":[1,2,3]}},5,6]}";
@@ -115,8 +115,10 @@ TEST(test_any_depth)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),           cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_what_is_no_json), cmocka_unit_test(test_the_bound),
+        cmocka_unit_test(long_lists_are_cut_to_their_bounds),
+        cmocka_unit_test(nested_lists_share_one_bound),
+        cmocka_unit_test(test_what_is_no_json),
+        cmocka_unit_test(test_the_bound),
         cmocka_unit_test(test_any_depth),
     };
     return cmocka_run_group_tests_name("unit.cli_cut", tests, NULL, NULL);

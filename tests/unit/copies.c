@@ -129,7 +129,7 @@ static void drop(copy *c)
 
 /* Failures and warnings are of the copy that was called, and of no other: nor of the one that the
  * program itself has. */
-TEST(test_copies)
+TEST(each_loaded_copy_has_its_own_errors_and_log)
 {
     /* The first ones are there for all, as a program's own library is for its plugins'. */
     for (int i = 0; i < COPIES; i++)
@@ -177,7 +177,8 @@ TEST(test_threads_that_end_after_dlclose)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
-                                       cmocka_unit_test(test_threads_that_end_after_dlclose)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_loaded_copy_has_its_own_errors_and_log),
+        cmocka_unit_test(test_threads_that_end_after_dlclose)};
     return cmocka_run_group_tests_name("copies", tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ static void check_fill(size_t misalignment, uint32_t value, uint32_t value_size,
     assert_memory_equal(memory, expected, span);
 }
 
-TEST(test_bytes)
+TEST(fills_of_bytes_write_those_bytes_alone)
 {
     for (size_t misalignment = 0; misalignment < 16; misalignment++) {
         for (size_t count = 0; count <= 70; count++)
@@ -217,7 +217,7 @@ TEST(test_bytes)
     }
 }
 
-TEST(test_words)
+TEST(fills_of_words_write_those_words_alone)
 {
     for (size_t misalignment = 0; misalignment < 16; misalignment += 4) {
         for (size_t count = 0; count <= 40; count++)
@@ -284,7 +284,7 @@ static void check_cells(unsigned room)
     }
 }
 
-TEST(test_cells)
+TEST(kernels_write_few_and_many_cells)
 {
     assert_int_equal(sizeof(few_cells), ph__cells_args_size(PH__CELLS_FEW));
     assert_int_equal(sizeof(many_cells), ph__cells_args_size(PH__CELLS_MANY));
@@ -293,7 +293,7 @@ TEST(test_cells)
 }
 
 /* ---- watching ---- */
-TEST(test_crumbs)
+TEST(a_crumb_writes_a_later_time_into_its_place)
 {
     unsigned long long table[4] = {0};
     phonograph_breadcrumb(0, 2);
@@ -370,7 +370,7 @@ static void check_numbers(uint32_t type, unsigned char *at, size_t count, size_t
     assert_true(bits == (bad ? numbers[type].bad[0] : 0));
 }
 
-TEST(test_finite)
+TEST(the_finite_check_finds_the_first_bad_number)
 {
     assert_int_equal(sizeof(part), sizeof(ph__drv_finite_part));
     assert_int_equal(pthread_barrier_init(&together, NULL, CHECK_THREADS), 0);
@@ -391,12 +391,12 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--print") == 0)
         return print_header();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(fills_of_bytes_write_those_bytes_alone),
+        cmocka_unit_test(fills_of_words_write_those_words_alone),
         cmocka_unit_test(test_dimensions_of_large_fills),
-        cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_crumbs),
-        cmocka_unit_test(test_finite),
+        cmocka_unit_test(kernels_write_few_and_many_cells),
+        cmocka_unit_test(a_crumb_writes_a_later_time_into_its_place),
+        cmocka_unit_test(the_finite_check_finds_the_first_bad_number),
         cmocka_unit_test(test_committed_code),
     };
     return cmocka_run_group_tests_name("core_kernels", tests, NULL, NULL);

@@ -195,7 +195,7 @@ TEST(test_put_and_get)
     assert_found("key", "a longer payload");
 }
 
-TEST(test_large)
+TEST(a_large_entry_comes_back_whole)
 {
     enum {
         BYTES = 3 << 20
@@ -353,7 +353,7 @@ TEST(test_owned_by_others)
 
 /* ---- where it is ---- */
 
-TEST(test_off)
+TEST(an_empty_variable_turns_the_cache_off)
 {
     char home[PATH_BYTES];
     (void)snprintf(home, sizeof home, "%s/home", root);
@@ -364,7 +364,7 @@ TEST(test_off)
     assert_int_equal(access(home, F_OK), -1);
 }
 
-TEST(test_places)
+TEST(the_cache_lies_where_the_variables_say)
 {
     char home[PATH_BYTES], path[2 * PATH_BYTES];
     (void)snprintf(home, sizeof home, "%s/home", root);
@@ -415,7 +415,7 @@ static void make_read_only_entry(void)
     REQUIRE(chmod(folder, 0500) == 0);
 }
 
-TEST(test_unwritable)
+TEST(a_cache_that_cannot_be_written_harms_nothing)
 {
     char file[PATH_BYTES], under[2 * PATH_BYTES];
     uid_t user = geteuid() == 0 ? OTHER_USER : 0; /* root may write everywhere */
@@ -453,7 +453,7 @@ static void write_and_read(void)
     }
 }
 
-TEST(test_processes)
+TEST(processes_share_a_cache_at_once)
 {
     pid_t children[WRITERS];
     (void)fflush(NULL);
@@ -492,7 +492,7 @@ static bool there_is(const char *name)
 
 /* What was longest unused goes, left-over temporary files too, and what is not the cache's
  * never. */
-TEST(test_limit)
+TEST(the_longest_unused_entries_go_at_the_limit)
 {
     char old[80], newer[80];
     memset(old, 'a', 64);
@@ -537,7 +537,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_put_and_get),
-        CASE(test_large),
+        CASE(a_large_entry_comes_back_whole),
         CASE(test_every_changed_byte),
         CASE(test_every_length),
         CASE(test_hostile_sizes),
@@ -545,11 +545,11 @@ int main(void)
         CASE(test_no_regular_file),
         CASE(test_writable_by_others),
         CASE(test_owned_by_others),
-        CASE(test_off),
-        CASE(test_places),
-        CASE(test_unwritable),
-        CASE(test_processes),
-        CASE(test_limit),
+        CASE(an_empty_variable_turns_the_cache_off),
+        CASE(the_cache_lies_where_the_variables_say),
+        CASE(a_cache_that_cannot_be_written_harms_nothing),
+        CASE(processes_share_a_cache_at_once),
+        CASE(the_longest_unused_entries_go_at_the_limit),
         CASE(test_without_memory),
     };
     return cmocka_run_group_tests_name("cuda_cache", tests, NULL, NULL);

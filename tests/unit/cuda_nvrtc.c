@@ -160,7 +160,7 @@ TEST(test_gpus_that_nvrtc_does_not_know)
     assert_refused(ADD, NULL, 20, 801, "has 2.0");
 }
 
-TEST(test_options)
+TEST(options_of_a_source_reach_the_compiler)
 {
     static const char text[] = "#ifndef ONE\n#error no one\n#endif\n"
                                "extern \"C\" __global__ void add(int *y) { y[0] = ONE + TWO; }";
@@ -180,7 +180,7 @@ TEST(test_options)
 
 /* ---- errors ---- */
 
-TEST(test_errors)
+TEST(the_first_error_of_the_compiler_is_the_reason)
 {
     need_nvrtc();
     assert_refused("\nextern \"C\" __global__ void add(float *y) { y[0] = one; int z = two; }",
@@ -194,7 +194,7 @@ TEST(test_errors)
     assert_int_equal(kept(NULL), 0);
 }
 
-TEST(test_warnings)
+TEST(warnings_of_the_compiler_are_logged_as_information)
 {
     ph__cuda_image image;
     need_nvrtc();
@@ -337,7 +337,7 @@ static void ignore(ph_log_level level, const char *message, void *user)
     (void)user;
 }
 
-TEST(test_threads)
+TEST(threads_compile_at_once_and_share_the_cache)
 {
     enum {
         THREADS = 4
@@ -392,15 +392,15 @@ int main(void)
         CASE(test_a_library_that_is_not_nvrtc),
         CASE(test_code_for_the_gpu),
         CASE(test_gpus_that_nvrtc_does_not_know),
-        CASE(test_options),
-        CASE(test_errors),
-        CASE(test_warnings),
+        CASE(options_of_a_source_reach_the_compiler),
+        CASE(the_first_error_of_the_compiler_is_the_reason),
+        CASE(warnings_of_the_compiler_are_logged_as_information),
         CASE(test_compiled_once),
         CASE(test_all_that_matters_is_in_the_key),
         CASE(test_damaged_is_compiled_again),
         CASE(test_includes_are_not_kept),
         CASE(test_without_a_cache),
-        CASE(test_threads),
+        CASE(threads_compile_at_once_and_share_the_cache),
         CASE(test_without_memory),
     };
     return cmocka_run_group_tests_name("cuda_nvrtc", tests, NULL, NULL);

@@ -25,7 +25,7 @@ static void a_child_runs_between_its_neighbours(void **state)
     gone(exec, outer);
 }
 
-static void children_nest(void **state)
+static void child_graphs_may_nest(void **state)
 {
     world *w = *state;
     ph__drv_graph *graph = capture_digits(w, "1");
@@ -434,7 +434,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(a_child_runs_between_its_neighbours),
-        IN_WORLD(children_nest),
+        IN_WORLD(child_graphs_may_nest),
         IN_WORLD(order_holds_on_all_sides),
         cmocka_unit_test(order_holds_under_chaos),
         cmocka_unit_test(an_empty_body_is_a_place_in_the_order),

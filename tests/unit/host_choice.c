@@ -135,7 +135,7 @@ TEST(test_one_interruption_is_not_a_change)
     assert_true(c.serial_ns < 2e5);
 }
 
-TEST(test_forgets)
+TEST(a_choice_that_was_forgotten_is_measured_again)
 {
     ph__choice c;
     machine m = {.serial = 1e6, .lanes_awake = 5e5, .lanes_asleep = 5e5};
@@ -159,7 +159,7 @@ int main(void)
         cmocka_unit_test(test_wakes_only_for_what_follows),
         cmocka_unit_test(test_changed_bodies_are_noticed),
         cmocka_unit_test(test_one_interruption_is_not_a_change),
-        cmocka_unit_test(test_forgets),
+        cmocka_unit_test(a_choice_that_was_forgotten_is_measured_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

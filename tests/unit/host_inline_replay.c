@@ -175,7 +175,7 @@ TEST(test_switched_off)
 }
 
 /* Both kernels are one function over equal grids: the declaration is all that an update changes. */
-TEST(test_updated)
+TEST(an_update_decides_whether_a_replay_is_inline)
 {
     ph_graph *graph = capture(launch_one, inline_kernel), *other = capture(launch_one, waiting),
              *third = capture(launch_one, inline_kernel);
@@ -230,7 +230,7 @@ int main(void)
         IN_WORLD(test_host_functions),
         IN_WORLD(test_inside_a_child_graph),
         IN_WORLD(test_switched_off),
-        IN_WORLD(test_updated),
+        IN_WORLD(an_update_decides_whether_a_replay_is_inline),
         IN_WORLD(test_updated_in_flight),
         IN_WORLD(test_single_launches),
     };

@@ -281,7 +281,7 @@ TEST(copies_of_pinned_and_device_memory_do_not_wait)
     world_close(&w);
 }
 
-TEST(odd_copies)
+TEST(empty_and_overlapping_copies_work_and_null_is_refused)
 {
     world w;
     world_open(&w, 0);
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(copies_between_all_kinds),
         cmocka_unit_test(a_pageable_source_is_read_before_the_call_returns),
         cmocka_unit_test(copies_of_pinned_and_device_memory_do_not_wait),
-        cmocka_unit_test(odd_copies),
+        cmocka_unit_test(empty_and_overlapping_copies_work_and_null_is_refused),
         cmocka_unit_test(fills_of_bytes_and_words),
         cmocka_unit_test(fills_check_their_arguments),
         cmocka_unit_test(every_failing_allocation_is_answered),

@@ -76,7 +76,7 @@ static void run_measured(ph__plan *plan, ph__rng *chaos)
     assert_int_equal(after.runs, before.runs + 11);
 }
 
-TEST(in_order)
+TEST(a_plan_in_order_measures_each_node)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
         ph__plan *plan = make_plan(NULL, blocking);
@@ -87,7 +87,7 @@ TEST(in_order)
 }
 
 /* Parts of one node on several lanes are one time. */
-TEST(in_lanes)
+TEST(parts_of_a_node_in_several_lanes_are_one_time)
 {
     ph__workers *workers = ph__workers_create(2);
     ph__plan *plan = make_plan(workers, false);
@@ -117,7 +117,7 @@ TEST(in_random_orders)
 
 /* Out of memory it stays off, and the plan runs on. A plan that goes while it measures takes the
  * times along. */
-TEST(without_memory)
+TEST(without_memory_measuring_stays_off_and_the_plan_runs)
 {
     ph__workers *workers = ph__workers_create(2);
     ph__plan *plan = make_plan(workers, false);
@@ -138,10 +138,10 @@ TEST(without_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_order),
-        cmocka_unit_test(in_lanes),
+        cmocka_unit_test(a_plan_in_order_measures_each_node),
+        cmocka_unit_test(parts_of_a_node_in_several_lanes_are_one_time),
         cmocka_unit_test(in_random_orders),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(without_memory_measuring_stays_off_and_the_plan_runs),
     };
     return cmocka_run_group_tests_name("unit.host_plan_measure", tests, NULL, NULL);
 }

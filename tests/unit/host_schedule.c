@@ -142,7 +142,7 @@ static void build(ph__schedule *s, const dag *d, unsigned lanes)
     check_order(s, d);
 }
 
-TEST(test_random)
+TEST(schedules_of_random_graphs_keep_every_dependency)
 {
     static dag d;
     const char *tier = getenv("PH_TEST_TIER");
@@ -232,7 +232,7 @@ TEST(test_large_kernels_are_split)
     ph__schedule_free(&s);
 }
 
-TEST(test_nothing)
+TEST(an_empty_graph_has_an_empty_schedule)
 {
     static dag d;
     memset(&d, 0, sizeof d);
@@ -263,11 +263,11 @@ TEST(test_out_of_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(schedules_of_random_graphs_keep_every_dependency),
         cmocka_unit_test(test_chains_stay_on_their_lanes),
         cmocka_unit_test(test_wavefront_is_shared),
         cmocka_unit_test(test_large_kernels_are_split),
-        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(an_empty_graph_has_an_empty_schedule),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

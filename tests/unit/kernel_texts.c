@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TEST(texts_compile)
+TEST(texts_compile_with_parameters_of_the_right_size)
 {
     t_nvrtc n = {0};
     int archs[64], count = 0;
@@ -38,7 +38,7 @@ TEST(texts_compile)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_compile),
+        cmocka_unit_test(texts_compile_with_parameters_of_the_right_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

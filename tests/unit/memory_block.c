@@ -5,7 +5,7 @@
 #include "memory/block/block_heap.h"
 #include "support/test.h"
 
-TEST(test_rounding)
+TEST(sizes_are_rounded_to_512_bytes_without_overflow)
 {
     static const size_t cases[][2] = {{0, 512},
                                       {1, 512},
@@ -344,7 +344,7 @@ TEST(test_max_split_size_always_ends)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(sizes_are_rounded_to_512_bytes_without_overflow),
         cmocka_unit_test(test_segment_sizes),
         cmocka_unit_test(test_miss_without_segment),
         cmocka_unit_test(test_small_split_threshold),

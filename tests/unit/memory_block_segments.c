@@ -56,7 +56,7 @@ TEST(test_take_at)
     finish(heap);
 }
 
-TEST(test_find)
+TEST(an_address_finds_the_block_that_holds_it)
 {
     ph__heap *heap = new_heap(0, false);
     bool no_memory;
@@ -128,7 +128,7 @@ TEST(test_segment_order)
     finish(heap);
 }
 
-TEST(test_statistics)
+TEST(statistics_count_used_free_and_split_blocks)
 {
     ph__heap *heap = new_heap(0, false);
     ph__heap_stats s;
@@ -273,10 +273,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_take_at),
-        cmocka_unit_test(test_find),
+        cmocka_unit_test(an_address_finds_the_block_that_holds_it),
         cmocka_unit_test(test_odd_segments),
         cmocka_unit_test(test_segment_order),
-        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(statistics_count_used_free_and_split_blocks),
         cmocka_unit_test(test_user_fields),
         cmocka_unit_test(test_host_memory_failures),
         cmocka_unit_test(test_whole_blocks_need_no_memory),

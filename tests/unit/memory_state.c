@@ -18,7 +18,7 @@ static t_world w;
 
 WORLD(w);
 
-TEST(test_tracking)
+TEST(a_tracked_allocation_counts_its_end_for_each_tracker)
 {
     void *p;
     ph_allocation found;
@@ -47,7 +47,7 @@ TEST(test_tracking)
 }
 
 /* Tracked once and untracked: its end is no death. With a record of uses beside, too. */
-TEST(test_untracked)
+TEST(an_untracked_allocation_ends_uncounted)
 {
     void *p;
     ph_stream *side;
@@ -199,8 +199,8 @@ TEST(test_split_counters)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_tracking),
-        IN_WORLD(test_untracked),
+        IN_WORLD(a_tracked_allocation_counts_its_end_for_each_tracker),
+        IN_WORLD(an_untracked_allocation_ends_uncounted),
         IN_WORLD(test_record_ranges),
         IN_WORLD(test_replay_order),
         IN_WORLD(test_capture_after_replay),

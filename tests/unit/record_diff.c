@@ -397,7 +397,7 @@ TEST(kinds_of_dependencies)
     ph_record_destroy(longer);
 }
 
-TEST(empty_records)
+TEST(empty_records_are_alike_and_others_are_added)
 {
     ph__rng rng = {3};
     model none = {0}, some = random_model(&rng, 5);
@@ -483,7 +483,7 @@ int main(void)
         cmocka_unit_test(planted_changes_are_found_alone),
         cmocka_unit_test(unlike_records_mirror_each_other),
         cmocka_unit_test(kinds_of_dependencies),
-        cmocka_unit_test(empty_records),
+        cmocka_unit_test(empty_records_are_alike_and_others_are_added),
         cmocka_unit_test(large_records_take_little_work),
         cmocka_unit_test(each_allocation_fails),
     };

@@ -28,19 +28,17 @@ static ph_status check_capture_options(const ph_capture_options *capture, const 
                          "%s: the capture options of a cache have %s; leave it out", call, set);
 }
 
-static ph_status check_cache_options(const ph_graph_cache_options *options, ph_device *device,
-                                     const char *call)
+static ph_status check_cache_options(const ph_graph_cache_options *options, const char *call)
 {
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_graph_cache_options");
+    PH_TRY(ph__option_no_zero(options->budget, "budget", call));
     PH_TRY(ph__option_no_zero(options->max_graphs, "max_graphs", call));
     PH_TRY(ph__option_named(options->fallback, "fallback", call));
     if (options->fallback > PH_CACHE_FALLBACK_UPDATE)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: fallback is %d, which is none", call,
                        (int)options->fallback);
-    PH_TRY(check_capture_options(options->capture, call));
-    (void)device;
-    return PH_OK;
+    return check_capture_options(options->capture, call);
 }
 
 static void free_cache(ph_graph_cache *cache)
@@ -73,7 +71,7 @@ ph_status ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
     if (!device)
         return ph__fail_null(call, "device");
     options = options ? options : &defaults;
-    PH_TRY(check_cache_options(options, device, call));
+    PH_TRY(check_cache_options(options, call));
     ph_graph_cache *cache = ph__calloc(1, sizeof *cache);
     if (!cache)
         return ph__fail_host_memory(call, "the cache");

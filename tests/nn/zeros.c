@@ -346,6 +346,38 @@ static void pool_limit(void)
     t_scene_close(&s);
 }
 
+static void cache_numbers(void)
+{
+    t_scene s;
+    ph_graph_cache *cache;
+    t_scene_open(&s);
+    assert_error(
+        ph_graph_cache_create(&cache, s.device, &(ph_graph_cache_options){.budget = PH_ZERO}),
+        PH_ERROR_ARGUMENT, "budget is PH_ZERO");
+    assert_error(
+        ph_graph_cache_create(&cache, s.device, &(ph_graph_cache_options){.max_graphs = PH_ZERO}),
+        PH_ERROR_ARGUMENT, "max_graphs is PH_ZERO");
+    t_scene_close(&s);
+}
+
+/* No call of a key runs eagerly. */
+static void cache_after(void)
+{
+    t_scene s;
+    ph_graph_cache *cache;
+    ph_graph_cache_result result;
+    const ph_graph_cache_call call = {.key = "k", .key_bytes = 1, .body = fill};
+    t_scene_open(&s);
+    for (int zero = 0; zero < 2; zero++) {
+        assert_ok(ph_graph_cache_create(&cache, s.device,
+                                        &(ph_graph_cache_options){.after = zero ? PH_ZERO : 0}));
+        assert_ok(ph_graph_cache_run(cache, s.stream, &call, &result));
+        assert_int_equal(result.path, zero ? PH_CACHE_CAPTURED : PH_CACHE_EAGER);
+        ph_graph_cache_destroy(cache);
+    }
+    t_scene_close(&s);
+}
+
 static void graphed_numbers(void)
 {
     static const ph_graphed_options options[] = {
@@ -669,6 +701,7 @@ static const struct row {
     {"ph_graphed_options.warmup_iterations", SAID, graphed_warmup},
     {"ph_profile_options.warmup", SAID, profile_warmup},
     {"ph_training_options.keep", SAID, training_keep},
+    {"ph_graph_cache_options.after", SAID, cache_after},
     {"ph_sgd_options.lr", DEFAULT, sgd_zeros},
     {"ph_sgd_options.momentum", DEFAULT, sgd_zeros},
     {"ph_sgd_options.dampening", DEFAULT, sgd_zeros},
@@ -696,6 +729,8 @@ static const struct row {
     {"ph_device_options.host_memory_bytes", REFUSED, device_numbers},
     {"ph_capture_options.check_foreign_every", REFUSED, capture_asks},
     {"ph_pool_options.limit", REFUSED, pool_limit},
+    {"ph_graph_cache_options.budget", REFUSED, cache_numbers},
+    {"ph_graph_cache_options.max_graphs", REFUSED, cache_numbers},
     {"ph_graphed_options.max_backwards", REFUSED, graphed_numbers},
     {"ph_graphed_options.check_foreign_every", REFUSED, graphed_numbers},
     {"ph_cross_entropy_options.classes", REFUSED, loss_classes},

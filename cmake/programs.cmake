@@ -99,6 +99,7 @@ target_compile_definitions(data_parallel PRIVATE
     GRAPHED_DIGITS="${PROJECT_SOURCE_DIR}/examples/digits/data/digits.csv.gz")
 # Pages and drawings of graphs.
 target_sources(gpt PRIVATE examples/digits/html.c examples/digits/drawing.c)
+target_sources(serve PRIVATE examples/digits/html.c examples/digits/drawing.c)
 target_compile_definitions(gpt PRIVATE GPT_TEXT="${PROJECT_SOURCE_DIR}")
 # Backtraces name its functions.
 set_target_properties(liveness PROPERTIES ENABLE_EXPORTS ON C_VISIBILITY_PRESET default)

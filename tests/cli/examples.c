@@ -4,6 +4,8 @@
 #include "support/command.h"
 #include "support/support.h"
 #include "support/test.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,6 +57,29 @@ TEST(example_slots_finds_and_proves_its_slots)
     t_expect(&(t_command){.argv = {T_PROGRAM("slots"), t_device_name()}}, 0,
              "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n",
              NULL);
+}
+
+TEST(example_serve_has_the_same_tokens_through_the_cache_and_a_report)
+{
+    char path[] = "/tmp/phonograph.serve.XXXXXX", page[1 << 12];
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    t_expect(&(t_command){.argv = {T_PROGRAM("serve"), "--requests", "25", "--report", path,
+                                   t_device_name()}},
+             0, "25 requests in ", NULL);
+    t_expect(&(t_command){.argv = {T_PROGRAM("serve"), "--requests", "25", t_device_name()}}, 0,
+             ": the same tokens eagerly and through the cache\n", NULL);
+    assert_int_equal(close(file), 0);
+    FILE *report = fopen(path, "r");
+    assert_non_null(report);
+    size_t bytes = fread(page, 1, sizeof page - 1, report);
+    page[bytes] = '\0';
+    assert_non_null(strstr(page, "serve: a decoder behind a cache of graphs"));
+    assert_non_null(strstr(page, "Padding: "));
+    (void)fclose(report);
+    assert_int_equal(unlink(path), 0);
+    t_expect(&(t_command){.argv = {T_PROGRAM("serve"), "--requests", "0"}}, 2, NULL,
+             "usage: serve");
 }
 
 TEST(example_profile_prints_path_and_scopes)
@@ -208,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_fork_join),
         cmocka_unit_test(example_slots_finds_and_proves_its_slots),
         cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(example_serve_has_the_same_tokens_through_the_cache_and_a_report),
         cmocka_unit_test(example_profile_prints_path_and_scopes),
         cmocka_unit_test(test_existing_cuda),
         cmocka_unit_test(example_liveness_names_what_died_and_goes_on),

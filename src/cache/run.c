@@ -21,16 +21,6 @@ static ph_status run_body(ph__visit *visit, ph_graph_cache_path path)
     return visit->call->body(visit->stream, visit->call->user);
 }
 
-/* The body ran in a capture of the cache, or not yet. */
-static ph_status run_outside(ph__visit *visit)
-{
-    ph_status status = PH_OK;
-    ph__served served = ph__serve_replay(&status, visit);
-    if (served == PH__CAPTURE)
-        served = ph__serve_capture(&status, visit);
-    return served == PH__SERVED ? status : run_body(visit, PH_CACHE_EAGER);
-}
-
 /* A child graph has the parameters of the template. */
 static bool nest_graph(ph_status *status, ph__visit *visit)
 {
@@ -47,10 +37,15 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
     return nested;
 }
 
-static ph_status run_in_capture(ph__visit *visit)
+static ph_status run_visit(ph__visit *visit)
 {
     ph_status status = PH_OK;
-    return nest_graph(&status, visit) ? status : run_body(visit, PH_CACHE_RECORDED);
+    ph__served served = ph__serve_replay(&status, visit);
+    if (served == PH__CAPTURE)
+        served = ph__serve_capture(&status, visit);
+    if (served == PH__SERVED || (served == PH__RECORD && nest_graph(&status, visit)))
+        return status;
+    return run_body(visit, served == PH__RECORD ? PH_CACHE_RECORDED : PH_CACHE_EAGER);
 }
 
 static bool captures_may_be_open(const ph_device *device)
@@ -79,19 +74,17 @@ ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
                        .call = call,
                        .result = out ? out : &room,
                        .launch = true};
-    uint64_t capture = 0;
     clear_result(visit.result);
     PH_TRY(ph__cache_check(cache, stream, name));
     PH_TRY(ph__cache_check_call(call, name));
-    if (captures_may_be_open(cache->device))
-        PH_TRY(ph__stream_find_capture(&capture, stream, name));
+    visit.asks = captures_may_be_open(cache->device);
     visit.entry = ph__entry_enter(cache, call);
     if (!visit.entry)
         return ph__fail_host_memory(name, "the key");
     PH__UNWIND unwind = {end_visit, &visit};
     ph_status status = ph__cache_check_entry(visit.entry, call, name);
     if (status == PH_OK)
-        status = capture ? run_in_capture(&visit) : run_outside(&visit);
+        status = run_visit(&visit);
     unwind.undo = NULL;
     ph__visit_end(&visit);
     return status;

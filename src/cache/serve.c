@@ -7,6 +7,7 @@
 #include "base/unwind.h"
 #include "cache/entry.h"
 #include "cache/learn.h"
+#include "device/handles/stream.h"
 #include "graph/object/graph.h"
 #include <string.h>
 
@@ -102,21 +103,56 @@ static bool is_spent(const ph__visit *visit)
            visit->cache->fallback == PH_CACHE_FALLBACK_EAGER;
 }
 
-static ph__served serve_locked(ph_status *status, ph__visit *visit)
+/* Whether the stream is capturing costs a call of the driver where other code may capture. */
+static bool is_outside_captures(ph_status *status, const ph__visit *visit)
+{
+    uint64_t capture = 0;
+    if (visit->asks)
+        *status = ph__stream_find_capture(&capture, visit->stream, "ph_graph_cache_run");
+    return *status == PH_OK && capture == 0;
+}
+
+/* An executable that nothing was ever set in is as its template: on a capturing stream it becomes a
+ * child graph, which no epoch counts. */
+static ph__served replay_as_captured(ph_status *status, ph__visit *visit)
+{
+    ph_graph *graph = visit->entry->graph;
+    uint64_t epoch = ph_graph_epoch(graph);
+    visit->result->path = PH_CACHE_REPLAYED;
+    ph__served served = replay_learned(status, visit);
+    if (*status == PH_OK && visit->launch && ph_graph_epoch(graph) == epoch)
+        visit->result->path = PH_CACHE_NESTED;
+    return served;
+}
+
+static ph__served serve_graph(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
     ph_graph_cache_result *result = visit->result;
-    if (entry->graph) {
-        if (ph__learned_look(entry->learned, visit->call, result->reason, sizeof result->reason)) {
-            result->path = PH_CACHE_REPLAYED;
-            return replay_learned(status, visit);
-        }
-        if (is_spent(visit)) {
-            repeat_reason(visit);
-            return PH__EAGER;
-        }
-        return may_capture(visit) ? PH__CAPTURE : PH__EAGER;
+    bool known =
+        ph__learned_look(entry->learned, visit->call, result->reason, sizeof result->reason);
+    if (known && ph_graph_slot_count(entry->graph) == 0)
+        return replay_as_captured(status, visit);
+    if (!is_outside_captures(status, visit))
+        return *status == PH_OK ? PH__RECORD : PH__SERVED;
+    if (known) {
+        result->path = PH_CACHE_REPLAYED;
+        return replay_learned(status, visit);
     }
+    if (is_spent(visit)) {
+        repeat_reason(visit);
+        return PH__EAGER;
+    }
+    return may_capture(visit) ? PH__CAPTURE : PH__EAGER;
+}
+
+static ph__served serve_locked(ph_status *status, ph__visit *visit)
+{
+    ph__cache_entry *entry = visit->entry;
+    if (entry->graph)
+        return serve_graph(status, visit);
+    if (!is_outside_captures(status, visit))
+        return *status == PH_OK ? PH__RECORD : PH__SERVED;
     if (entry->refused) {
         repeat_reason(visit);
         return PH__EAGER;

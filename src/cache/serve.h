@@ -13,12 +13,14 @@ typedef struct ph__visit {
     ph_graph_cache_result *result;
     bool capturing; /* the cache's captures are its */
     bool launch;    /* false: everything but replays (ph_graph_cache_prepare) */
+    bool asks;      /* the stream may be capturing, which only the driver knows */
 } ph__visit;
 
 typedef enum ph__served {
     PH__SERVED,  /* the status is that of the call */
     PH__CAPTURE, /* the body has to be captured: ph__serve_capture */
-    PH__EAGER    /* the body has to run as it is; result.reason says why */
+    PH__EAGER,   /* the body has to run as it is; result.reason says why */
+    PH__RECORD   /* the stream is capturing */
 } ph__served;
 
 /* With what there is: replays, if the executable can be set as the call wants it. */

@@ -43,6 +43,37 @@ static void test_keys_and_pointers()
     CHECK(cache.stats().keys == 1);
 }
 
+/* The same part in several shapes, with variables. */
+static void test_graphed_shapes()
+{
+    scene s;
+    auto x = s.ints(1), z = s.ints(7), y = s.ints(0);
+    const int32_t *from = x.data();
+    int32_t value = 3;
+    ph::graphed part;
+    part.address("from", from, 4000);
+    part.value("value", value);
+    int bodies = 0;
+    for (int i = 0; i < 24; i++) {
+        const shape key{i % 2, 0};
+        from = i / 2 % 3 ? x.data() : z.data();
+        value = 3 + i / 2;
+        part.run(s.stream, key, [&](ph::stream_view on) {
+            bodies++;
+            s.plus(y.data(), from, value, on);
+            for (int k = 0; k < key.rows; k++)
+                s.plus(y.data(), y.data(), 100, on);
+        });
+        EXPECT(y.data(), (from == x.data() ? 1 : 7) + value + 100 * key.rows);
+    }
+    ph_graph_cache_stats stats;
+    OK(ph_graph_cache_get_stats(&stats, part.shapes()));
+    CHECK(stats.keys == 2 && stats.graphs == 2 && stats.replayed >= 12);
+    CHECK(bodies == int(24 - stats.replayed));
+    part.reset();
+    CHECK(part.shapes() == nullptr);
+}
+
 static void test_exceptions()
 {
     scene s;
@@ -83,6 +114,7 @@ static void test_buckets()
 int main()
 {
     test_keys_and_pointers();
+    test_graphed_shapes();
     test_exceptions();
     test_buckets();
     CHECK(ph__alloc_live() == 0);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <phonograph/cuda.h>
 #include <phonograph/cxx/graph.hpp>
+#include <phonograph/cxx/graph_cache.hpp>
 #include <phonograph/cxx/variable.hpp>
 #include <phonograph/log.h>
 #include <string>
@@ -48,6 +49,9 @@ class graphed
     std::vector<std::unique_ptr<detail::variable>> variables_;
     std::vector<ph_slot_value> values_;
     handle<ph_graph, ph_graph_destroy> graph_;
+    graph_cache cache_; /* of shapes */
+    std::vector<const void *> pointers_;
+    std::vector<ph_graph_cache_value> numbers_;
     CUstream_st *wrapped_ = nullptr;
     stream wrapper_;
 
@@ -129,6 +133,49 @@ class graphed
     {
         variables_.push_back(std::move(one));
         graph_.reset();
+        cache_.reset();
+    }
+
+    void make_cache(ph_stream *on)
+    {
+        ph_graph_cache_options options = {};
+        ph_capture_options capture = options_;
+        options.pool = capture.pool;
+        options.after = eager_calls_ ? eager_calls_ : PH_ZERO;
+        options.capture = &capture;
+        capture.pool = nullptr;
+        capture.compared = false; /* set by the cache */
+        cache_ = graph_cache(ph_stream_device(on), &options);
+    }
+
+    ph_graph_cache_call call_of(const void *key, std::size_t key_bytes)
+    {
+        ph_graph_cache_call call = {};
+        pointers_.clear();
+        numbers_.clear();
+        for (const auto &one : variables_)
+            if (one->value_bytes())
+                numbers_.push_back({one->slot_value(), one->value_bytes()});
+            else
+                pointers_.push_back(one->slot_value());
+        call.key = key;
+        call.key_bytes = key_bytes;
+        call.pointers = pointers_.data();
+        call.pointer_count = pointers_.size();
+        call.values = numbers_.data();
+        call.value_count = numbers_.size();
+        return call;
+    }
+
+    stream &wrapper_of(CUstream_st *on)
+    {
+        if (on != wrapped_ || !wrapper_.get()) {
+            ph_stream *made;
+            check(ph_stream_wrap_cuda(&made, on));
+            wrapper_.reset(made);
+            wrapped_ = on;
+        }
+        return wrapper_;
     }
 
   public:
@@ -190,24 +237,48 @@ class graphed
         if constexpr (!std::is_invocable_v<callable &, stream_view>)
             if (is_off())
                 return check(detail::call_body<callable>(nullptr, detail::address_of(body)));
-        if (on != wrapped_ || !wrapper_.get()) {
-            ph_stream *made;
-            check(ph_stream_wrap_cuda(&made, on));
-            wrapper_.reset(made);
-            wrapped_ = on;
-        }
-        run(wrapper_.get(), std::forward<Body>(body));
+        run(wrapper_of(on).get(), std::forward<Body>(body));
+    }
+
+    /* Several shapes: a graph for each key, through a cache of graphs (graph_cache.h). The key has
+     * all that decides which kernels are launched, and with which grids. Variables are learned from
+     * their changes: no proof captures the body with another value. */
+    template <class Key, class Body> void run(ph_stream *on, const Key &key, Body &&body)
+    {
+        static_assert(std::has_unique_object_representations_v<Key>,
+                      "keys are compared byte by byte: no padding, and no floating point");
+        if (is_off())
+            return check(
+                detail::call_body<std::remove_reference_t<Body>>(on, detail::address_of(body)));
+        if (!cache_)
+            make_cache(on);
+        cache_.run(on, call_of(&key, sizeof key), std::forward<Body>(body));
+    }
+    /* The same on a stream of CUDA's. */
+    template <class Key, class Body> void run(CUstream_st *on, const Key &key, Body &&body)
+    {
+        using callable = std::remove_reference_t<Body>;
+        if constexpr (!std::is_invocable_v<callable &, stream_view>)
+            if (is_off())
+                return check(detail::call_body<callable>(nullptr, detail::address_of(body)));
+        run(wrapper_of(on).get(), key, std::forward<Body>(body));
     }
 
     /* The next call is a first one, on any stream. Variables stay. */
     void reset() noexcept
     {
         graph_.reset();
+        cache_.reset();
         wrapper_.reset();
         wrapped_ = nullptr;
         calls_ = 0;
         provable_ = true;
         warned_ = false;
+    }
+    /* The cache of shapes, to look into; NULL before the first call with a key. */
+    ph_graph_cache *shapes() const noexcept
+    {
+        return cache_.get();
     }
     /* The graph, to look into; NULL before the capture. Borrowed until the next one. */
     ph_graph *get() const noexcept

@@ -110,6 +110,11 @@ class variable
     virtual bool has_changed() const noexcept = 0;
     virtual void was_set() noexcept = 0;
     virtual const void *slot_value() const noexcept = 0;
+    /* 0: an address. */
+    virtual std::size_t value_bytes() const noexcept
+    {
+        return 0;
+    }
     /* Puts another value into the variable, and the value of before back. */
     virtual void stand_in(ph_stream *stream) = 0;
     virtual void put_back() noexcept = 0;
@@ -204,6 +209,10 @@ template <class T> class value_variable : public variable
     const void *slot_value() const noexcept override
     {
         return &variable_;
+    }
+    std::size_t value_bytes() const noexcept override
+    {
+        return sizeof(T);
     }
     void stand_in(ph_stream *) override
     {

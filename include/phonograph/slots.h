@@ -94,8 +94,8 @@ PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *
  * - One capture is enough with base at a multiple of 4096 and shifted 256 below such a multiple.
  *
  * Arguments and results:
- * - The distances of one capture must differ from each other, and its shifted spans must overlap
- *   nothing (ARGUMENT).
+ * - Of any two spans the distances must differ in some capture, and the shifted spans of a capture
+ *   must overlap nothing (ARGUMENT).
  * - The captures may be reset afterwards.
  * - out[i] has a new slot for span i, or PH_SLOT_NONE with the reason. A span without any place is
  *   proved (uses 0); setting it has no effect.

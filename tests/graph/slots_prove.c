@@ -232,6 +232,42 @@ TEST(test_aliased_inputs)
     assert_int_equal(host[1], 103);
 }
 
+/* Views of one cache move together in one capture, and apart in another. */
+TEST(inputs_that_move_alike_in_one_capture_are_told_apart_by_another)
+{
+    ph_slot_proof proofs[2];
+    void *block;
+    ph_graph *captures[2];
+    assert_ok(ph_malloc(&block, 16 * (size_t)PAGE, 1, world.stream));
+    int32_t *page = at_page(block, 1), *views[3][2];
+    for (int i = 0; i < 3; i++) {
+        views[i][0] = page + (2 * i) * PAGE / 4 + 64 * 7 * (i != 0);
+        views[i][1] = views[i][0] + PAGE / 4 + 64 * (i == 2);
+    }
+    const ph_slot_span spans[] = {{.base = views[0][0],
+                                   .shifted = AT(views[1][0], views[2][0]),
+                                   .bytes = 64,
+                                   .alignment = 4096},
+                                  {.base = views[0][1],
+                                   .shifted = AT(views[1][1], views[2][1]),
+                                   .bytes = 64,
+                                   .alignment = 4096}};
+    capture(graph, aliased, views[0]);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ph_graph_create(&captures[i], NULL));
+        capture(captures[i], aliased, views[i + 1]);
+    }
+    assert_error(ph_graph_slot_prove(proofs, graph, captures, 1, spans, 2), PH_ERROR_ARGUMENT,
+                 "same distance in every capture");
+    assert_ok(ph_graph_slot_prove(proofs, graph, captures, 2, spans, 2));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(proofs[i].slot, i);
+        assert_int_equal(proofs[i].uses, 1);
+        ph_graph_destroy(captures[i]);
+    }
+    ph_free(block, world.stream);
+}
+
 /* ---- address bits ---- */
 static ph_slot_info info_of(size_t slot)
 {
@@ -429,6 +465,7 @@ int main(void)
         CASE(test_differences_that_nothing_explains),
         CASE(test_a_copy_beyond_the_span),
         CASE(test_aliased_inputs),
+        CASE(inputs_that_move_alike_in_one_capture_are_told_apart_by_another),
         CASE(test_bits_that_stay),
         CASE(test_several_captures),
         CASE(test_captures_that_disagree),

@@ -26,6 +26,16 @@ static bool spans_overlap(const void *a, size_t a_bytes, const void *b, size_t b
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
+/* Words of the two cannot be told apart by any capture. */
+static bool move_alike(const checked_spans *p, const ph_slot_span *a, const ph_slot_span *b)
+{
+    size_t k = 0;
+    while (k < p->capture_count && (uintptr_t)a->shifted[k] - (uintptr_t)a->base ==
+                                       (uintptr_t)b->shifted[k] - (uintptr_t)b->base)
+        k++;
+    return k == p->capture_count;
+}
+
 static ph_status check_span_pair(const checked_spans *p, size_t i, size_t j)
 {
     const ph_slot_span *a = &p->spans[i], *b = &p->spans[j];
@@ -41,11 +51,13 @@ static ph_status check_span_pair(const checked_spans *p, size_t i, size_t j)
             PH_ERROR_ARGUMENT,
             "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
             p->call, i, j);
-    if (i != j && distance_of_span(p, a) == distance_of_span(p, b))
+    if (i != j && p->at == 0 && move_alike(p, a, b))
         return ph_fail(
             PH_ERROR_ARGUMENT,
-            "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
-            "cannot be told apart; allocate something between that capture's buffers",
+            "%s: spans %zu and %zu are shifted by the same distance in every capture, 0x%llx in "
+            "the "
+            "first, so that their uses cannot be told apart; allocate something between the "
+            "buffers of a capture",
             p->call, i, j, (unsigned long long)distance_of_span(p, a));
     return PH_OK;
 }

@@ -217,16 +217,24 @@ void ph__entry_account(ph_graph_cache *cache, ph__cache_entry *entry)
     ph__mutex_unlock(&cache->lock);
 }
 
-static bool is_over_budget(const ph_graph_cache *cache)
+static size_t pool_bytes(const ph_graph_cache *cache)
 {
     ph_memory_stats stats = {0};
     ph_error before;
-    if (cache->budget == 0)
-        return false;
     ph__error_save(&before);
     if (ph_pool_stats(&stats, cache->pool) != PH_OK)
         ph__error_restore(&before);
-    return cache->bytes + stats.reserved > cache->budget;
+    return stats.reserved;
+}
+
+static bool is_over_budget(const ph_graph_cache *cache)
+{
+    return cache->budget && cache->bytes + pool_bytes(cache) > cache->budget;
+}
+
+bool ph__entry_is_pool_empty(const ph_graph_cache *cache)
+{
+    return pool_bytes(cache) == 0;
 }
 
 /* Streams that are idle have no replay of it left. Under the cache's lock, of an entry that nobody
@@ -309,4 +317,11 @@ bool ph__entry_make_room(ph_graph_cache *cache, const ph__cache_entry *keep, siz
             return !is_over_budget(cache);
         }
     }
+}
+
+void ph__entry_empty_pool(ph_graph_cache *cache)
+{
+    while (evict_one(cache, NULL))
+        ;
+    trim_pool(cache);
 }

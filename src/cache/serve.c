@@ -81,6 +81,8 @@ static ph__served replay_learned(ph_status *status, ph__visit *visit)
     *status = replay_graph(visit, visit->entry->graph, learned->due.at, learned->due.count);
     if (*status == PH_OK && learned->differs)
         ph__learned_was_set(learned, visit->call);
+    else if (*status != PH_OK && learned->due.count) /* some slots may have the call's values */
+        learned->all_due = true;
     return served_or_dropped(status, visit);
 }
 
@@ -207,7 +209,24 @@ static ph__served failed_capture(const ph_status *status, ph__visit *visit, bool
     return PH__EAGER;
 }
 
-static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *graph)
+/* Memory of a pool goes when no graph holds it. Where others held it too, the key may fit without
+ * them later. */
+static ph__served give_up_room(ph__visit *visit, bool alone)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph__entry_clear(entry);
+    ph__entry_account(visit->cache, entry);
+    entry->seen = 0;
+    entry->needs_pool = !alone;
+    (void)ph__entry_make_room(visit->cache, NULL, 0);
+    note_reason(visit, alone ? "the graph alone is beyond the budget"
+                             : "the graph and what others left in the pool are beyond the budget");
+    if (alone)
+        refuse_key(visit);
+    return PH__EAGER;
+}
+
+static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *graph, bool alone)
 {
     ph__cache_entry *entry = visit->entry;
     entry->learned = ph__learned_create(visit->call);
@@ -218,13 +237,8 @@ static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *grap
     }
     entry->graph = graph;
     ph__entry_account(visit->cache, entry);
-    if (!ph__entry_make_room(visit->cache, entry, 0)) {
-        ph__entry_clear(entry);
-        ph__entry_account(visit->cache, entry);
-        note_reason(visit, "the graph alone is beyond the budget");
-        refuse_key(visit);
-        return PH__EAGER;
-    }
+    if (!ph__entry_make_room(visit->cache, entry, 0))
+        return give_up_room(visit, alone);
     visit->result->path = PH_CACHE_CAPTURED;
     *status = replay_graph(visit, graph, NULL, 0);
     return served_or_dropped(status, visit);
@@ -233,14 +247,17 @@ static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *grap
 static ph__served capture_first(ph_status *status, ph__visit *visit)
 {
     ph_graph *graph = NULL;
+    if (visit->entry->needs_pool)
+        ph__entry_empty_pool(visit->cache);
     if (!ph__entry_make_room(visit->cache, visit->entry, 1)) {
         note_reason(visit, "the budget is exceeded, and no graph is left to evict");
         return PH__EAGER;
     }
+    bool alone = ph__entry_is_pool_empty(visit->cache);
     *status = capture_body(&graph, visit, false);
     ph__mutex_lock(&visit->entry->lock);
     ph__served served =
-        graph ? keep_first(status, visit, graph) : failed_capture(status, visit, true);
+        graph ? keep_first(status, visit, graph, alone) : failed_capture(status, visit, true);
     ph__mutex_unlock(&visit->entry->lock);
     return served;
 }

@@ -175,6 +175,48 @@ TEST(a_graph_that_does_not_fit_alone_runs_eagerly)
     close_scene();
 }
 
+typedef struct large {
+    size_t bytes;
+    int32_t *y;
+} large;
+
+static ph_status large_body(ph_stream *stream, void *user)
+{
+    const large *l = user;
+    void *room;
+    PH_TRY(ph_malloc(&room, l->bytes, 1, stream));
+    ph_status status = ph_memset(room, 3, 64, stream);
+    if (status == PH_OK)
+        status = ph_memcpy(l->y, room, 64, stream);
+    ph_free(room, stream);
+    return status;
+}
+
+/* Two graphs whose memory does not fit together: each fits alone. */
+TEST(a_graph_that_fits_without_the_others_is_captured_later)
+{
+    const size_t mib = (size_t)1 << 20;
+    open_with((ph_graph_cache_options){.after = PH_ZERO, .budget = 60 * mib});
+    ph_graph_cache_stats stats;
+    int captured[2] = {0, 0};
+    for (int i = 0; i < 8; i++) {
+        large l = {.bytes = (i % 2 ? 45 : 30) * mib, .y = s.outputs[0]};
+        ph_graph_cache_result result;
+        assert_ok(ph_graph_cache_run(
+            s.cache, s.world.stream,
+            &(ph_graph_cache_call){
+                .key = &l.bytes, .key_bytes = sizeof l.bytes, .body = large_body, .user = &l},
+            &result));
+        t_all(s.outputs[0], 16, 0x03030303, s.world.stream);
+        captured[i % 2] += result.path == PH_CACHE_CAPTURED;
+        assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
+        assert_true(stats.executable_bytes + stats.pool_bytes <= 60 * mib);
+    }
+    assert_true(captured[0] > 0 && captured[1] > 0);
+    assert_int_equal(stats.refused, 0);
+    close_scene();
+}
+
 /* Many topologies, room for few: memory stays. */
 TEST(memory_stays_within_the_budget_over_many_topologies)
 {
@@ -274,6 +316,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_learned_is_updated_where_that_is_asked_for),
         cmocka_unit_test(graphs_go_in_order_of_their_last_use),
         cmocka_unit_test(a_graph_that_does_not_fit_alone_runs_eagerly),
+        cmocka_unit_test(a_graph_that_fits_without_the_others_is_captured_later),
         cmocka_unit_test(memory_stays_within_the_budget_over_many_topologies),
         cmocka_unit_test(misuse_is_refused_by_name),
     };

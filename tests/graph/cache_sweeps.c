@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "driver/driver.h"
+#include "support/fault.h"
 #include "support/sweep.h"
 #include "support/test.h"
 
@@ -91,11 +92,38 @@ TEST(no_call_is_lost_or_done_twice_when_the_driver_fails)
         assert_true(t_sweep(&swept, t_driver_fault(PH__R_LAUNCH_FAILED)).reached > 50);
 }
 
+/* A replay that failed half-way has set some slots: the next call sets what it needs. */
+TEST(a_call_after_a_failed_set_has_its_own_pointers_and_values)
+{
+    int failed = 0;
+    for (int64_t n = 0; n < 40; n++) {
+        assert_int_equal(open_scene(NULL), 0);
+        t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+        for (int i = 0; i < 3; i++)
+            assert_ok(run_call(s.cache, &w));
+        w = (t_cached_work){.x = s.buffers[2], .y = s.outputs[0], .value = 0x01020304};
+        assert_ok(run_call(s.cache, &w));
+        w = (t_cached_work){.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+        assert_ok(run_call(s.cache, &w));
+        w = (t_cached_work){.x = s.buffers[3], .y = s.outputs[0], .value = 6};
+        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
+        failed += run_call(s.cache, &w) != PH_OK;
+        ph__driver_fail_after(-1, 0);
+        w = (t_cached_work){.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+        assert_ok(run_call(s.cache, &w));
+        s.calls = done - 1;
+        t_cached_expect(&s, &w, 10);
+        assert_int_equal(close_scene(NULL), 0);
+    }
+    assert_true(failed > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_call_is_lost_or_done_twice_when_host_memory_ends),
         cmocka_unit_test(no_call_is_lost_or_done_twice_when_the_driver_fails),
+        cmocka_unit_test(a_call_after_a_failed_set_has_its_own_pointers_and_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

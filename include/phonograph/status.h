@@ -38,7 +38,9 @@ typedef enum ph_status {
     PH_ERROR_STALE_INPUT = 43, /* a replay would read memory that was freed since the capture */
     PH_ERROR_OVERWRITTEN = 44, /* an output that a later replay has overwritten */
     PH_ERROR_POOL_BUSY = 45,   /* another capture or scope records to the pool */
-    PH_ERROR_CALLER = 90       /* a user's callback failed for a reason of its own */
+    /* another rank of a communicator failed, or did not come in time (comm.h) */
+    PH_ERROR_PEER = 50,
+    PH_ERROR_CALLER = 90 /* a user's callback failed for a reason of its own */
 } ph_status;
 
 /* The error record of a thread. Fixed size; allocates nothing. Only failing calls write it, so it

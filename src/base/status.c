@@ -53,6 +53,7 @@ const char *ph_status_name(ph_status status)
         NAME(PH_ERROR_STALE_INPUT);
         NAME(PH_ERROR_OVERWRITTEN);
         NAME(PH_ERROR_POOL_BUSY);
+        NAME(PH_ERROR_PEER);
         NAME(PH_ERROR_CALLER);
     }
 #undef NAME

@@ -7,6 +7,7 @@
 #include "device/capture/submit.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
+#include "device/handles/failed.h"
 
 /* Objects that the capture keeps go with its graph, whatever becomes of the submission. */
 static ph_status keep_node(ph_event *event, uint64_t capture_id, const char *call)
@@ -210,7 +211,7 @@ ph_status ph_event_synchronize(ph_event *event)
     ph__relaxed_begin(event->device, &mode);
     int result = event->device->driver->event_synchronize(event->handle);
     ph__relaxed_end(event->device, mode);
-    return result == PH__R_OK ? PH_OK
+    return result == PH__R_OK ? ph__failed_check(event->device, call)
                               : ph__driver_fail(result, PH__NAME_EVENT_SYNCHRONIZE, "%s", call);
 }
 

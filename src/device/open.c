@@ -8,6 +8,7 @@
 #include "device/capture/refuse.h"
 #include "device/handles/device.h"
 #include "device/handles/drivers.h"
+#include "device/handles/failed.h"
 #include "device/name.h"
 #include <stdio.h>
 #include <string.h>
@@ -206,6 +207,7 @@ ph_status ph_device_synchronize(ph_device *device)
     ph_status status = ph__rule_check(device, PH__RULE_DEVICE_SYNC);
     int result = status == PH_OK ? device->driver->device_synchronize(device->handle) : PH__R_OK;
     ph__shared_unlock(&device->syncs);
-    return result == PH__R_OK ? status
-                              : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
+    return status == PH_OK ? ph__failed_check(device, call) : status;
 }

@@ -5,6 +5,7 @@
 #include "device/capture/refuse.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
+#include "device/handles/failed.h"
 #include <string.h>
 
 static int priority_of(const ph_stream_options *options)
@@ -127,7 +128,7 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     ph_status status =
         stream->is_default ? synchronize_default(stream, call) : synchronize_explicit(stream, call);
     ph__relaxed_end(stream->device, mode);
-    return status;
+    return status == PH_OK ? ph__failed_check(stream->device, call) : status;
 }
 
 /* While stream->asks is shared. */

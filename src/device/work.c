@@ -5,6 +5,7 @@
 #include "device/capture/submit.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
+#include "device/handles/failed.h"
 
 /* One side of a copy or fill: what kind of memory it is in, and how far that reaches. */
 typedef struct place {
@@ -179,6 +180,16 @@ static ph_status submit_pageable(ph_stream *stream, const ph__drv_memcpy *copy, 
     return status;
 }
 
+/* A copy to pageable memory has waited for the work before it, as synchronizing does. */
+static ph_status check_read_back(ph_device *device, const void *dst, const char *call)
+{
+    place where;
+    if (atomic_load_explicit(&device->failed_count, memory_order_acquire) == 0)
+        return PH_OK;
+    PH_TRY(find_memory_place(&where, device, dst, call));
+    return where.kind == PH__MEMORY_PAGEABLE ? ph__failed_check(device, call) : PH_OK;
+}
+
 ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
 {
     static const char call[] = "ph_memcpy";
@@ -188,7 +199,10 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
     const ph__drv_memcpy copy = {dst, src, bytes};
     bool pageable;
     PH_TRY(ph__copy_check(&pageable, stream->device, &copy, call));
-    return pageable ? submit_pageable(stream, &copy, call) : submit_copy(stream, &copy, call);
+    if (!pageable)
+        return submit_copy(stream, &copy, call);
+    PH_TRY(submit_pageable(stream, &copy, call));
+    return check_read_back(stream->device, dst, call);
 }
 
 static ph_status fail_fill_pageable(const ph_device *device, const void *dst, const char *call)

@@ -9,7 +9,8 @@
 #include "device/handles/stream.h"
 #include "driver/driver.h"
 
-typedef struct ph__capture ph__capture; /* captures.h */
+typedef struct ph__capture ph__capture;         /* captures.h */
+typedef struct ph__failed_work ph__failed_work; /* failed.h */
 
 /* An object that a layer above attaches to a device. destroy runs when the last reference to the
  * device goes, before the driver closes it. */
@@ -71,6 +72,9 @@ struct ph_device {
     ph__deferred *deferred_first, *deferred_last;
     atomic_uint legacy_calls;   /* between ph__legacy_enter and leave */
     atomic_uint legacy_waiters; /* the streams that wait for them */
+    atomic_uint failed_count;   /* of `failed`, readable without the lock */
+    ph__mutex failed_lock;
+    ph__failed_work *failed; /* oldest first */
 };
 
 /* Puts a device that was opened just now on the list of the process. */

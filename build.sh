@@ -98,6 +98,12 @@ has_blas()
     PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libopenblas\.so\.0'
 }
 
+# Open MPI's or MPICH's: its compiler knows where mpi.h is.
+has_mpi()
+{
+    has_command mpicc
+}
+
 # In a folder of CMAKE_PREFIX_PATH that use_carried has put there, or where Debian has it.
 has_d3()
 {
@@ -159,6 +165,8 @@ need_test()
     want abigail-tools has_command abidiff
     want clang-format-14 has_command clang-format-14
     want libdw-dev has_library libdw
+    want libopenmpi-dev has_mpi
+    want openmpi-bin has_command mpirun
     want mandoc has_command mandoc
     want chromium has_chromium
 }

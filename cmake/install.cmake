@@ -6,6 +6,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phonograph)
 set_target_properties(phonograph_nn PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS phonograph phonograph_static phonograph_nn phonograph_nn_static EXPORT phonograph-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET phonograph_mpi)
+    install(TARGETS phonograph_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY include/phonograph DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 # Headers name pages of docs/, and pages link to one another, to examples and to headers: all keep their places beside each other.
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -44,7 +44,7 @@ function(ph_add_library target output)
 endfunction()
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/src/(tensor|nn)/")
+list(FILTER library_sources EXCLUDE REGEX "/src/(tensor|nn|comm/mpi)/")
 ph_add_library(phonograph phonograph ${library_sources})
 set_target_properties(phonograph_static PROPERTIES EXPORT_NAME static)
 add_library(phonograph::phonograph ALIAS phonograph)
@@ -73,3 +73,22 @@ target_include_directories(phonograph_nn PRIVATE src)
 file(GLOB nn_texts CONFIGURE_DEPENDS src/tensor/cuda/*.cu)
 set_source_files_properties(src/tensor/backend/texts.c PROPERTIES
     OBJECT_DEPENDS "${nn_texts}" COMPILE_DEFINITIONS PH__TEXT_DIR="${PROJECT_SOURCE_DIR}/src/tensor/cuda")
+
+# The plug-in over MPI, which the library loads when a communicator of several ranks is made: MPI has no common ABI, so it is built with the
+# one that is here.
+option(PH_MPI "Build the plug-in over MPI, where mpi.h is found" ON)
+if(PH_MPI)
+    find_package(MPI QUIET COMPONENTS C)
+endif()
+if(PH_MPI AND MPI_C_FOUND)
+    add_library(phonograph_mpi MODULE src/comm/mpi/mpi.c)
+    set_target_properties(phonograph_mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+    target_include_directories(phonograph_mpi PRIVATE src)
+    target_link_libraries(phonograph_mpi PRIVATE MPI::MPI_C)
+    # MPI and the exit of the process may have its functions: it stays after dlclose.
+    target_link_options(phonograph_mpi PRIVATE -Wl,-z,nodelete)
+elseif(PH_MPI)
+    message(STATUS "libphonograph_mpi.so: not built: no mpi.h (the Debian packages libopenmpi-dev and openmpi-bin)")
+else()
+    message(STATUS "libphonograph_mpi.so: not built: PH_MPI is OFF")
+endif()

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/comm.h: communicators: the ranks (processes) of a program that work together, each on
+ * a device of its own. docs/reference/collectives.md has the ways to start one. */
+#ifndef PHONOGRAPH_COMM_H
+#define PHONOGRAPH_COMM_H
+#include <phonograph/device.h>
+
+PH_BEGIN_DECLS
+
+typedef struct ph_comm ph_comm;
+
+typedef struct ph_comm_options {
+    /* Number of ranks, and the number of this one, below size. size 0: the first of these that says
+     * both: RANK and WORLD_SIZE, MPI, SLURM_PROCID and SLURM_NTASKS; else one rank. */
+    uint32_t size, rank;
+    /* The longest that a rank waits for the others, in create, a barrier and each collective.
+     * Milliseconds; 0: ten minutes. */
+    uint64_t timeout_ms;
+    uint64_t reserved[6];
+} ph_comm_options;
+
+/* Makes a communicator of all ranks of the program. Every rank calls it, and the n-th call of one
+ * rank meets the n-th of each other. Blocks until all have come.
+ * - One rank needs no other software, on any device. More ranks are host devices, and need MPI:
+ *   libphonograph_mpi.so (docs/guide/dependencies.md) beside this library, or the file that
+ *   PH_COMM_MPI names.
+ * - Where the program has not initialised MPI, this call does, with MPI_THREAD_MULTIPLE, and the
+ *   exit of the process finalises it. Where the program has, it finalises it, after the last
+ *   release of every communicator.
+ * - UNSUPPORTED: no such library, MPI without MPI_THREAD_MULTIPLE, or more ranks on a device that
+ *   is no host device. MISMATCH: MPI has another rank or size. STATE: MPI was finalised. ARGUMENT:
+ *   a rank not below size, or a variable that is no number.
+ * - PEER: a rank failed, or did not come in time. MPI_Init itself has no time limit.
+ * - The caller has one reference, and the communicator one to the device. Legal in a capture.
+ *   Thread-safe, but threads that create communicators at once need an order of their own. */
+PH_CALL ph_comm_create(ph_comm **out, ph_device *device, const ph_comm_options *options);
+PH_API ph_comm *ph_comm_retain(ph_comm *comm); /* takes NULL */
+/* Takes NULL. Waits for no other rank. Others that still wait for this one get PEER. */
+PH_API void ph_comm_release(ph_comm *comm);
+PH_API uint32_t ph_comm_rank(const ph_comm *comm); /* 0 for NULL */
+PH_API uint32_t ph_comm_size(const ph_comm *comm); /* 0 for NULL */
+
+/* Waits until every rank has called it, for timeout_ms at most (0: the communicator's own). Blocks
+ * the calling thread, and orders no stream. PEER: a rank failed, or did not come in time, and the
+ * communicator has failed. One thread at a time. Legal in a capture. */
+PH_CALL ph_comm_barrier(ph_comm *comm, uint64_t timeout_ms);
+
+/* The first failure of the communicator, with the message that says which rank did what, or PH_OK.
+ * - A communicator that has failed stays so: every later call on it returns that failure, and makes
+ *   no call of MPI. Nor should the program, except MPI_Abort.
+ * - Until ph_comm_abort or the last release, what waits for work of the device returns the failure
+ *   too: ph_stream_synchronize, ph_event_synchronize, ph_device_synchronize, and copies to pageable
+ *   memory. The work behind a failed collective has run, on contents that mean nothing.
+ * - Thread-safe, legal in a capture. */
+PH_CALL ph_comm_check(const ph_comm *comm);
+
+/* Makes the communicator fail on this rank, with `reason` (NULL: none) in the message, if it has
+ * not failed already. Then the device's waits report its failure no more. Takes NULL.
+ * - Ranks on the same machine that wait for this one, or will, get PEER with the reason. Ranks on
+ *   other machines get PEER when their time is over.
+ * - Never blocks. Thread-safe, legal in a capture. */
+PH_API void ph_comm_abort(ph_comm *comm, const char *reason);
+
+PH_END_DECLS
+#endif

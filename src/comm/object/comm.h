@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* comm/object/comm.h: the communicator. */
+#ifndef PH_COMM_OBJECT_COMM_H
+#define PH_COMM_OBJECT_COMM_H
+#include "base/status.h"
+#include "base/sync.h"
+#include "comm/engine/engine.h"
+#include "comm/object/operation.h"
+#include "device/handles/failed.h"
+#include <phonograph/comm.h>
+
+/* One order of operations: that of the host's calls, or of the work of streams. */
+typedef struct ph__comm_channel {
+    ph__channel *raw;
+    ph__operation *all; /* of each rank, the last one */
+    uint64_t sequence;  /* of the last one */
+} ph__comm_channel;
+
+struct ph_comm {
+    atomic_int references;
+    ph_device *device; /* retained */
+    uint32_t rank, size;
+    uint64_t timeout_ns;
+    const ph__engine *engine; /* NULL: one rank */
+    ph__comm_channel control; /* of the host's calls */
+    atomic_bool failed;       /* readable without the lock; never false again */
+    ph__mutex lock;           /* of the rest */
+    bool listed;              /* the device's waits report it */
+    ph__failed_work failure;
+};
+
+/* ARGUMENT for NULL, STATE in a child of a fork, and the failure of one that has failed. */
+ph_status ph__comm_check_usable(const ph_comm *comm, const char *call);
+#endif

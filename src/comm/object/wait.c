@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* comm/object/wait.c: waiting for transfers, with a deadline. */
+#include "comm/object/wait.h"
+#include "base/clock.h"
+#include "comm/engine/load.h"
+#include "comm/object/broken.h"
+#include <stdio.h>
+
+enum {
+    SPINS = 200,
+    NAP_NS = 50000
+};
+
+uint64_t ph__comm_deadline(uint64_t timeout_ns)
+{
+    uint64_t now = ph__now_ns();
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+ph_status ph__comm_give_up(ph_comm *comm, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ph__engine_give_up(comm->engine);
+    return ph__comm_break(comm, PH_ERROR_PEER, "%s", text);
+}
+
+static ph_status fail_deadline(ph_comm *comm, const ph__operation *what)
+{
+    char text[160];
+    return ph__comm_give_up(
+        comm,
+        "rank %u of %u waited too long for the other ranks, in %s, number %llu of this "
+        "communicator: one of them has ended, hangs, or never came to it",
+        (unsigned)comm->rank, (unsigned)comm->size, ph__operation_text(text, sizeof text, what),
+        (unsigned long long)what->sequence);
+}
+
+static ph_status fail_engine(ph_comm *comm, const ph__operation *what)
+{
+    char text[160];
+    return ph__comm_give_up(comm, "rank %u of %u: %s failed in %s", (unsigned)comm->rank,
+                            (unsigned)comm->size, comm->engine->reason(),
+                            ph__operation_text(text, sizeof text, what));
+}
+
+ph_status ph__comm_wait(ph_comm *comm, int started, ph__transfer *transfer, uint64_t deadline,
+                        const ph__operation *what)
+{
+    bool done = false;
+    if (started != 0)
+        return fail_engine(comm, what);
+    for (unsigned round = 0; !done; round++) {
+        if (atomic_load_explicit(&comm->failed, memory_order_relaxed))
+            return ph__comm_give_up(comm, "not told"); /* the first failure stays */
+        if (ph__engine_is_given_up())
+            return ph__comm_break(comm, PH_ERROR_PEER,
+                                  "rank %u of %u: another communicator of the process has failed, "
+                                  "and MPI cannot be used after that",
+                                  (unsigned)comm->rank, (unsigned)comm->size);
+        if (comm->engine->test(transfer, &done) != 0)
+            return fail_engine(comm, what);
+        if (done)
+            break;
+        if (ph__now_ns() > deadline)
+            return fail_deadline(comm, what);
+        if (round < SPINS)
+            (void)sched_yield();
+        else
+            ph__sleep_ns(NAP_NS);
+    }
+    return PH_OK;
+}

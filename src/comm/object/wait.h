@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* comm/object/wait.h: waiting for transfers, with a deadline. */
+#ifndef PH_COMM_OBJECT_WAIT_H
+#define PH_COMM_OBJECT_WAIT_H
+#include "comm/object/comm.h"
+
+/* Waits for a transfer that a call of the engine started with this result, until a moment of
+ * ph__now_ns. For failures: `what` this rank does. A failure is the communicator's. */
+ph_status ph__comm_wait(ph_comm *comm, int started, ph__transfer *transfer, uint64_t deadline,
+                        const ph__operation *what);
+/* `timeout_ns` from now. */
+uint64_t ph__comm_deadline(uint64_t timeout_ns);
+/* The engine is given up, in all of the process. */
+ph_status ph__comm_give_up(ph_comm *comm, const char *format, ...) PH_PRINTF(2, 3);
+#endif

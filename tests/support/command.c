@@ -192,9 +192,14 @@ static int remove_entry(const char *path, const struct stat *entry, int kind, st
     return remove(path);
 }
 
+void t_remove_tree(const char *path)
+{
+    assert_int_equal(nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 void t_folder_remove(void)
 {
-    assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    t_remove_tree(folder);
 }
 
 void t_write(const char *path, const void *bytes, size_t size)

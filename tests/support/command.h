@@ -38,6 +38,7 @@ void t_expect(const t_command *program, int status, const char *out_part, const 
 /* ---- files ---- in a folder of the test's own, which any user may write to. */
 void t_folder_create(void);
 void t_folder_remove(void);           /* with everything in it */
+void t_remove_tree(const char *path); /* the same of another folder */
 const char *t_path(const char *name); /* valid until the eighth call after it */
 void t_write(const char *path, const void *bytes, size_t size);
 char *t_read_file(const char *path,

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/support/ranks.c: tests of several ranks. */
+#include "support/ranks.h"
+#include "support/command.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    TIME_LIMIT_S = 100,
+    NAP_NS = 2000000
+};
+static unsigned meetings;
+
+static unsigned number_of(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+unsigned t_rank(void)
+{
+    return number_of(getenv("OMPI_COMM_WORLD_RANK") ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK");
+}
+
+unsigned t_rank_count(void)
+{
+    return number_of("PH_TEST_RANKS");
+}
+
+static void path_of(char path[512], const char *kind, unsigned meeting, unsigned rank)
+{
+    (void)snprintf(path, 512, "%s/%s.%u.%u", getenv("PH_TEST_RANK_FOLDER"), kind, meeting, rank);
+}
+
+static void leave_mark(const char *kind, unsigned meeting)
+{
+    char path[512];
+    path_of(path, kind, meeting, t_rank());
+    FILE *file = fopen(path, "we");
+    if (file)
+        (void)fclose(file);
+}
+
+static unsigned count_marks(const char *folder, const char *kind, unsigned meeting, unsigned ranks)
+{
+    unsigned count = 0;
+    char path[512];
+    for (unsigned rank = 0; rank < ranks; rank++) {
+        (void)snprintf(path, sizeof path, "%s/%s.%u.%u", folder, kind, meeting, rank);
+        count += access(path, F_OK) == 0;
+    }
+    return count;
+}
+
+/* Those that have left count as having come. */
+static void wait_for_marks(const char *kind, unsigned meeting)
+{
+    const char *folder = getenv("PH_TEST_RANK_FOLDER");
+    const struct timespec nap = {0, NAP_NS};
+    for (unsigned rank = 0; rank < t_rank_count(); rank++) {
+        char come[512], left[512];
+        (void)snprintf(come, sizeof come, "%s/%s.%u.%u", folder, kind, meeting, rank);
+        (void)snprintf(left, sizeof left, "%s/passed.0.%u", folder, rank);
+        while (access(come, F_OK) != 0 && access(left, F_OK) != 0)
+            (void)nanosleep(&nap, NULL);
+    }
+}
+
+void t_ranks_meet(void)
+{
+    meetings++;
+    leave_mark("meeting", meetings);
+    wait_for_marks("meeting", meetings);
+}
+
+void t_rank_leaves(void)
+{
+    leave_mark("passed", 0);
+    _exit(0);
+}
+
+/* A launcher ends the other ranks when one ends with an error, so each waits for the others. */
+static int run_rank(const struct CMUnitTest *tests, size_t count)
+{
+    (void)alarm(TIME_LIMIT_S);
+    int failed = _cmocka_run_group_tests("ranks", tests, count, NULL, NULL);
+    if (failed == 0)
+        leave_mark("passed", 0);
+    leave_mark("over", 0);
+    wait_for_marks("over", 0);
+    return failed;
+}
+
+static bool run_ranks(const char *ranks)
+{
+    char folder[] = "/tmp/phonograph-ranks-XXXXXX", program[512] = "";
+    unsigned count = (unsigned)strtoul(ranks, NULL, 10);
+    assert_non_null(mkdtemp(folder));
+    assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
+    (void)setenv("PH_TEST_RANK_FOLDER", folder, 1);
+    (void)setenv("PH_TEST_RANKS", ranks, 1);
+    (void)setenv("PH_COMM_MPI", PH_TEST_MPI_PLUG_IN, 1);
+    (void)setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    (void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    (void)setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+    (void)setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
+    (void)setenv("OMPI_MCA_btl", "self,vader", 1);
+    const t_command command = {.argv = {PH_TEST_MPIEXEC, "-n", ranks, program}};
+    t_result result = t_run(&command);
+    unsigned passed = count_marks(folder, "passed", 0, count);
+    if (passed != count)
+        print_error("%u of %u ranks passed, mpirun: %d\n%s\n%s\n", passed, count, result.status,
+                    result.out, result.err);
+    t_result_free(&result);
+    t_remove_tree(folder);
+    return passed == count;
+}
+
+int t_ranks_run(const struct CMUnitTest *tests, size_t count)
+{
+    if (PH_TEST_MPIEXEC[0] == '\0') {
+        (void)puts("skipped: no MPI was found: no test of several ranks was run");
+        return 77;
+    }
+    if (t_rank_count() > 0)
+        return run_rank(tests, count);
+    return run_ranks("2") && run_ranks("4") ? 0 : 1;
+}
+
+void t_team_open(t_team *team, uint64_t timeout_ms)
+{
+    const ph_comm_options options = {.timeout_ms = timeout_ms};
+    assert_ok(ph_device_open(&team->device, "host:threads=2", NULL));
+    assert_ok(ph_stream_create(&team->stream, team->device, NULL));
+    assert_ok(ph_comm_create(&team->comm, team->device, &options));
+    team->rank = ph_comm_rank(team->comm);
+    team->size = ph_comm_size(team->comm);
+    assert_int_equal(team->rank, t_rank());
+    assert_int_equal(team->size, t_rank_count());
+}
+
+void t_team_close(t_team *team)
+{
+    ph_comm_release(team->comm);
+    ph_stream_destroy(team->stream);
+    ph_device_release(team->device);
+}

@@ -3,6 +3,7 @@
  * contents, queries. */
 #ifndef PHONOGRAPH_TENSOR_H
 #define PHONOGRAPH_TENSOR_H
+#include <phonograph/dtype.h>
 #include <phonograph/memory.h>
 
 PH_BEGIN_DECLS
@@ -10,17 +11,6 @@ PH_BEGIN_DECLS
 typedef struct ph_tensor ph_tensor;
 typedef struct ph_tape ph_tape; /* tape.h */
 
-/* f16 and bf16 are computed in f32. bool is one byte, 0 or 1. */
-typedef enum ph_dtype {
-    PH_DTYPE_F32 = 1,
-    PH_DTYPE_F64 = 2,
-    PH_DTYPE_F16 = 3,
-    PH_DTYPE_BF16 = 4,
-    PH_DTYPE_I32 = 5,
-    PH_DTYPE_I64 = 6,
-    PH_DTYPE_U8 = 7,
-    PH_DTYPE_BOOL = 8
-} ph_dtype;
 /* "f32"...; "?" for an unknown number. Static storage */
 PH_API const char *ph_dtype_name(ph_dtype dtype);
 PH_API size_t ph_dtype_size(ph_dtype dtype); /* bytes; 0 for an unknown number */

@@ -2,8 +2,8 @@
 /* tests/fake/cublaslt_product.c: a software libcublasLt.so.13 beside the software libcuda:
  * products with plain loops, launched as a kernel of that libcuda, so that captures see what
  * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more. */
+#include "base/half.h"
 #include "fake/fake_cuda.h"
-#include "tensor/core/half.h"
 #include "tensor/products/cublaslt_abi.h"
 #include <pthread.h>
 #include <stdbool.h>

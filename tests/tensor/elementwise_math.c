@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/elementwise_math.c: the functions of tensor/kernels/math.h against the C library's
  * doubles: every 509th float in the short tier, every 31st in the long one. */
+#include "base/half.h"
 #include "support/support.h"
 #include "support/test.h"
-#include "tensor/core/half.h"
 #include "tensor/kernels/math.h"
 #include <math.h>
 

@@ -2,9 +2,9 @@
 /* tests/tensor/random_poisson.c: Poisson numbers: each held to the textbook's algorithm on the
  * same words, how they are distributed, and what comes of rates that are none. Seeds are fixed;
  * bounds of statistics are what chance exceeds once in some ten thousand times. */
+#include "base/half.h"
 #include "support/draws.h"
 #include "support/test.h"
-#include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/generator.h"
 #include "tensor/random/philox.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/reduce_large.c: reductions of tensors that many blocks share, in every form that
  * a layout takes: against doubles, and equal to the bit whatever the number of threads. */
+#include "base/half.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "support/test.h"
-#include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 #include <math.h>

@@ -2,10 +2,10 @@
 /* tensor/files/format.c: tensors as text, in PyTorch's manner: aligned columns, one style for all
  * numbers, edges of large ones alone. */
 #include "base/alloc.h"
+#include "base/half.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/core/describe.h"
-#include "tensor/core/half.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/tensor.h"
 #include "tensor/operators/transfer.h"

@@ -2,8 +2,8 @@
 /* tensor/kernels/add_sorted.c: sums at repeated places in a fixed order: of a sorted index equal
  * elements are added in order, in runs of 32, and the runs in order. */
 #include "tensor/kernels/add_sorted.h"
+#include "base/half.h"
 #include "tensor/backend/kernels.h"
-#include "tensor/core/half.h"
 #include "tensor/kernels/indexing_sort.h"
 #include "tensor/tape/op.h"
 

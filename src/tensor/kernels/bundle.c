@@ -2,10 +2,10 @@
 /* tensor/kernels/bundle.c: many contiguous pairs of memory copied, or added, in one launch: the
  * host form, and what a launch takes. */
 #include "tensor/kernels/bundle.h"
+#include "base/half.h"
 #include "tensor/backend/each.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
 

@@ -9,7 +9,7 @@
  * parts are lost. */
 #ifndef PH_TENSOR_KERNELS_MATH_H
 #define PH_TENSOR_KERNELS_MATH_H
-#include "tensor/core/half.h"
+#include "base/half.h"
 
 #define PH__MATH static inline __attribute__((always_inline))
 

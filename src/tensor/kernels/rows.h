@@ -3,8 +3,8 @@
  * for each floating dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_KERNELS_ROWS_H
 #define PH_TENSOR_KERNELS_ROWS_H
+#include "base/half.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 #include "tensor/tape/op.h"
 #include <float.h>
 #include <math.h>

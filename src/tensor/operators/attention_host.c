@@ -2,7 +2,7 @@
 /* tensor/operators/attention_host.c: attention on the host device: blocks of queries or keys, after
  * "FlashAttention-2" (Dao 2023), in C. */
 #include "tensor/operators/attention_host.h"
-#include "tensor/core/half.h"
+#include "base/half.h"
 #include "tensor/kernels/math.h"
 #include "tensor/operators/attention.h"
 #include "tensor/products/products_plain.h"

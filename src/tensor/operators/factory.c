@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/factory.c: tensors from nothing: empty, zeros, full, arange, and from host
  * memory. */
+#include "base/half.h"
 #include "base/status.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/operators/transfer.h"

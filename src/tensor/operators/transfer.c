@@ -2,10 +2,10 @@
 /* tensor/operators/transfer.c: contents between tensors and host memory, and between devices. */
 #include "tensor/operators/transfer.h"
 #include "base/alloc.h"
+#include "base/half.h"
 #include "base/status.h"
 #include "tensor/backend/backend.h"
 #include "tensor/core/describe.h"
-#include "tensor/core/half.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"

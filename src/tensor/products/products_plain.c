@@ -2,7 +2,7 @@
 /* tensor/products/products_plain.c: a product where no BLAS is: panels are packed, and small
  * tiles of the result stay in registers. */
 #include "tensor/products/products_plain.h"
-#include "tensor/core/half.h"
+#include "base/half.h"
 
 enum {
     ROWS = PH__PLAIN_ROWS,

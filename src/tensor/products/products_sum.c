@@ -2,9 +2,9 @@
 /* tensor/products/products_sum.c: the sum of a split product's parts, with bias and what was there
  * before. */
 #include "tensor/products/products_sum.h"
+#include "base/half.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 #include "tensor/products/products.h"
 #include "tensor/tape/op.h"
 

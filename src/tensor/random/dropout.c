@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/dropout.c: dropout. Backward needs one bit an element, which says what was kept. */
+#include "base/half.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
 #include "tensor/random/op_draw.h"

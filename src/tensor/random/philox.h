@@ -3,7 +3,7 @@
  * and two forms of each kernel's loop. */
 #ifndef PH_TENSOR_RANDOM_PHILOX_H
 #define PH_TENSOR_RANDOM_PHILOX_H
-#include "tensor/core/half.h"
+#include "base/half.h"
 #include "tensor/generator/generator.h"
 #include <math.h>
 

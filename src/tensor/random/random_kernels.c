@@ -2,9 +2,9 @@
 /* tensor/random/random_kernels.c: the kernels that fill tensors with random numbers: their forms
  * for the host, and their definitions. */
 #include "tensor/random/random_kernels.h"
+#include "base/half.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 
 #define SAME(x)      (x)
 #define COUNT(array) (sizeof(array) / sizeof *(array))

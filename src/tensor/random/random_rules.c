@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/random_rules.c: what may be asked of operators that draw, and their operands. */
 #include "tensor/random/random_rules.h"
-#include "tensor/core/half.h"
+#include "base/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/op.h"
 

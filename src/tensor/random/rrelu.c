@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all
  * that is kept. */
+#include "base/half.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
-#include "tensor/core/half.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/draw.h"
 #include "tensor/kernels/elementwise_kernels.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/half.h: f16 and bf16 in C: bits to f32, and f32 to the nearest (ties to even), as
+/* base/half.h: f16 and bf16 in C: bits to f32, and f32 to the nearest (ties to even), as
  * a GPU does it, NaN (0x7fff) included. */
-#ifndef PH_TENSOR_CORE_HALF_H
-#define PH_TENSOR_CORE_HALF_H
+#ifndef PH_BASE_HALF_H
+#define PH_BASE_HALF_H
 #include <stdint.h>
 #include <string.h>
 

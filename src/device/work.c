@@ -239,6 +239,22 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
     return check_range(&where, fill->dst, bytes, "dst", PH__NAME_MEMSET_ASYNC, call);
 }
 
+ph_status ph__memory_check(ph_device *device, const void *address, size_t bytes, const char *side,
+                           const char *call)
+{
+    place where;
+    if (bytes > UINTPTR_MAX - (uintptr_t)address)
+        return ph_fail(PH_ERROR_SIZE, "%s: %zu bytes at %s %p run beyond the address space", call,
+                       bytes, side, address);
+    PH_TRY(find_memory_place(&where, device, address, call));
+    if (where.kind == PH__MEMORY_PAGEABLE)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: %s %p is neither device nor pinned memory of the communicator's device "
+                       "(%s)",
+                       call, side, address, device->name);
+    return check_range(&where, address, bytes, side, "", call);
+}
+
 static ph_status submit_fill(ph_stream *stream, const ph__drv_memset *fill, const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));

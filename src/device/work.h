@@ -10,4 +10,8 @@
 ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy *copy,
                          const char *call);
 ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const char *call);
+/* Whether so many bytes of the device's own or pinned memory are there: ARGUMENT, SIZE. side: the
+ * name of the argument. */
+ph_status ph__memory_check(ph_device *device, const void *address, size_t bytes, const char *side,
+                           const char *call);
 #endif

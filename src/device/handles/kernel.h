@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "driver/driver.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ph_kernel {
@@ -17,6 +18,8 @@ struct ph_kernel {
     _Atomic uint64_t kept_in;
     ph_param *params; /* names included in one allocation */
     size_t param_count;
+    /* takes part in what other processes do: no parameter of its nodes may change */
+    bool collective;
 };
 
 /* Finds the kernel of this library behind the driver's handle, for the record: borrowed, NULL for

@@ -10,6 +10,7 @@
 #include "graph/inputs/replace.h"
 #include "graph/locate/probes.h"
 #include "graph/memory/cells.h"
+#include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
 #include "memory/reclaim/pinned_holders.h"
@@ -49,6 +50,11 @@ static ph_status find_node(const ph__record_node **out, ph_graph *graph, size_t 
                        "%s: node %zu (%s) writes the graph's cells, at each replay with the values "
                        "that their sources "
                        "give (ph_cells_create); let a source give other ones",
+                       call, node, info->name);
+    if (which != PH__CALL_NODE_GET_ENABLED && ph__collective_is_node(graph, node))
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: node %zu (%s) is a collective, which all ranks run as they captured "
+                       "it; capture again, or give an update",
                        call, node, info->name);
     const char *switched_by = kind >= 0 ? ph__locate_call_of(graph, node) : NULL;
     if (switched_by)

@@ -11,6 +11,7 @@
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
+#include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
 #include "graph/object/picture.h"
@@ -210,6 +211,22 @@ static ph_status refuse_cells(ph_graph *graph, ph_graph *from, ph_update_result 
     return refuse_update(graph, from, out, call);
 }
 
+/* The other ranks have agreed to the collectives of the graph. */
+static ph_status check_collectives(ph_graph *graph, ph_graph *from, ph_update_result *out,
+                                   const char *call)
+{
+    if (graph->collectives && from->collectives &&
+        graph->collectives->same(graph->collectives, from->collectives))
+        return PH_OK;
+    PH_TRY(ph__graph_need_record(graph, call));
+    PH_TRY(ph__graph_need_record(from, call));
+    out->reason = PH_UPDATE_PARAMETERS;
+    ph__line_format(out->message, sizeof out->message,
+                    "the collectives differ in number, communicator, count, type, operation or "
+                    "rank");
+    return refuse_update(graph, from, out, call);
+}
+
 /* Slots are set in the places of the graph's own capture, and breadcrumbs and checks are
  * switched there. */
 static ph_status check_slot_places(ph_graph *graph, const ph_graph *from, ph_update_result *out,
@@ -236,6 +253,8 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     PH_TRY(check_graph_pair(graph, from, call));
     if (graph->cells || from->cells)
         return refuse_cells(graph, from, out, call);
+    if (graph->collectives || from->collectives)
+        PH_TRY(check_collectives(graph, from, out, call));
     ph_status status = read_source(graph, from, &p, call);
     if (status == PH_OK)
         status = check_slot_places(graph, from, out, call);

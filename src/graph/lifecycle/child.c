@@ -187,6 +187,13 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
             "outside the "
             "capture, or capture its work there",
             call);
+    if (graph->collectives)
+        return ph_fail(
+            PH_ERROR_UNSUPPORTED,
+            "%s: the stream is capturing, and a graph with collectives cannot become a part of "
+            "another: the ranks agree on whole graphs; replay it outside the capture, or capture "
+            "its work there",
+            call);
     PH_TRY(lend_pools(&lent, graph, call));
     pthread_mutex_lock(&device->capture_lock);
     lent = offer_pools(device, capture_id, lent, ticket);

@@ -50,6 +50,7 @@ void ph__graph_clear(ph_graph *graph)
     ph__slots_drop(graph);
     ph__locate_drop(graph);
     graph->breadcrumbs = false;
+    graph->collectives = NULL;
     graph->changed = graph->hosts_changed = false;
     ph__inputs_free(&graph->inputs, graph);
     graph->inputs_due = false;

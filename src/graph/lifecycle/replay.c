@@ -13,6 +13,7 @@
 #include "graph/lifecycle/uploaded.h"
 #include "graph/locate/probes_exec.h"
 #include "graph/memory/cells_replay.h"
+#include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_set.h"
 #include <stdio.h>
@@ -214,12 +215,10 @@ static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_str
     return status;
 }
 
-static ph_status submit_replay(ph_graph *graph, ph_stream *stream, const request *r)
+static ph_status launch_again(ph_graph *graph, ph_stream *stream, const request *r)
 {
     ph_status status = PH_OK;
     bool over;
-    if (graph->slots)
-        PH_TRY(ph__slots_apply(graph, r->call));
     do {
         uint64_t capture_id = 0;
         over = false;
@@ -229,6 +228,25 @@ static ph_status submit_replay(ph_graph *graph, ph_stream *stream, const request
             status = into_capture(&over, graph, stream, capture_id, r);
     } while (over);
     return status;
+}
+
+/* The ranks of its collectives agree first. */
+__attribute__((noinline)) static ph_status launch_collectives(ph_graph *graph, ph_stream *stream,
+                                                              const request *r)
+{
+    ph__collectives *collectives = graph->collectives;
+    PH_TRY(collectives->begin(collectives, stream, r->call));
+    ph_status status = launch_again(graph, stream, r);
+    collectives->end(collectives, stream, status == PH_OK);
+    return status;
+}
+
+static ph_status submit_replay(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    if (graph->slots)
+        PH_TRY(ph__slots_apply(graph, r->call));
+    return __builtin_expect(graph->collectives != NULL, 0) ? launch_collectives(graph, stream, r)
+                                                           : launch_again(graph, stream, r);
 }
 
 static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id,

@@ -20,8 +20,9 @@ typedef struct ph__cells ph__cells;   /* cells.h */
 typedef struct ph__slots ph__slots;   /* slots.h */
 typedef struct ph__locate ph__locate; /* locate.h */
 typedef struct ph__picture ph__picture;
-typedef struct ph__changes ph__changes; /* change/changes.h */
-typedef struct ph__brought ph__brought; /* inputs/brought.h */
+typedef struct ph__changes ph__changes;         /* change/changes.h */
+typedef struct ph__collectives ph__collectives; /* object/collectives.h */
+typedef struct ph__brought ph__brought;         /* inputs/brought.h */
 
 struct ph_graph {
     /* The members that every replay reads stand together. */
@@ -43,6 +44,8 @@ struct ph_graph {
     /* NULL: no scopes, no breadcrumbs, no checks. While the capture is open under the device's
      * capture_lock */
     ph__locate *locate;
+    /* NULL: none were captured. While the capture is open under `retaining` */
+    ph__collectives *collectives;
     bool hosts_changed; /* functions of host nodes were set */
     /* nodes of the executable were set, or another capture's parameters given to it */
     bool changed;

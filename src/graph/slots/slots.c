@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "graph/memory/cells.h"
+#include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/track.h"
@@ -184,6 +185,8 @@ static ph_status check_node(const ph_graph *graph, size_t index, bool address, c
                       : "only kernel nodes have places for values";
     else if (ph__cells_are_written_by(graph, index))
         why = "it writes the graph's cells (ph_cells_create), whose sources give their values";
+    else if (ph__collective_is_node(graph, index))
+        why = "it is a collective, whose memory and numbers stay as captured";
     if (why == NULL && node->info.kind != PH_NODE_KERNEL) {
         int result = graph->device->driver->node_info(&info, node->handle);
         if (result != PH__R_OK)

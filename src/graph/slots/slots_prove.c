@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/epochs.h"
+#include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_same.h"
@@ -237,6 +238,9 @@ static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_
         if (!known || a->offset != b->offset)
             return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index,
                                info->name);
+        if (is_in_span(p, a->value) && ph__collective_is_node(p->graph, info->index))
+            return UNEXPLAINED(p, "node %zu (%s): a collective's memory stays as captured",
+                               info->index, info->name);
         if (slot.size < sizeof a->value && a->value != b->value)
             return UNEXPLAINED(p, "node %zu (%s): the %zu bytes at %s differ", info->index,
                                info->name, slot.size, a->name);

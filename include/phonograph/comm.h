@@ -13,8 +13,8 @@ typedef struct ph_comm_options {
     /* Number of ranks, and the number of this one, below size. size 0: the first of these that says
      * both: RANK and WORLD_SIZE, MPI, SLURM_PROCID and SLURM_NTASKS; else one rank. */
     uint32_t size, rank;
-    /* The longest that a rank waits for the others, in create, a barrier and each collective.
-     * Milliseconds; 0: ten minutes. */
+    /* The longest that a rank waits for the others, in create, a barrier and each collective that
+     * a stream runs. Milliseconds; 0: ten minutes. */
     uint64_t timeout_ms;
     uint64_t reserved[6];
 } ph_comm_options;
@@ -35,7 +35,8 @@ typedef struct ph_comm_options {
  *   Thread-safe, but threads that create communicators at once need an order of their own. */
 PH_CALL ph_comm_create(ph_comm **out, ph_device *device, const ph_comm_options *options);
 PH_API ph_comm *ph_comm_retain(ph_comm *comm); /* takes NULL */
-/* Takes NULL. Waits for no other rank. Others that still wait for this one get PEER. */
+/* Takes NULL. The last release waits for collectives that were submitted, which end with their
+ * time, and for no other rank. Others that still wait for this one get PEER. */
 PH_API void ph_comm_release(ph_comm *comm);
 PH_API uint32_t ph_comm_rank(const ph_comm *comm); /* 0 for NULL */
 PH_API uint32_t ph_comm_size(const ph_comm *comm); /* 0 for NULL */

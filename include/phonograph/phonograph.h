@@ -23,6 +23,7 @@
 #define PHONOGRAPH_H
 #include <phonograph/annotation.h>
 #include <phonograph/cells.h>
+#include <phonograph/collectives.h>
 #include <phonograph/comm.h>
 #include <phonograph/device.h>
 #include <phonograph/export.h>

@@ -18,6 +18,8 @@
 enum {
     PH__ENGINE_VERSION = 1,
     PH__ENGINE_REASON = 256,
+    PH__TAG_NOTE = 1, /* tags: of the notes that come before contents, and of these */
+    PH__TAG_CONTENTS = 2,
     PH__ENGINE_UNSUPPORTED = 1, /* something that is needed is missing */
     PH__ENGINE_OVER = 2,        /* already ended by the program */
     PH__ENGINE_FAILED = 3
@@ -40,10 +42,11 @@ typedef struct ph__engine {
                       size_t bytes);
     int (*broadcast)(ph__transfer **out, ph__channel *channel, void *buffer, size_t bytes,
                      uint32_t root);
+    /* Between two ranks, those of one tag meet in order. */
     int (*send)(ph__transfer **out, ph__channel *channel, const void *buffer, size_t bytes,
-                uint32_t to);
+                uint32_t to, int tag);
     int (*receive)(ph__transfer **out, ph__channel *channel, void *buffer, size_t bytes,
-                   uint32_t from);
+                   uint32_t from, int tag);
     /* *done: it is over, and gone. */
     int (*test)(ph__transfer *transfer, bool *done);
     const char *(*reason)(void); /* of the calling thread's last failure */

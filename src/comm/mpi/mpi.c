@@ -7,9 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    TAG = 1
-};
 struct ph__channel {
     MPI_Comm comm;
 };
@@ -194,22 +191,22 @@ static int start_broadcast(ph__transfer **out, ph__channel *channel, void *buffe
 }
 
 static int start_send(ph__transfer **out, ph__channel *channel, const void *buffer, size_t bytes,
-                      uint32_t to)
+                      uint32_t to, int tag)
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
                      : settle_start(out, t, "MPI_Isend",
-                                    MPI_Isend(buffer, (int)bytes, MPI_BYTE, (int)to, TAG,
+                                    MPI_Isend(buffer, (int)bytes, MPI_BYTE, (int)to, tag,
                                               comm_of(channel), &t->request));
 }
 
 static int start_receive(ph__transfer **out, ph__channel *channel, void *buffer, size_t bytes,
-                         uint32_t from)
+                         uint32_t from, int tag)
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
                      : settle_start(out, t, "MPI_Irecv",
-                                    MPI_Irecv(buffer, (int)bytes, MPI_BYTE, (int)from, TAG,
+                                    MPI_Irecv(buffer, (int)bytes, MPI_BYTE, (int)from, tag,
                                               comm_of(channel), &t->request));
 }
 

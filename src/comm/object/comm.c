@@ -21,8 +21,11 @@ static void close_channel(ph_comm *comm, ph__comm_channel *channel)
 static void free_comm(ph_comm *comm)
 {
     ph_device *device = comm->device;
+    if (comm->work)
+        comm->drop_work(comm);
     ph__failed_remove(device, &comm->failure);
     close_channel(comm, &comm->control);
+    close_channel(comm, &comm->streams);
     ph__free(comm);
     ph_device_release(device);
 }
@@ -50,6 +53,7 @@ static ph_status connect(ph_comm *comm, const char *call)
     uint64_t deadline = ph__comm_deadline(comm->timeout_ns);
     ph__operation create = {.kind = PH__OPERATION_CREATE};
     PH_TRY(open_channel(comm, &comm->control, deadline, call));
+    PH_TRY(open_channel(comm, &comm->streams, deadline, call));
     return ph__comm_meet(comm, &comm->control, &create, deadline);
 }
 

@@ -16,6 +16,8 @@ typedef struct ph__comm_channel {
     uint64_t sequence;  /* of the last one */
 } ph__comm_channel;
 
+typedef struct ph__comm_work ph__comm_work; /* work/work.h */
+
 struct ph_comm {
     atomic_int references;
     ph_device *device; /* retained */
@@ -23,9 +25,14 @@ struct ph_comm {
     uint64_t timeout_ns;
     const ph__engine *engine; /* NULL: one rank */
     ph__comm_channel control; /* of the host's calls */
-    atomic_bool failed;       /* readable without the lock; never false again */
-    ph__mutex lock;           /* of the rest */
-    bool listed;              /* the device's waits report it */
+    ph__comm_channel streams; /* of what streams run */
+    /* Kept by the layer above for its collectives, and let go before the channels are. NULL: none
+     * were submitted. */
+    ph__comm_work *work;
+    void (*drop_work)(ph_comm *comm);
+    atomic_bool failed; /* readable without the lock; never false again */
+    ph__mutex lock;     /* of the rest */
+    bool listed;        /* the device's waits report it */
     ph__failed_work failure;
 };
 

@@ -3,22 +3,52 @@
 #include "comm/object/operation.h"
 #include "base/line.h"
 #include "device/annotate/ambient.h"
-#include <stdio.h>
 #include <string.h>
+
+static const char *const type_names[] = {"?",   "f32", "f64", "f16", "bf16",
+                                         "i32", "i64", "u8",  "bool"};
+static const char *const op_names[] = {"sum", "product", "min", "max", "mean"};
+
+const char *ph__operation_name(ph__operation_kind kind)
+{
+    static const char *const names[PH__OPERATIONS] = {
+        "ph_comm_create", "ph_comm_barrier", "all_reduce",
+        "broadcast",      "all_gather",      "reduce_scatter",
+        "send",           "receive",         "the end of a group"};
+    return (unsigned)kind < PH__OPERATIONS ? names[kind] : "an unknown operation";
+}
 
 bool ph__operation_same(const ph__operation *a, const ph__operation *b)
 {
     return memcmp(a, b, offsetof(ph__operation, scope)) == 0;
 }
 
-const char *ph__operation_text(char *text, size_t size, const ph__operation *operation)
+static void add_peer(ph__line_buffer *line, const ph__operation *o)
 {
-    const char *what = operation->kind == PH__OPERATION_CREATE    ? "ph_comm_create"
-                       : operation->kind == PH__OPERATION_BARRIER ? "ph_comm_barrier"
-                                                                  : "an unknown operation";
-    (void)snprintf(text, size, "%s%s%.*s%s", what, operation->scope[0] ? " in \"" : "",
-                   (int)strnlen(operation->scope, sizeof operation->scope), operation->scope,
-                   operation->scope[0] ? "\"" : "");
+    if (o->kind == PH__OPERATION_BROADCAST)
+        ph__line_add(line, " from rank %u", (unsigned)o->peer);
+    if (o->kind == PH__OPERATION_SEND)
+        ph__line_add(line, " to rank %u", (unsigned)o->peer);
+    if (o->kind == PH__OPERATION_RECEIVE)
+        ph__line_add(line, " from rank %u", (unsigned)o->peer);
+}
+
+/* An operation may have come from another rank: any bytes are looked at with care. */
+const char *ph__operation_text(char *text, size_t size, const ph__operation *o)
+{
+    ph__line_buffer line = {text, size, 0};
+    bool reduces = o->kind == PH__OPERATION_ALL_REDUCE || o->kind == PH__OPERATION_REDUCE_SCATTER;
+    ph__line_add(&line, "%s", ph__operation_name((ph__operation_kind)o->kind));
+    if (o->dtype)
+        ph__line_add(&line, " of %llu %s", (unsigned long long)o->count,
+                     o->dtype <= PH_DTYPE_BOOL ? type_names[o->dtype] : "?");
+    if (reduces)
+        ph__line_add(&line, " (%s)", o->op <= PH_REDUCE_MEAN ? op_names[o->op] : "?");
+    add_peer(&line, o);
+    if (o->graph)
+        ph__line_add(&line, ", number %u of a graph", (unsigned)o->index);
+    if (o->scope[0])
+        ph__line_add(&line, ", in \"%.*s\"", (int)strnlen(o->scope, sizeof o->scope), o->scope);
     return text;
 }
 

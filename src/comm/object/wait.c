@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "comm/engine/load.h"
 #include "comm/object/broken.h"
+#include <sched.h>
 #include <stdio.h>
 
 enum {
@@ -39,7 +40,7 @@ static ph_status fail_deadline(ph_comm *comm, const ph__operation *what)
         (unsigned long long)what->sequence);
 }
 
-static ph_status fail_engine(ph_comm *comm, const ph__operation *what)
+ph_status ph__comm_fail_engine(ph_comm *comm, const ph__operation *what)
 {
     char text[160];
     return ph__comm_give_up(comm, "rank %u of %u: %s failed in %s", (unsigned)comm->rank,
@@ -47,30 +48,36 @@ static ph_status fail_engine(ph_comm *comm, const ph__operation *what)
                             ph__operation_text(text, sizeof text, what));
 }
 
+ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
+                         const ph__operation *what)
+{
+    if (atomic_load_explicit(&comm->failed, memory_order_relaxed))
+        return ph__comm_give_up(comm, "not told"); /* the first failure stays */
+    if (ph__engine_is_given_up())
+        return ph__comm_break(comm, PH_ERROR_PEER,
+                              "rank %u of %u: another communicator of the process has failed, "
+                              "and MPI cannot be used after that",
+                              (unsigned)comm->rank, (unsigned)comm->size);
+    if (ph__now_ns() > deadline)
+        return fail_deadline(comm, what);
+    if (round < SPINS)
+        (void)sched_yield();
+    else
+        ph__sleep_ns(NAP_NS);
+    return PH_OK;
+}
+
 ph_status ph__comm_wait(ph_comm *comm, int started, ph__transfer *transfer, uint64_t deadline,
                         const ph__operation *what)
 {
     bool done = false;
     if (started != 0)
-        return fail_engine(comm, what);
-    for (unsigned round = 0; !done; round++) {
-        if (atomic_load_explicit(&comm->failed, memory_order_relaxed))
-            return ph__comm_give_up(comm, "not told"); /* the first failure stays */
-        if (ph__engine_is_given_up())
-            return ph__comm_break(comm, PH_ERROR_PEER,
-                                  "rank %u of %u: another communicator of the process has failed, "
-                                  "and MPI cannot be used after that",
-                                  (unsigned)comm->rank, (unsigned)comm->size);
+        return ph__comm_fail_engine(comm, what);
+    for (unsigned round = 0;; round++) {
         if (comm->engine->test(transfer, &done) != 0)
-            return fail_engine(comm, what);
+            return ph__comm_fail_engine(comm, what);
         if (done)
-            break;
-        if (ph__now_ns() > deadline)
-            return fail_deadline(comm, what);
-        if (round < SPINS)
-            (void)sched_yield();
-        else
-            ph__sleep_ns(NAP_NS);
+            return PH_OK;
+        PH_TRY(ph__comm_pause(comm, round, deadline, what));
     }
-    return PH_OK;
 }

@@ -10,6 +10,12 @@ ph_status ph__comm_wait(ph_comm *comm, int started, ph__transfer *transfer, uint
                         const ph__operation *what);
 /* `timeout_ns` from now. */
 uint64_t ph__comm_deadline(uint64_t timeout_ns);
+/* One step of a wait that the caller makes itself: a short sleep; a failure where nobody should
+ * wait any longer. round: counted from 0. */
+ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
+                         const ph__operation *what);
+/* A call of the engine has failed. */
+ph_status ph__comm_fail_engine(ph_comm *comm, const ph__operation *what);
 /* The engine is given up, in all of the process. */
 ph_status ph__comm_give_up(ph_comm *comm, const char *format, ...) PH_PRINTF(2, 3);
 #endif

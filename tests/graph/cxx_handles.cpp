@@ -52,6 +52,20 @@ static void test_share()
     CHECK(std::strcmp(second.info().name, s.device.info().name) == 0);
 }
 
+static void test_comm()
+{
+    scene s;
+    phonograph::comm comm(s.device), moved = std::move(comm);
+    CHECK(!comm);
+    CHECK(moved.rank() == 0 && moved.size() == 1);
+    moved.barrier();
+    phonograph::comm second = phonograph::comm::share(moved);
+    second.abort("enough");
+    CHECK(moved.check(std::nothrow) == PH_ERROR_PEER);
+    const phonograph::error failed = THROWN(moved.check());
+    CHECK(failed.status() == PH_ERROR_PEER);
+}
+
 static void test_handles_that_look_into_graphs()
 {
     scene s;
@@ -206,6 +220,7 @@ int main()
 {
     test_move_and_end_once();
     test_share();
+    test_comm();
     test_handles_that_look_into_graphs();
     test_errors();
     test_copies();

@@ -43,6 +43,9 @@ typedef enum ph_reduce_op {
  *
  * In a graph:
  * - The graph retains the communicator. Its reset waits for its replays.
+ * - The first replay blocks until all ranks come to theirs, and compare their collectives. MISMATCH
+ *   on all ranks, with the first one that differs, and nothing is launched. The communicator stays
+ *   good; reset and capture again.
  * - The node of a collective has no places of slots, and cannot be set or disabled.
  * - An update brings the same collectives, with other memory (MISMATCH otherwise).
  * - Such a graph cannot be replayed into another capture, and a capture that this library did not

@@ -14,6 +14,7 @@ ph_status ph__comm_break(ph_comm *comm, ph_status status, const char *format, ..
         comm->failure.error = *ph_error_last();
         comm->listed = true;
         ph__failed_add(comm->device, &comm->failure);
+        ph__board_fail(comm->board, comm->failure.error.message);
         atomic_store(&comm->failed, true);
     }
     ph_ignore(ph_error_set(&comm->failure.error));

@@ -24,6 +24,7 @@ static void free_comm(ph_comm *comm)
     if (comm->work)
         comm->drop_work(comm);
     ph__failed_remove(device, &comm->failure);
+    ph__board_free(comm->board);
     close_channel(comm, &comm->control);
     close_channel(comm, &comm->streams);
     ph__free(comm);
@@ -48,13 +49,36 @@ static ph_status open_channel(ph_comm *comm, ph__comm_channel *channel, uint64_t
     return PH_OK;
 }
 
+/* Every rank shows its seat to the others. */
+static ph_status join_board(ph_comm *comm, ph__operation *create, uint64_t deadline,
+                            const char *call)
+{
+    ph__introduction own, *all = ph__calloc(comm->size, sizeof *all);
+    ph__transfer *transfer = NULL;
+    comm->board = ph__board_create(&own, comm->rank, comm->size);
+    if (all == NULL || comm->board == NULL) {
+        ph__free(all);
+        return ph__fail_host_memory(call, "the communicator");
+    }
+    int started = comm->engine->all_gather(&transfer, comm->control.raw, &own, all, sizeof own);
+    ph_status status = ph__comm_wait(comm, started, transfer, deadline, create);
+    if (status != PH_OK)
+        return status; /* the transfer may write into `all` for good */
+    ph__board_join(comm->board, all);
+    ph__free(all);
+    status = ph__comm_meet(comm, &comm->control, create, deadline);
+    ph__board_settle(comm->board);
+    return status;
+}
+
 static ph_status connect(ph_comm *comm, const char *call)
 {
     uint64_t deadline = ph__comm_deadline(comm->timeout_ns);
     ph__operation create = {.kind = PH__OPERATION_CREATE};
+    comm->streams.number = 1;
     PH_TRY(open_channel(comm, &comm->control, deadline, call));
     PH_TRY(open_channel(comm, &comm->streams, deadline, call));
-    return ph__comm_meet(comm, &comm->control, &create, deadline);
+    return join_board(comm, &create, deadline, call);
 }
 
 static ph_status check_options(const ph_device *device, const ph_comm_options *options,

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/sync.h"
 #include "comm/engine/engine.h"
+#include "comm/object/board.h"
 #include "comm/object/operation.h"
 #include "device/handles/failed.h"
 #include <phonograph/comm.h>
@@ -14,6 +15,7 @@ typedef struct ph__comm_channel {
     ph__channel *raw;
     ph__operation *all; /* of each rank, the last one */
     uint64_t sequence;  /* of the last one */
+    unsigned number;    /* on the board */
 } ph__comm_channel;
 
 typedef struct ph__comm_work ph__comm_work; /* work/work.h */
@@ -30,6 +32,7 @@ struct ph_comm {
      * were submitted. */
     ph__comm_work *work;
     void (*drop_work)(ph_comm *comm);
+    ph__board *board;   /* NULL: one rank */
     atomic_bool failed; /* readable without the lock; never false again */
     ph__mutex lock;     /* of the rest */
     bool listed;        /* the device's waits report it */

@@ -19,9 +19,11 @@ ph_status ph__comm_meet(ph_comm *comm, ph__comm_channel *channel, ph__operation 
     ph__transfer *transfer = NULL;
     char text[2][160];
     mine->sequence = ++channel->sequence;
+    ph__board_enter(comm->board, channel->number, mine);
     int started =
         comm->engine->all_gather(&transfer, channel->raw, mine, channel->all, sizeof *mine);
     PH_TRY(ph__comm_wait(comm, started, transfer, deadline, mine));
+    ph__board_leave(comm->board, channel->number);
     uint32_t other = find_other(comm, channel->all);
     if (other == comm->size)
         return PH_OK;

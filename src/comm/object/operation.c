@@ -11,10 +11,16 @@ static const char *const op_names[] = {"sum", "product", "min", "max", "mean"};
 
 const char *ph__operation_name(ph__operation_kind kind)
 {
-    static const char *const names[PH__OPERATIONS] = {
-        "ph_comm_create", "ph_comm_barrier", "all_reduce",
-        "broadcast",      "all_gather",      "reduce_scatter",
-        "send",           "receive",         "the end of a group"};
+    static const char *const names[PH__OPERATIONS] = {"ph_comm_create",
+                                                      "ph_comm_barrier",
+                                                      "the first replay of a graph",
+                                                      "all_reduce",
+                                                      "broadcast",
+                                                      "all_gather",
+                                                      "reduce_scatter",
+                                                      "send",
+                                                      "receive",
+                                                      "the end of a group"};
     return (unsigned)kind < PH__OPERATIONS ? names[kind] : "an unknown operation";
 }
 

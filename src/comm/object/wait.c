@@ -9,6 +9,7 @@
 
 enum {
     SPINS = 200,
+    LOOKS = 250, /* rounds between two looks at the processes of the other ranks */
     NAP_NS = 50000
 };
 
@@ -29,15 +30,31 @@ ph_status ph__comm_give_up(ph_comm *comm, const char *format, ...)
     return ph__comm_break(comm, PH_ERROR_PEER, "%s", text);
 }
 
+/* Barriers and the like are the host's. */
+static unsigned channel_of(const ph__operation *what)
+{
+    return what->kind >= PH__OPERATION_ALL_REDUCE ? 1 : 0;
+}
+
 static ph_status fail_deadline(ph_comm *comm, const ph__operation *what)
 {
-    char text[160];
+    char text[160], late[240];
+    bool found =
+        what->sequence && ph__board_find_late(comm->board, channel_of(what), what->sequence, late);
     return ph__comm_give_up(
-        comm,
-        "rank %u of %u waited too long for the other ranks, in %s, number %llu of this "
-        "communicator: one of them has ended, hangs, or never came to it",
+        comm, "rank %u of %u waited too long for the other ranks, in %s, number %llu: %s",
         (unsigned)comm->rank, (unsigned)comm->size, ph__operation_text(text, sizeof text, what),
-        (unsigned long long)what->sequence);
+        (unsigned long long)what->sequence,
+        found ? late : "one of them has ended, hangs, or never came to it");
+}
+
+static ph_status fail_gone(ph_comm *comm, const ph__operation *what, uint32_t rank,
+                           const char *reason)
+{
+    char text[160];
+    return ph__comm_give_up(comm, "rank %u of %u waits in %s, and rank %u does not come: %s",
+                            (unsigned)comm->rank, (unsigned)comm->size,
+                            ph__operation_text(text, sizeof text, what), (unsigned)rank, reason);
 }
 
 ph_status ph__comm_fail_engine(ph_comm *comm, const ph__operation *what)
@@ -58,6 +75,10 @@ ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
                               "rank %u of %u: another communicator of the process has failed, "
                               "and MPI cannot be used after that",
                               (unsigned)comm->rank, (unsigned)comm->size);
+    char reason[400];
+    uint32_t rank;
+    if (round % LOOKS == LOOKS - 1 && ph__board_find_gone(comm->board, &rank, reason))
+        return fail_gone(comm, what, rank, reason);
     if (ph__now_ns() > deadline)
         return fail_deadline(comm, what);
     if (round < SPINS)

@@ -2,6 +2,7 @@
 /* comm/work/captured.c: the collectives of one capture: what its replays wait for and tell. */
 #include "comm/work/captured.h"
 #include "comm/object/broken.h"
+#include "comm/work/agree.h"
 #include "comm/work/order.h"
 #include <string.h>
 
@@ -34,6 +35,23 @@ static void push_fingerprint(ph__comm_work *work, uint64_t fingerprint)
     atomic_store(&work->replays_begun, begun + 1);
 }
 
+/* Before the first replay. Ranks that do not agree have agreed on that, for good. */
+static ph_status compare_captures(ph__captured *captured, const char *call)
+{
+    for (size_t i = 0; i < captured->of.count && !captured->compared; i++) {
+        bool agreed;
+        ph_status status = ph__captured_agree(&agreed, &captured->of.at[i], call);
+        if (status == PH_ERROR_MISMATCH && !atomic_load(&captured->of.at[i].comm->failed)) {
+            ph__error_save(&captured->refusal);
+            captured->compared = true;
+        }
+        if (status != PH_OK)
+            return status;
+    }
+    captured->compared = true;
+    return captured->refusal.status == PH_OK ? PH_OK : ph_error_set(&captured->refusal);
+}
+
 static ph_status begin_replay(ph__collectives *base, ph_stream *stream, const char *call)
 {
     ph__captured *captured = captured_of_base(base);
@@ -42,6 +60,7 @@ static ph_status begin_replay(ph__collectives *base, ph_stream *stream, const ch
         if (captured->of.at[i].comm->work->grouping)
             return ph__comm_fail_group(call);
     }
+    PH_TRY(compare_captures(captured, call));
     for (size_t i = 0; i < captured->of.count; i++)
         PH_TRY(ph__order_wait(captured->of.at[i].comm, stream));
     for (size_t i = 0; i < captured->of.count; i++)

@@ -17,6 +17,8 @@ typedef struct ph__captured {
     PH__VEC(ph__captured_of) of;
     ph_event *last;       /* behind the last collective of the capture */
     uint64_t last_stream; /* the id of its stream; 0: there was none */
+    bool compared;        /* with the captures of the other ranks */
+    ph_error refusal;     /* status PH_OK: they fit together */
 } ph__captured;
 
 /* Gives the collectives of the graph's open capture, with a place for the communicator: made where

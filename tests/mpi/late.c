@@ -13,6 +13,8 @@ TEST(a_barrier_ends_with_its_deadline)
     if (team.rank != 0) {
         assert_error(ph_comm_barrier(team.comm, 200), PH_ERROR_PEER, "ph_comm_barrier");
         assert_error(ph_comm_check(team.comm), PH_ERROR_PEER, "waited too long");
+        assert_error(ph_comm_check(team.comm), PH_ERROR_PEER,
+                     "rank 0 was last in ph_comm_barrier, number 2, ");
         assert_error(ph_comm_barrier(team.comm, 0), PH_ERROR_PEER,
                      "ph_comm_barrier: the communicator has failed");
         assert_error(ph_stream_synchronize(team.stream), PH_ERROR_PEER,

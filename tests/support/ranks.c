@@ -2,6 +2,7 @@
 /* tests/support/ranks.c: tests of several ranks. */
 #include "support/ranks.h"
 #include "support/command.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,12 @@ void t_rank_leaves(void)
 {
     leave_mark("passed", 0);
     _exit(0);
+}
+
+void t_rank_dies(void)
+{
+    leave_mark("passed", 0);
+    (void)raise(SIGKILL);
 }
 
 /* A launcher ends the other ranks when one ends with an error, so each waits for the others. */

@@ -14,6 +14,7 @@ unsigned t_rank(void);
 unsigned t_rank_count(void);
 /* Says that this rank has passed, and ends it at once, without any clean-up. */
 void t_rank_leaves(void);
+void t_rank_dies(void); /* the same by SIGKILL */
 /* Waits until every rank has called it so often, by files: no use of a communicator. */
 void t_ranks_meet(void);
 

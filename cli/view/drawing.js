@@ -80,6 +80,7 @@ function layOut(keep) {
   const item = keep >= 0 ? drawing.made.items[drawing.made.itemOf[keep]] : null;
   if (item) centre(item);
   else fitAll(false);
+  showLegend();
   redraw();
   drawing.canvas.setAttribute("aria-label", drawing.made.items.length
     ? `Drawing of the graph: ${plural(drawing.made.items.length, "item")}, ${drawing.made.dot ? "placed by Graphviz" : "in columns"}` : "Drawing of the graph: no nodes");

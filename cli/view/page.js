@@ -91,18 +91,6 @@ function startChoices() {
   });
 }
 
-function showLegend() {
-  const legend = byId("legend"), swatch = (name, text) => {
-    const square = make("i");
-    square.style.background = `var(--${name})`;
-    return make("span", {}, square, text);
-  };
-  if (drawing.way === "time") return legend.replaceChildren(swatch("cold", "little"), swatch("hot", hasTimes ? "most of the time" : "most threads or bytes"));
-  const there = new Set(nodes.map((node, i) => familyOf(i))), parts = Object.keys(familyNames).filter(name => there.has(name)).map(name => swatch(name, familyNames[name]));
-  if (hasTimes) parts.push(swatch("critical", "critical path"));
-  legend.replaceChildren(...parts);
-}
-
 /* ---- theme ---- */
 
 /* Remembered where the browser lets a page do so; a file opened from disk may have no storage. */
@@ -158,7 +146,7 @@ function start() {
   startMemory();
   startSearch();
   startTable();
-  showLegend();
+  startLegends();
   byId("help-open").addEventListener("click", openHelp);
   byId("help-close").addEventListener("click", () => byId("help").close());
   let waiting = 0;

@@ -259,6 +259,38 @@ def check_folding(page, view):
     no_complaints(page)
 
 
+def legend(page, which="legend"):
+    return page.value(f"Array.from(document.querySelectorAll('#{which} span')).map(e => e.textContent)")
+
+
+def check_legends(page, view):
+    """A legend has the colours that are in sight: folded groups have no kinds, an unfolded one those of its nodes."""
+    page.open(view("legend", records.network(100)))
+    groups, critical = "groups, a colour for each name", "critical path"
+    equal(legend(page), [groups, "not annotated", critical])
+    equal(legend(page, "timeline-legend"), ["kernel", "fill", "annotations, above them", critical])
+    page.value("document.querySelector(\"tr[data-node='1'] button\").click()")
+    page.value("document.getElementById('graph').focus()")
+    page.key("Enter")
+    equal(legend(page), ["kernel", groups, "not annotated", critical])
+    page.key("u")
+    equal(legend(page), ["kernel", "fill", groups, "not annotated", critical])
+    choose(page, "#colour", "time")
+    equal(legend(page)[:4], ["little", "most of the time", "kernel", "fill"])
+    page.key("f")
+    equal(legend(page), ["little", "most of the time", critical])
+    page.click("#search")
+    page.type("softmax")
+    page.wait("document.getElementById('legend').textContent.endsWith('found by the search')")
+    equal(legend(page, "timeline-legend")[-1], "found by the search")
+    page.open(view("plain legend", records.network(20, annotated=False, timed=False)))
+    equal(legend(page), ["kernel"])
+    equal(legend(page, "timeline-legend"), [])
+    page.open(view("no legend", records.record([])))
+    equal(legend(page), [])
+    no_complaints(page)
+
+
 def check_bodies(page, view):
     page.open(view("bodies", records.nested(16)))
     no_complaints(page)

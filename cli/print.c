@@ -89,6 +89,11 @@ static void put_text_record(FILE *out, const file_record *record, bool verbose, 
             cli_put_text(out, node->name);
             (void)fputc('\n', out);
         }
+        if (verbose && node->made_for) {
+            (void)fprintf(out, "%*smade for: ", indent + 6, "");
+            cli_put_text(out, node->made_for);
+            (void)fputc('\n', out);
+        }
         for (size_t w = 0; verbose && w < node->word_count; w++)
             put_text_word(out, &node->words[w], indent + 6);
         for (size_t p = 0; verbose && p < node->annotation_count; p++)

@@ -231,6 +231,8 @@ static ph_status read_node(file_node *node, const place *at, json_t *object, siz
     PH_TRY(get_string(&node->name, at, object, "name"));
     if (json_object_get(object, "demangled"))
         PH_TRY(get_string(&node->demangled, at, object, "demangled"));
+    if (json_object_get(object, "made_for"))
+        PH_TRY(get_string(&node->made_for, at, object, "made_for"));
     PH_TRY(read_parameters(node, at, object));
     PH_TRY(read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies",
                         count, true));

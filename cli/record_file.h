@@ -27,6 +27,7 @@ typedef struct file_node {
     size_t *dependencies, *dependents;
     bool *programmatic; /* one for each dependency; NULL: all are full */
     file_word *words;
+    const char *made_for; /* why a library added it by itself; NULL: not told */
     ph_annotation_pair *annotation;
     size_t annotation_count;
     bool measured, critical; /* measured: there are times: */

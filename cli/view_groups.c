@@ -150,14 +150,21 @@ static char *text_of_annotation(json_t *annotation)
     return NULL;
 }
 
+/* Nodes without an annotation: as the library says that it made them for. */
+static bool name_unmarked(char **key, char **label, const view_node *node)
+{
+    const char *made_for = node->file->made_for;
+    *label = strdup(made_for ? made_for : "not annotated");
+    return *label && asprintf(key, "-%s", made_for ? made_for : "") >= 0;
+}
+
 static bool name_by_annotation(char **key, char **label, const view *v, size_t node, const char *by)
 {
     (void)by;
     size_t annotation = v->nodes[node].annotation;
     if (annotation == VIEW_NONE)
-        *label = strdup("not annotated");
-    else
-        *label = text_of_annotation(json_array_get(v->annotations, annotation));
+        return name_unmarked(key, label, &v->nodes[node]);
+    *label = text_of_annotation(json_array_get(v->annotations, annotation));
     return *label && asprintf(key, "%zu", annotation) >= 0;
 }
 
@@ -168,9 +175,10 @@ static bool name_by_part(char **key, char **label, const view *v, size_t node, c
     json_t *annotation = json_array_get(v->annotations, v->nodes[node].annotation);
     const char *name = json_string_value(json_object_get(annotation, "name"));
     const char *phase = json_string_value(json_object_get(annotation, "autograd_phase"));
+    if (!annotation)
+        return name_unmarked(key, label, &v->nodes[node]);
     if (!name)
-        return (*label = strdup(annotation ? "without a name" : "not annotated")) != NULL &&
-               (*key = strdup(annotation ? "" : "-")) != NULL;
+        return (*label = strdup("without a name")) != NULL && (*key = strdup("")) != NULL;
     int length = (int)strcspn(name, ".");
     bool shown = phase && strcmp(phase, "forward") != 0;
     return asprintf(label, "%.*s%s%s", length, name, shown ? " " : "", shown ? phase : "") >= 0 &&

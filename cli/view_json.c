@@ -211,6 +211,9 @@ static void put_node(writer *w, size_t node)
     if (n->file->demangled)
         (void)fprintf(w->out, ",\"r\":%" JSON_INTEGER_FORMAT,
                       number_of(w, w->names, n->file->name));
+    if (n->file->made_for)
+        (void)fprintf(w->out, ",\"m\":%" JSON_INTEGER_FORMAT,
+                      number_of(w, w->names, n->file->made_for));
     (void)fputs(",\"d\":", w->out);
     put_edges(w, node);
     if (n->file->programmatic) {

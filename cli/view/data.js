@@ -22,6 +22,9 @@ const nameFirst = pairs => pairs.filter(([key]) => key === "name").concat(pairs.
 const textOfPairs = pairs => nameFirst(pairs).map(([key, value]) => (key === "name" && typeof value === "string" ? value : `${key}=${value}`)).join(", ");
 const annotationTexts = data.annotations.map(textOfPairs);
 const annotationOf = i => (nodes[i].a < 0 ? "" : annotationTexts[nodes[i].a]);
+/* What a library added by itself has a reason instead of a scope. */
+const madeFor = i => (nodes[i].m === undefined ? "" : data.names[nodes[i].m]);
+const originOf = i => annotationOf(i) || madeFor(i);
 
 function threadsOf(i) {
   const s = nodes[i].s;
@@ -40,8 +43,8 @@ function directionOf(i, word) {
   return name === "dst" ? "writes" : name === "src" ? "reads" : "";
 }
 
-/* What a search looks through: number, name, kind and annotation. */
-const searchTexts = nodes.map((node, i) => `${i} ${nameOf(i)} ${kindOf(i)} ${annotationOf(i)}`.toLowerCase());
+/* What a search looks through: number, name, kind, annotation and reason. */
+const searchTexts = nodes.map((node, i) => `${i} ${nameOf(i)} ${kindOf(i)} ${annotationOf(i)} ${madeFor(i)}`.toLowerCase());
 
 /* The state that the parts share; changed tells them all. */
 const state = {selected: -1, found: new Set(), foundList: [], query: "", grouping: 0, folded: new Set()};

@@ -108,7 +108,7 @@ function itemAt(x, y) {
 
 function chooseItem(item) {
   select(item.node, "drawing");
-  if (item.kind === "node") announce(`${item.node}: ${nameOf(item.node)}${annotationOf(item.node) ? ", " + annotationOf(item.node) : ""}`);
+  if (item.kind === "node") announce(`${item.node}: ${nameOf(item.node)}${originOf(item.node) ? ", " + originOf(item.node) : ""}`);
   else announce(`Group ${grouping().labels[item.group]}, ${plural(members[item.group].length, "node")}, ${item.kind === "group" ? "folded" : "unfolded"}`);
 }
 

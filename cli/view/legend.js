@@ -17,7 +17,7 @@ function legendOfGroups(items) {
   const colours = Array.from(new Set(groups.filter(group => hues[group] !== null).map(group => tint(group, 0.6)))).slice(0, 3);
   const parts = [], alone = colours.length < 2;
   if (colours.length) parts.push(swatch(alone ? colours[0] : `linear-gradient(90deg, ${colours.join(", ")})`, alone ? "group" : "groups, a colour for each name"));
-  if (groups.some(group => hues[group] === null)) parts.push(swatch(shade(null, 0.6), "not annotated"));
+  if (groups.some(group => hues[group] === null)) parts.push(swatch(shade(null, 0.6), "in no scope"));
   return parts;
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/text_file.h"
 #include "device/annotate/pairs.h"
+#include "record/annotations.h"
 #include "record/foreign.h"
 #include "record/json.h"
 #include "record/read.h"
@@ -159,6 +160,8 @@ static void put_node(ph__json *json, const ph_record *record, const ph__record_n
     put_readable(json, record, info->name);
     if (node->annotation)
         ph__pairs_to_json(json, node->annotation->pairs, node->annotation->count);
+    if (ph__record_made_for(node))
+        put_string(json, "made_for", ph__record_made_for(node));
     if (info->kind == PH_NODE_KERNEL)
         put_kernel(json, node);
     bool memory = info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE;

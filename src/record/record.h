@@ -24,6 +24,7 @@ typedef struct ph__record_node {
     size_t created;    /* its place in the order in which the nodes were created */
     /* of the scopes that it was captured in; the record's. NULL: none */
     const ph__annotation *annotation;
+    const char *made_for;     /* why a library added it by itself; the record's. NULL: not told */
     const char *form;         /* ph__drv_node_info.form; static, or NULL */
     const ph__drv_rows *rows; /* copies and fills of rows, planes or an array: to, from */
     const void *host_user;    /* host functions: what they are called with */
@@ -42,7 +43,8 @@ struct ph_record {
     const ph__layout *layout;
     /* memory of other code's that words address; NULL: nobody has asked for it */
     struct ph__record_foreign *foreign;
-    ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
+    /* all that nodes have, and where made_for is from, retained; some may be NULL */
+    ph__annotation **annotations;
     size_t annotation_count;
 };
 

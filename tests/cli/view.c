@@ -146,6 +146,26 @@ TEST(test_the_page)
     free(page);
 }
 
+/* What a library added by itself is a group of its own, called by its reason. */
+TEST(reasons_of_nodes_are_on_the_page)
+{
+    if (!can_view())
+        return;
+    const char *record =
+        write_changed("\"name\":\"memset\"", 1, "\"name\":\"memset\",\"made_for\":\"clear of x\"");
+    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "-"}});
+    assert_int_equal(r.status, 0);
+    char *data = data_of(r.out);
+    assert_non_null(strstr(data, "\"labels\":[\"outer, layer=3\",\"clear of x\"],\"of\":[0,1]"));
+    free(data);
+    t_result_free(&r);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record, "--verbose"}}, 0,
+             "made for: clear of x", NULL);
+    record = write_changed("\"name\":\"memset\"", 1, "\"name\":\"memset\",\"made_for\":7");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "nodes[1].made_for: is no string");
+}
+
 /* Names are told as the other commands tell them: what would not be seen is written out. */
 TEST(test_names_that_would_not_be_seen)
 {
@@ -442,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test_setup_teardown(test_the_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(reasons_of_nodes_are_on_the_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_it_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_or_nothing, setup, teardown),

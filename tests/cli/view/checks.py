@@ -267,14 +267,14 @@ def check_legends(page, view):
     """A legend has the colours that are in sight: folded groups have no kinds, an unfolded one those of its nodes."""
     page.open(view("legend", records.network(100)))
     groups, critical = "groups, a colour for each name", "critical path"
-    equal(legend(page), [groups, "not annotated", critical])
+    equal(legend(page), [groups, "in no scope", critical])
     equal(legend(page, "timeline-legend"), ["kernel", "fill", "annotations, above them", critical])
     page.value("document.querySelector(\"tr[data-node='1'] button\").click()")
     page.value("document.getElementById('graph').focus()")
     page.key("Enter")
-    equal(legend(page), ["kernel", groups, "not annotated", critical])
+    equal(legend(page), ["kernel", groups, "in no scope", critical])
     page.key("u")
-    equal(legend(page), ["kernel", "fill", groups, "not annotated", critical])
+    equal(legend(page), ["kernel", "fill", groups, "in no scope", critical])
     choose(page, "#colour", "time")
     equal(legend(page)[:4], ["little", "most of the time", "kernel", "fill"])
     page.key("f")

@@ -103,7 +103,28 @@ static void put_text_record(FILE *out, const file_record *record, bool verbose, 
     }
 }
 
+static void put_text_origin(FILE *out, const file_origin *origin)
+{
+    const char *const fields[][2] = {{"program", origin->program},
+                                     {"graph", origin->graph},
+                                     {"date", origin->date},
+                                     {"device", origin->device},
+                                     {"description", origin->description},
+                                     {"driver", origin->driver},
+                                     {"driver version", origin->driver_version},
+                                     {"library", origin->library}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        if (!fields[i][1])
+            continue;
+        (void)fprintf(out, "%s: ", fields[i][0]);
+        cli_put_text(out, fields[i][1]);
+        (void)fputc('\n', out);
+    }
+}
+
 void file_record_text(FILE *out, const file_record *record, bool verbose)
 {
+    if (verbose)
+        put_text_origin(out, &record->origin);
     put_text_record(out, record, verbose, 0);
 }

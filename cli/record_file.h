@@ -35,8 +35,14 @@ typedef struct file_node {
     struct file_record *body; /* graph nodes; else NULL */
 } file_node;
 
+/* Where and when a record was made; each NULL where it is not told. */
+typedef struct file_origin {
+    const char *program, *graph, *date, *device, *description, *driver, *driver_version, *library;
+} file_origin;
+
 typedef struct file_record {
     size_t node_count, edge_count;
+    file_origin origin;
     file_node *nodes;
     void *json; /* what the strings point into; of the outermost record */
 } file_record;

@@ -130,6 +130,30 @@ ph_status record_check_summary(const place *up, json_t *object, size_t nodes)
     return check_path(&at, summary, nodes);
 }
 
+ph_status record_read_origin(file_record *record, const place *up, json_t *object)
+{
+    json_t *origin = json_object_get(object, "origin");
+    place at = {.up = up, .key = "origin", .index = NO_INDEX, .path = up->path};
+    file_origin *to = &record->origin;
+    const struct {
+        const char *key, **text;
+    } fields[] = {{"program", &to->program},
+                  {"graph", &to->graph},
+                  {"date", &to->date},
+                  {"device", &to->device},
+                  {"description", &to->description},
+                  {"driver", &to->driver},
+                  {"library", &to->library},
+                  {"driver_version", &to->driver_version}};
+    if (!origin || json_is_null(origin))
+        return PH_OK;
+    PH_TRY(get_object(&origin, &at, origin));
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (json_object_get(origin, fields[i].key))
+            PH_TRY(get_string(fields[i].text, &at, origin, fields[i].key));
+    return PH_OK;
+}
+
 ph_status record_check_blocks(const place *up, json_t *object)
 {
     json_t *array;

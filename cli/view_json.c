@@ -263,6 +263,26 @@ static void put_keys(FILE *out, json_t *numbers, bool as_strings)
     (void)fputc(']', out);
 }
 
+static void put_origin(FILE *out, const file_origin *origin)
+{
+    const struct {
+        const char *key, *text;
+    } fields[] = {{"program", origin->program},
+                  {"graph", origin->graph},
+                  {"date", origin->date},
+                  {"device", origin->device},
+                  {"description", origin->description},
+                  {"driver", origin->driver},
+                  {"driver_version", origin->driver_version},
+                  {"library", origin->library}};
+    (void)fputc('{', out);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        (void)fprintf(out, "%s\"%s\":", i ? "," : "", fields[i].key);
+        view_put_string(out, fields[i].text ? fields[i].text : "");
+    }
+    (void)fputc('}', out);
+}
+
 static void put_head(FILE *out, const view *v)
 {
     const char *slash = strrchr(v->path, '/');
@@ -272,6 +292,8 @@ static void put_head(FILE *out, const view *v)
     view_put_string(out, slash && slash[1] ? slash + 1 : v->path);
     (void)fputs(",\"version\":", out);
     view_put_string(out, ph_version());
+    (void)fputs(",\"origin\":", out);
+    put_origin(out, &v->record->origin);
     (void)fprintf(out, ",\"outer\":%zu,\"edges\":%zu,\"left\":[%zu,%zu],\"kinds\":[", v->outer,
                   v->record->edge_count, v->left_nodes, v->left_blocks);
     for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++)

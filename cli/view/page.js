@@ -119,9 +119,26 @@ function startTheme() {
   apply();
 }
 
+/* Which graph of which program; of records that do not say, the file. */
+function graphTitle() {
+  const o = data.origin;
+  return [o.program, o.graph].filter(Boolean).join(", ");
+}
+
+function originText() {
+  const o = data.origin, parts = [];
+  if (graphTitle()) parts.push(data.file);
+  if (o.device) parts.push(o.description ? `${o.description} (${o.device})` : o.device);
+  if (o.driver) parts.push(`driver ${o.driver}${o.driver_version ? " " + o.driver_version : ""}`);
+  if (o.library) parts.push(`phonograph ${o.library}`);
+  if (o.date) parts.push(o.date.replace("T", " ").replace(/Z$/, " UTC"));
+  return parts.join(" · ");
+}
+
 function showTitle() {
-  document.title = `${data.file} · phonograph`;
-  byId("title").textContent = data.file;
+  document.title = [graphTitle(), data.file, "phonograph"].filter(Boolean).join(" · ");
+  byId("title").textContent = graphTitle() || data.file;
+  byId("origin").textContent = originText();
   const kernels = nodes.filter((node, i) => kindOf(i) === "kernel").length, inner = count - data.outer;
   const facts = [plural(data.outer, "node") + (inner ? ` and ${formatCount(inner)} in bodies` : ""), plural(data.edges, "edge"), plural(kernels, "kernel")];
   if (data.annotations.length) facts.push(plural(data.annotations.length, "annotation"));

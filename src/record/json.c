@@ -9,6 +9,7 @@
 #include "record/annotations.h"
 #include "record/foreign.h"
 #include "record/json.h"
+#include "record/origin.h"
 #include "record/read.h"
 #include "record/record.h"
 #include "record/words.h"
@@ -218,6 +219,7 @@ void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__
     put_u64(json, "version", 1);
     put_u64(json, "node_count", record->node_count);
     put_u64(json, "edge_count", record->edge_count);
+    ph__record_origin_to_json(json, record);
     if (record->layout && !record->layout->lost)
         put_blocks(json, record->layout);
     if (more)

@@ -7,6 +7,7 @@
 #include "device/annotate/annotation.h"
 #include "memory/state/allocation.h"
 #include "record/words.h"
+#include <time.h>
 
 typedef struct ph__record_node {
     /* its pointers lead into the record, but args of a sparse node: the driver's */
@@ -30,6 +31,13 @@ typedef struct ph__record_node {
     const void *host_user;    /* host functions: what they are called with */
 } ph__record_node;
 
+/* Where and when it was made. device NULL: it is not told of. */
+typedef struct ph__record_origin {
+    const ph_device *device;
+    uint64_t graph; /* its number, as in messages */
+    time_t date;
+} ph__record_origin;
+
 /* One allocation, bodies apart. */
 struct ph_record {
     uint64_t id; /* unique in the process */
@@ -38,6 +46,7 @@ struct ph_record {
     unsigned depth;  /* of the bodies in it; of made records alone, as is: */
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
+    ph__record_origin origin;
     ph__record_node *nodes;
     /* the blocks that its capture received; the graph's. NULL: not known */
     const ph__layout *layout;

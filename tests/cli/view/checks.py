@@ -110,6 +110,20 @@ def check_no_nodes(page, view):
     no_complaints(page)
 
 
+def check_origin(page, view):
+    """The title is the graph's, where the record says which it is; else the file's name."""
+    made = records.network(20)
+    page.open(view("without origin", made))
+    equal((text(page, "#title"), text(page, "#origin")), ("without origin.json", ""))
+    made["origin"] = {"program": "train", "graph": "graph 3", "date": "2026-11-23T09:10:11Z", "device": "cuda:0", "description": "NVIDIA <b>", "driver": "cuda",
+                      "driver_version": "13.0", "library": "0.1.0"}
+    page.open(view("with origin", made))
+    equal(page.value("document.title"), "train, graph 3 · with origin.json · phonograph")
+    equal(text(page, "#title"), "train, graph 3")
+    equal(text(page, "#origin"), "with origin.json · NVIDIA <b> (cuda:0) · driver cuda 13.0 · phonograph 0.1.0 · 2026-11-23 09:10:11 UTC")
+    no_complaints(page)
+
+
 def check_without_graphviz(page, view):
     page.open(view("columns", records.network(60), PATH="/nowhere"))
     equal(about(page, "layout"), "columns")

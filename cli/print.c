@@ -103,8 +103,9 @@ static void put_text_record(FILE *out, const file_record *record, bool verbose, 
     }
 }
 
-static void put_text_origin(FILE *out, const file_origin *origin)
+static void put_text_head(FILE *out, const file_record *record)
 {
+    const file_origin *origin = &record->origin;
     const char *const fields[][2] = {{"program", origin->program},
                                      {"graph", origin->graph},
                                      {"date", origin->date},
@@ -112,7 +113,8 @@ static void put_text_origin(FILE *out, const file_origin *origin)
                                      {"description", origin->description},
                                      {"driver", origin->driver},
                                      {"driver version", origin->driver_version},
-                                     {"library", origin->library}};
+                                     {"library", origin->library},
+                                     {"verdict", record->verdict}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if (!fields[i][1])
             continue;
@@ -125,6 +127,6 @@ static void put_text_origin(FILE *out, const file_origin *origin)
 void file_record_text(FILE *out, const file_record *record, bool verbose)
 {
     if (verbose)
-        put_text_origin(out, &record->origin);
+        put_text_head(out, record);
     put_text_record(out, record, verbose, 0);
 }

@@ -334,6 +334,7 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
         PH_TRY(read_node(&record->nodes[n], &here, json_array_get(array, n), (size_t)count, depth));
     }
     PH_TRY(record_read_origin(record, at, object));
+    PH_TRY(record_read_verdict(record, at, object));
     PH_TRY(record_check_summary(at, object, (size_t)count));
     PH_TRY(record_check_blocks(at, object));
     size_t *met = calloc((size_t)count + 1, sizeof *met);

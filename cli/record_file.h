@@ -43,6 +43,8 @@ typedef struct file_origin {
 typedef struct file_record {
     size_t node_count, edge_count;
     file_origin origin;
+    const char *verdict; /* of ph_graph_verdict; NULL: nobody asked for one */
+    bool worth;
     file_node *nodes;
     void *json; /* what the strings point into; of the outermost record */
 } file_record;

@@ -154,6 +154,17 @@ ph_status record_read_origin(file_record *record, const place *up, json_t *objec
     return PH_OK;
 }
 
+ph_status record_read_verdict(file_record *record, const place *up, json_t *object)
+{
+    json_t *verdict = json_object_get(object, "verdict");
+    place at = {.up = up, .key = "verdict", .index = NO_INDEX, .path = up->path};
+    if (!verdict || json_is_null(verdict))
+        return PH_OK;
+    PH_TRY(get_object(&verdict, &at, verdict));
+    PH_TRY(get_bool(&record->worth, &at, verdict, "worth"));
+    return get_string(&record->verdict, &at, verdict, "sentence");
+}
+
 ph_status record_check_blocks(const place *up, json_t *object)
 {
     json_t *array;

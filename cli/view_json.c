@@ -294,6 +294,8 @@ static void put_head(FILE *out, const view *v)
     view_put_string(out, ph_version());
     (void)fputs(",\"origin\":", out);
     put_origin(out, &v->record->origin);
+    (void)fprintf(out, ",\"worth\":%d,\"verdict\":", v->record->worth);
+    view_put_string(out, v->record->verdict ? v->record->verdict : "");
     (void)fprintf(out, ",\"outer\":%zu,\"edges\":%zu,\"left\":[%zu,%zu],\"kinds\":[", v->outer,
                   v->record->edge_count, v->left_nodes, v->left_blocks);
     for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++)

@@ -139,6 +139,9 @@ function showTitle() {
   document.title = [graphTitle(), data.file, "phonograph"].filter(Boolean).join(" · ");
   byId("title").textContent = graphTitle() || data.file;
   byId("origin").textContent = originText();
+  byId("verdict").hidden = !data.verdict;
+  byId("verdict").className = data.worth ? "worth" : "unworthy";
+  if (data.verdict) byId("verdict").replaceChildren(make("strong", {text: data.worth ? "Worth it" : "Not worth it"}), `: ${data.verdict}`);
   const kernels = nodes.filter((node, i) => kindOf(i) === "kernel").length, inner = count - data.outer;
   const facts = [plural(data.outer, "node") + (inner ? ` and ${formatCount(inner)} in bodies` : ""), plural(data.edges, "edge"), plural(kernels, "kernel")];
   if (data.annotations.length) facts.push(plural(data.annotations.length, "annotation"));

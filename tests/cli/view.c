@@ -191,6 +191,13 @@ TEST(origins_are_shown_and_not_compared)
     t_write(plain, good, strlen(good));
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", plain, record}}, 0, "2 nodes are alike",
              NULL);
+    record = write_changed("\"nodes\":[", 1, "\"verdict\":{\"worth\":true},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "verdict.sentence: is missing");
+    record = write_changed("\"nodes\":[", 1,
+                           "\"verdict\":{\"worth\":true,\"sentence\":\"good\"},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record, "--verbose"}}, 0, "verdict: good\n",
+             NULL);
     record = write_changed("\"nodes\":[", 1, "\"origin\":{\"date\":7},\"nodes\":[");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
              "origin.date: is no string");

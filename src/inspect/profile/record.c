@@ -16,9 +16,27 @@ static void put_u64(ph__json *json, const char *key, uint64_t value)
     ph__json_u64(json, value);
 }
 
-static void put_top(ph__json *json, void *user)
+static void put_verdict(ph__json *json, const ph_verdict *verdict)
 {
-    const ph_profile *profile = user;
+    ph__json_key(json, "verdict");
+    ph__json_open(json, '{');
+    ph__json_key(json, "worth");
+    ph__json_bool(json, verdict->worth);
+    ph__json_key(json, "bound");
+    ph__json_string(json, verdict->bound == PH_BOUND_LAUNCH ? "launch" : "device");
+    put_u64(json, "eager_ns", verdict->eager_ns);
+    put_u64(json, "replay_ns", verdict->replay_ns);
+    put_u64(json, "eager_host_ns", verdict->eager_host_ns);
+    put_u64(json, "replay_host_ns", verdict->replay_host_ns);
+    put_u64(json, "device_ns", verdict->device_ns);
+    put_u64(json, "bytes", verdict->bytes);
+    ph__json_key(json, "sentence");
+    ph__json_string(json, verdict->sentence);
+    ph__json_close(json, '}');
+}
+
+static void put_summary(ph__json *json, const ph_profile *profile)
+{
     const ph_profile_summary *summary = &profile->summary;
     ph__json_key(json, "profile");
     ph__json_open(json, '{');
@@ -39,10 +57,23 @@ static void put_top(ph__json *json, void *user)
     ph__json_close(json, '}');
 }
 
+typedef struct written {
+    const ph_profile *profile;
+    const ph_verdict *verdict; /* NULL: nobody asked for one */
+} written;
+
+static void put_top(ph__json *json, void *user)
+{
+    const written *w = user;
+    put_summary(json, w->profile);
+    if (w->verdict)
+        put_verdict(json, w->verdict);
+}
+
 static void put_node(ph__json *json, size_t index, void *user)
 {
-    const ph_profile *profile = user;
-    const ph__profile_node *node = &profile->nodes[index];
+    const written *w = user;
+    const ph__profile_node *node = &w->profile->nodes[index];
     if (!node->info.measured)
         return;
     ph__json_key(json, "profile");
@@ -73,7 +104,8 @@ ph_status ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, con
                        "%s: the profile is of another capture than the graph has; profile it again",
                        call);
     PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
-    const ph__record_more more = {put_top, put_node, (void *)(uintptr_t)profile};
+    written w = {profile, graph->verdict};
+    const ph__record_more more = {put_top, put_node, &w};
     ph__record_to_json_with(&json, graph->record, &more);
     ph__text_add(&json.text, "\n");
     ph_status status = ph__text_write_file(&json.text, path, call);

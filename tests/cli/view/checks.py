@@ -115,12 +115,16 @@ def check_origin(page, view):
     made = records.network(20)
     page.open(view("without origin", made))
     equal((text(page, "#title"), text(page, "#origin")), ("without origin.json", ""))
+    equal(page.value("document.getElementById('verdict').hidden"), True)
+    made["verdict"] = {"worth": False, "sentence": "replaying takes 2 us <b>: not worth it"}
     made["origin"] = {"program": "train", "graph": "graph 3", "date": "2026-11-23T09:10:11Z", "device": "cuda:0", "description": "NVIDIA <b>", "driver": "cuda",
                       "driver_version": "13.0", "library": "0.1.0"}
     page.open(view("with origin", made))
     equal(page.value("document.title"), "train, graph 3 · with origin.json · phonograph")
     equal(text(page, "#title"), "train, graph 3")
     equal(text(page, "#origin"), "with origin.json · NVIDIA <b> (cuda:0) · driver cuda 13.0 · phonograph 0.1.0 · 2026-11-23 09:10:11 UTC")
+    equal(text(page, "#verdict"), "Not worth it: replaying takes 2 us <b>: not worth it")
+    equal(page.value("document.getElementById('verdict').hidden"), False)
     no_complaints(page)
 
 

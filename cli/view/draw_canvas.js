@@ -94,11 +94,16 @@ function drawText(c, made, item, x, y, fill, way) {
   c.font = group ? `600 ${font(12)}` : font(12);
   const room = WIDTH - 16 - (group ? c.measureText(more).width + 4 : 0);
   c.fillStyle = way === "time" && item.kind !== "head" ? inkOn(fill) : palette.ink;
-  c.fillText(fitText(c, labelOf(item), room, group), x + 10, y + HEIGHT / 2);
+  const sums = item.kind === "head" ? "" : sumsOf(made, item), middle = y + HEIGHT / 2;
+  c.fillText(fitText(c, labelOf(item), room, group), x + 10, sums ? middle - 7 : middle);
+  if (sums) {
+    c.font = font(11);
+    c.fillText(fitText(c, sums, WIDTH - 16, true), x + 10, middle + 9);
+  }
   if (!group) return;
   c.font = font(12);
   c.textAlign = "right";
-  c.fillText(more, x + WIDTH - 6, y + HEIGHT / 2);
+  c.fillText(more, x + WIDTH - 6, sums ? middle - 7 : middle);
   c.textAlign = "left";
 }
 

@@ -309,6 +309,37 @@ def check_legends(page, view):
     no_complaints(page)
 
 
+def check_sums_of_groups(page, view):
+    """A folded box says what all that it stands for takes; one without times, the bytes alone."""
+    made = records.network(100)
+    group = [node for node in made["nodes"] if node.get("annotation", {}).get("layer") == 1 and node["annotation"]["name"] == "attention"]
+    time = sum(node["profile"]["median_ns"] for node in group)
+    written = sum(node.get("bytes", 0) for node in group)
+    equal((len(group), written), (20, 4096))
+    page.open(view("sums", made))
+    page.value("document.querySelector(\"tr[data-node='41'] button\").click()")
+    page.value("document.getElementById('graph').focus()")
+    page.key("ArrowRight")
+    page.key("ArrowLeft")
+    equal(text(page, "#announce"), f"Group attention, layer=1, autograd_phase=forward, 20 nodes, {time / 1000:.1f} µs · 4 KiB, folded")
+    x, y, _, _ = page.box("#graph")
+    at = [float(v) for v in about(page, "at").split()]
+    page.mouse(x + at[0], y + at[1], "mouseMoved")
+    equal(page.value("document.getElementById('graph').title"), f"attention, layer=1, autograd_phase=forward, 20 nodes, {time / 1000:.1f} µs · 4 KiB")
+    page.key("Enter")
+    assert "·" not in text(page, "#announce")
+    page.open(view("no times", records.network(100, timed=False)))
+    page.value("document.getElementById('graph').focus()")
+    page.key("ArrowRight")
+    equal(text(page, "#announce").split("nodes, ")[1], "folded")
+    page.value("document.querySelector(\"tr[data-node='49'] button\").click()")
+    page.value("document.getElementById('graph').focus()")
+    page.key("ArrowRight")
+    page.key("ArrowLeft")
+    equal(text(page, "#announce").split("nodes, ")[1], "4 KiB, folded")
+    no_complaints(page)
+
+
 def check_bodies(page, view):
     page.open(view("bodies", records.nested(16)))
     no_complaints(page)
@@ -456,7 +487,7 @@ def check_colours_agree(page, view):
         x, y, width, height = page.box("#timeline-canvas")
         at = page.value("(() => { const b = document.getElementById('graph').dataset.at.split(' ').map(Number); return b })()")
         zoom = number(page, "zoom")
-        drawn = pixels(page, "#graph", int(at[0] - 80 * zoom), int(at[1] - 9 * zoom), 4, 2)[0]
+        drawn = pixels(page, "#graph", int(at[0] - 80 * zoom), int(at[1] - 15 * zoom), 4, 1)[0]
         start, end = made["nodes"][40]["profile"]["start_ns"], made["profile"]["replay_ns"]
         shown = pixels(page, "#timeline-canvas", int(76 + (width - 28 - 76) * start / end), 4, 4, 3)[0]
         assert abs(hue(drawn) - hue(shown)) < 8, (grouping, drawn, shown)

@@ -134,7 +134,7 @@ drawing.canvas.addEventListener("click", event => {
 drawing.canvas.addEventListener("mousemove", event => {
   const item = event.buttons ? null : itemAt(event.offsetX, event.offsetY);
   drawing.canvas.style.cursor = item ? "pointer" : "grab";
-  drawing.canvas.title = item ? (item.kind === "node" ? `${item.node}: ${nameOf(item.node)}` : textOfGroup(item)) : "";
+  drawing.canvas.title = item ? (item.kind === "node" ? titleOf(item.node) : textOfGroup(item)) : "";
 });
 
 /* ---- keyboard ---- */

@@ -321,11 +321,11 @@ def check_sums_of_groups(page, view):
     page.value("document.getElementById('graph').focus()")
     page.key("ArrowRight")
     page.key("ArrowLeft")
-    equal(text(page, "#announce"), f"Group attention, layer=1, autograd_phase=forward, 20 nodes, {time / 1000:.1f} µs · 4 KiB, folded")
+    equal(text(page, "#announce"), f"Group attention, layer=1, 20 nodes, {time / 1000:.1f} µs · 4 KiB, folded")
     x, y, _, _ = page.box("#graph")
     at = [float(v) for v in about(page, "at").split()]
     page.mouse(x + at[0], y + at[1], "mouseMoved")
-    equal(page.value("document.getElementById('graph').title"), f"attention, layer=1, autograd_phase=forward, 20 nodes, {time / 1000:.1f} µs · 4 KiB")
+    equal(page.value("document.getElementById('graph').title"), f"attention, layer=1, 20 nodes, {time / 1000:.1f} µs · 4 KiB")
     page.key("Enter")
     assert "·" not in text(page, "#announce")
     page.open(view("no times", records.network(100, timed=False)))
@@ -337,6 +337,50 @@ def check_sums_of_groups(page, view):
     page.key("ArrowRight")
     page.key("ArrowLeft")
     equal(text(page, "#announce").split("nodes, ")[1], "4 KiB, folded")
+    no_complaints(page)
+
+
+def drawn_texts(page):
+    """What the next picture of the drawing has as text."""
+    return page.value("""(() => { const texts = [], proto = CanvasRenderingContext2D.prototype, kept = proto.fillText;
+        proto.fillText = function (text, ...more) { if (this.canvas.id === 'graph') texts.push(text); return kept.call(this, text, ...more) };
+        document.getElementById('zoom-fit').click(); window.dispatchEvent(new Event('resize'));
+        return new Promise(done => setTimeout(() => { proto.fillText = kept; done(texts) }, 100)) })()""")
+
+
+def check_short_labels(page, view):
+    """Boxes and rows are called by the end of long paths, and backward by its name; hover, panel and search have all of it."""
+    made = records.network(90)
+    long = "encoder.layers.0.attention.query.projection"
+    for node in made["nodes"]:
+        backward = {"autograd_phase": "backward"} if node["index"] >= 45 else {"autograd_phase": "forward"}
+        node["annotation"] = {**backward, "name": "block1" if node["index"] % 45 < 20 else long}
+    page.open(view("labels", made))
+    choose(page, "#grouping", "0")
+    texts = [t[2:] for t in drawn_texts(page) if t[:1] == "▸"]
+    equal(sorted(set(texts)), ["block1", "block1 (backward)", "encoder", "encoder (backward)"])
+    choose(page, "#grouping", "1")
+    texts = [t[2:] for t in drawn_texts(page) if t[:1] == "▸"]
+    assert set(texts) >= {"block1", "block1 (backward)"}, texts
+    assert all(t.startswith("…") and t.split(" (")[0].endswith("ection") for t in texts if "block1" not in t), texts
+    assert any(t.endswith("ection (backward)") for t in texts), texts
+    page.value("document.querySelector(\"tr[data-node='89'] button\").click()")
+    assert long in text(page, "#details-body") and "autograd_phase" in text(page, "#details-body")
+    x, y, _, _ = page.box("#graph")
+    at = [float(v) for v in about(page, "at").split()]
+    page.mouse(x + at[0], y + at[1], "mouseMoved")
+    assert page.value("document.getElementById('graph').title").startswith(f"{long} (backward), 25 nodes")
+    page.click("#unfold-all")
+    page.value("document.querySelector(\"tr[data-node='88'] button\").click()")
+    page.value("document.querySelector(\"tr[data-node='89'] button\").click()")
+    at = [float(v) for v in about(page, "at").split()]
+    x, y, _, _ = page.box("#graph")
+    page.mouse(x + at[0] + 2, y + at[1], "mouseMoved")
+    assert page.value("document.getElementById('graph').title").endswith(f"{long}, autograd_phase=backward"), page.value("document.getElementById('graph').title")
+    assert set(column(page, "Annotation")) == {"block1", "block1 (backward)", long, f"{long} (backward)"}
+    page.click("#search")
+    page.type("autograd_phase=backward")
+    page.wait("document.getElementById('found').textContent === '45 of 90 nodes'")
     no_complaints(page)
 
 

@@ -10,6 +10,7 @@ function redraw() {
   requestAnimationFrame(() => {
     drawing.pending = false;
     drawLayout(drawing.canvas, drawing.made, drawing.transform, drawing.way);
+    drawMinimap();
     describe();
   });
 }

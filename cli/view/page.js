@@ -161,6 +161,7 @@ function start() {
   startTheme();
   startChoices();
   startDrawing();
+  startMinimap();
   startDetails();
   startTimeline();
   startMemory();

@@ -180,6 +180,41 @@ def check_a_captured_step(page, view):
 
 # ---- searching ----
 
+def check_minimap(page, view):
+    """There where a part of a large drawing is in sight; a click and a drag in it move the drawing."""
+    hidden = "document.getElementById('minimap').hidden"
+    page.open(view("small map", records.network(40)))
+    page.click("#zoom-in")
+    page.click("#zoom-in")
+    about(page, "zoom")
+    equal(page.value(hidden), True)
+    page.open(view("large map", records.network(2000)))
+    equal(page.value(hidden), True)
+    page.click("#unfold-all")
+    about(page, "zoom")
+    equal(page.value(hidden), True)  # all of it is in sight
+    for _ in range(4):
+        page.click("#zoom-in")
+    about(page, "zoom")
+    equal(page.value(hidden), False)
+    assert colours_of(page, "#minimap") > 5
+    x, y, width, height = page.box("#minimap")
+    zoom = number(page, "zoom")
+    page.mouse(x + 12, y + height / 2)
+    left = number(page, "left")
+    page.mouse(x + width - 12, y + height / 2)
+    right = number(page, "left")
+    assert right < left - 200, (left, right)
+    equal(number(page, "zoom"), zoom)
+    for kind, by in (("mousePressed", 0), ("mouseMoved", -40), ("mouseMoved", -120), ("mouseReleased", -120)):
+        page.mouse(x + width - 20 + by, y + height / 2, kind, button="left", buttons=0 if kind == "mouseReleased" else 1, clickCount=1)
+    assert number(page, "left") > right + 100, number(page, "left")
+    page.click("#zoom-fit")
+    about(page, "zoom")
+    equal(page.value(hidden), True)
+    no_complaints(page)
+
+
 def check_search(page, view):
     page.open(view("search", records.network(200)))
     page.click("#search")

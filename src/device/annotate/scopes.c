@@ -22,7 +22,7 @@ static ph_status report_scope(ph_stream *stream, bool begins, const char *call)
                : PH_OK;
 }
 
-/* What the scope says is why a library adds nodes (PH__MADE_FOR): nobody else is told of it. */
+/* A scope that says why a library adds nodes (PH__MADE_FOR), and nothing else. */
 static bool is_quiet(const ph__pairs *given, size_t count)
 {
     bool any = false;

@@ -323,7 +323,7 @@ void ph__edit_commit(ph__edit *edit, ph_graph *graph)
     ph__record_free(graph->record);
     graph->record = edit->record;
     ph__record_note_origin(graph->record, graph->device, graph->id);
-    ph__free(graph->verdict); /* it was about other work */
+    ph__free(graph->verdict); /* of other work */
     graph->verdict = NULL;
     if (listed)
         ph__graph_list_annotations(graph);

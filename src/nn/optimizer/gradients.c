@@ -21,6 +21,24 @@ void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer)
         ph_ignore(ph_tensor_set_grad(optimizer->params.at[i].param, NULL));
 }
 
+/* In a capture the record says what the fills are for, whatever scope they lie in. */
+static void fill_gradients(ph_tape *tape, const ph_optimizer *optimizer)
+{
+    static const ph_annotation_pair why = {
+        .key = "made_for", .type = PH_ANNOTATION_TEXT, .text = "gradients (clear)"};
+    size_t depth = ph_annotation_depth();
+    bool captured = ph_stream_is_capturing(ph_tape_stream(tape));
+    if (captured)
+        ph_tape_check(tape, ph_annotation_resume(ph_tape_stream(tape), NULL, &why, 1));
+    for (size_t i = 0; i < optimizer->params.count; i++) {
+        ph_tensor *grad = ph_tensor_grad(optimizer->params.at[i].param);
+        if (grad)
+            ph_tensor_fill(tape, grad, 0);
+    }
+    if (ph_annotation_depth() > depth)
+        ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
+}
+
 void ph_optimizer_zero_grad_in_place(ph_tape *tape, ph_optimizer *optimizer)
 {
     if (!tape)
@@ -32,11 +50,7 @@ void ph_optimizer_zero_grad_in_place(ph_tape *tape, ph_optimizer *optimizer)
     if (!check_optimizer(tape, optimizer, "ph_optimizer_zero_grad_in_place"))
         return;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
-    for (size_t i = 0; i < optimizer->params.count; i++) {
-        ph_tensor *grad = ph_tensor_grad(optimizer->params.at[i].param);
-        if (grad)
-            ph_tensor_fill(tape, grad, 0);
-    }
+    fill_gradients(tape, optimizer);
     ph_tape_set_grad_enabled(tape, enabled);
 }
 

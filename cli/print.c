@@ -124,9 +124,22 @@ static void put_text_head(FILE *out, const file_record *record)
     }
 }
 
+static void put_text_races(FILE *out, const file_races *races)
+{
+    if (!races->looked)
+        return;
+    for (size_t i = 0; i < races->count; i++) {
+        cli_put_text(out, races->at[i].text);
+        (void)fputc('\n', out);
+    }
+    (void)fprintf(out, "races: %" PRIu64 " certain, %" PRIu64 " possible\n", races->certain,
+                  races->possible);
+}
+
 void file_record_text(FILE *out, const file_record *record, bool verbose)
 {
     if (verbose)
         put_text_head(out, record);
     put_text_record(out, record, verbose, 0);
+    put_text_races(out, &record->races);
 }

@@ -335,6 +335,7 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
     }
     PH_TRY(record_read_origin(record, at, object));
     PH_TRY(record_read_verdict(record, at, object));
+    PH_TRY(record_read_races(record, at, object));
     PH_TRY(record_check_summary(at, object, (size_t)count));
     PH_TRY(record_check_blocks(at, object));
     size_t *met = calloc((size_t)count + 1, sizeof *met);
@@ -387,6 +388,7 @@ void file_record_free(file_record *record)
         file_record_free(node->body);
     }
     free(record->nodes);
+    free(record->races.at);
     json_decref(record->json);
     free(record);
 }

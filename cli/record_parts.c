@@ -165,6 +165,44 @@ ph_status record_read_verdict(file_record *record, const place *up, json_t *obje
     return get_string(&record->verdict, &at, verdict, "sentence");
 }
 
+static ph_status read_race(file_race *race, const place *at, json_t *object, size_t nodes)
+{
+    uint64_t first, second;
+    const uint64_t most = nodes ? nodes - 1 : 0;
+    PH_TRY(get_object(&object, at, object));
+    PH_TRY(get_bool(&race->certain, at, object, "certain"));
+    PH_TRY(get_u64(&second, at, object, "second", most));
+    PH_TRY(get_u64(&first, at, object, "first", second));
+    PH_TRY(get_string(&race->text, at, object, "text"));
+    race->first = (size_t)first;
+    race->second = (size_t)second;
+    return nodes ? PH_OK : bad_field(at, NULL, "is a race, but there are no nodes");
+}
+
+ph_status record_read_races(file_record *record, const place *up, json_t *object)
+{
+    json_t *races = json_object_get(object, "races"), *array;
+    place at = {.up = up, .key = "races", .index = NO_INDEX, .path = up->path};
+    file_races *to = &record->races;
+    if (!races || json_is_null(races))
+        return PH_OK;
+    PH_TRY(get_object(&races, &at, races));
+    PH_TRY(get_u64(&to->certain, &at, races, "certain", RECORD_MOST_EXACT));
+    PH_TRY(get_u64(&to->possible, &at, races, "possible", RECORD_MOST_EXACT));
+    PH_TRY(get_u64(&to->found, &at, races, "found", RECORD_MOST_EXACT));
+    PH_TRY(get_array(&array, &at, races, "list"));
+    to->looked = true;
+    to->at = calloc(json_array_size(array) + 1, sizeof *to->at);
+    if (!to->at)
+        return record_no_memory(&at);
+    for (; to->count < json_array_size(array); to->count++) {
+        place here = {.up = &at, .key = "list", .index = to->count, .path = at.path};
+        PH_TRY(read_race(&to->at[to->count], &here, json_array_get(array, to->count),
+                         record->node_count));
+    }
+    return PH_OK;
+}
+
 ph_status record_check_blocks(const place *up, json_t *object)
 {
     json_t *array;

@@ -283,6 +283,25 @@ static void put_origin(FILE *out, const file_origin *origin)
     (void)fputc('}', out);
 }
 
+static void put_races(FILE *out, const file_races *races)
+{
+    (void)fputs(",\"races\":", out);
+    if (!races->looked) {
+        (void)fputs("null", out);
+        return;
+    }
+    (void)fprintf(out, "{\"certain\":%" PRIu64 ",\"possible\":%" PRIu64 ",\"list\":[",
+                  races->certain, races->possible);
+    for (size_t i = 0; i < races->count; i++) {
+        const file_race *race = &races->at[i];
+        (void)fprintf(out, "%s[%d,%zu,%zu,", i ? ",\n" : "", race->certain, race->first,
+                      race->second);
+        view_put_string(out, race->text);
+        (void)fputc(']', out);
+    }
+    (void)fputs("]}", out);
+}
+
 static void put_head(FILE *out, const view *v)
 {
     const char *slash = strrchr(v->path, '/');
@@ -296,6 +315,7 @@ static void put_head(FILE *out, const view *v)
     put_origin(out, &v->record->origin);
     (void)fprintf(out, ",\"worth\":%d,\"verdict\":", v->record->worth);
     view_put_string(out, v->record->verdict ? v->record->verdict : "");
+    put_races(out, &v->record->races);
     (void)fprintf(out, ",\"outer\":%zu,\"edges\":%zu,\"left\":[%zu,%zu],\"kinds\":[", v->outer,
                   v->record->edge_count, v->left_nodes, v->left_blocks);
     for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++)

@@ -101,7 +101,8 @@ function showDetails() {
     return;
   }
   byId("details-title").textContent = `${i}: ${nameOf(i)}`;
-  body.replaceChildren(facts(i), ...wordTable(i), ...neighbours("Depends on", nodes[i].d), ...neighbours("Before", dependents[i]));
+  const races = racesOf(i), told = races.length ? [make("h3", {text: "Races"}), make("ul", {class: "races"}, ...races.slice(0, 20).map(raceItem))] : [];
+  body.replaceChildren(facts(i), ...told, ...wordTable(i), ...neighbours("Depends on", nodes[i].d), ...neighbours("Before", dependents[i]));
 }
 
 function startDetails() {

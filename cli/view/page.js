@@ -165,6 +165,7 @@ function start() {
   startDetails();
   startTimeline();
   startMemory();
+  startRaces();
   startSearch();
   startTable();
   startLegends();

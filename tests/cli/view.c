@@ -198,6 +198,18 @@ TEST(origins_are_shown_and_not_compared)
                            "\"verdict\":{\"worth\":true,\"sentence\":\"good\"},\"nodes\":[");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record, "--verbose"}}, 0, "verdict: good\n",
              NULL);
+    record = write_changed("\"nodes\":[", 1,
+                           "\"races\":{\"certain\":1,\"possible\":0,\"found\":1,\"list\":[{"
+                           "\"certain\":true,\"first\":0,\"second\":1,\"text\":\"a race: here\"}]},"
+                           "\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record}}, 0,
+             "a race: here\nraces: 1 certain, 0 possible\n", NULL);
+    record =
+        write_changed("\"nodes\":[", 1,
+                      "\"races\":{\"certain\":1,\"possible\":0,\"found\":1,\"list\":[{"
+                      "\"certain\":true,\"first\":0,\"second\":2,\"text\":\"\"}]},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "races.list[0].second: is 2");
     record = write_changed("\"nodes\":[", 1, "\"origin\":{\"date\":7},\"nodes\":[");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
              "origin.date: is no string");

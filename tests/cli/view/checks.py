@@ -128,6 +128,29 @@ def check_origin(page, view):
     no_complaints(page)
 
 
+def check_races(page, view):
+    """A list with both nodes of each, and in the panel of a node its own; nothing where nobody looked."""
+    made = records.network(20)
+    page.open(view("not looked", made))
+    equal(page.value("document.getElementById('races').hidden"), True)
+    made["races"] = {"certain": 0, "possible": 0, "found": 0, "list": []}
+    page.open(view("no races", made))
+    assert text(page, "#races-note").startswith("None: "), text(page, "#races-note")
+    made["races"] = {"certain": 1, "possible": 2, "found": 3, "list": [
+        {"certain": True, "first": 3, "second": 9, "address": "0x10", "bytes": 4, "text": "a race: <b>node 3</b> and node 9"},
+        {"certain": False, "first": 3, "second": 12, "address": "0x10", "bytes": 4, "text": "possibly a race"}]}
+    page.open(view("races", made))
+    assert text(page, "#races-note").startswith("1 certain, 2 possible: "), text(page, "#races-note")
+    items = page.value("Array.from(document.querySelectorAll('#races-list li')).map(e => e.textContent)")
+    equal(len(items), 3)
+    assert items[0].startswith("certain 3 ") and items[0].endswith("a race: <b>node 3</b> and node 9"), items
+    assert items[1].startswith("possible 3 ") and items[2] == "and 1 more", items
+    page.click("#races-list li:nth-child(1) button:nth-of-type(2)")
+    equal(about(page, "selected"), "9")
+    assert "a race: <b>node 3</b>" in text(page, "#details-body") and "possibly" not in text(page, "#details-body")
+    no_complaints(page)
+
+
 def check_without_graphviz(page, view):
     page.open(view("columns", records.network(60), PATH="/nowhere"))
     equal(about(page, "layout"), "columns")

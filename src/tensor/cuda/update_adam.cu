@@ -45,7 +45,8 @@ NAME(numbers_of)(const double *number, double lr, const double *derived, int fla
 FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
 {
     const T x = *p * n.keep, before = flags & 2 ? 0 : *s;
-    g = n.sign * g + n.weight_decay * x;
+    const T decay = n.weight_decay * x;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T m = before + n.less1 * (g - before),
             v = (flags & 2 ? 0 : n.beta2 * *t) + n.less2 * g * g;
     T large = v;
@@ -93,7 +94,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     (void)w;
     (void)flags;
     const T x = *p * n.keep;
-    g = n.sign * g + n.weight_decay * x;
+    const T decay = n.weight_decay * x;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T m = *s + n.less1 * (g - *s), v = n.beta2 * *t + n.less2 * g * g;
     const T under = ROOT(v) / n.root + n.eps;
     *s = m;
@@ -134,7 +136,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     (void)w;
     (void)flags;
     const T x = *p * n.keep;
-    g = n.sign * g + n.weight_decay * x;
+    const T decay = n.weight_decay * x;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T m = *s + n.less1 * (g - *s), v = n.beta2 * *t + n.less2 * g * g;
     *s = m;
     *t = v;
@@ -165,7 +168,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
 {
     (void)w;
     (void)flags;
-    g = n.sign * g + n.weight_decay * *p;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T m = *s + n.less1 * (g - *s), old = n.beta2 * *t, own = (g < 0 ? -g : g) + n.eps;
     const T large = old > own || old != old ? old : own; /* no number is larger than a NaN */
     *s = m;

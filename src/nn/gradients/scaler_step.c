@@ -156,7 +156,7 @@ void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer 
         return;
     if (o->stage != PH__SCALER_READY) {
         ph_tape_fail(tape, PH_ERROR_STATE,
-                     o->stage == PH__SCALER_UNSCALED
+                     o->stage != PH__SCALER_STEPPED
                          ? "%s: it has already been called for optimizer %s since the last update; "
                            "ph_grad_scaler_update ends a step"
                          : "%s: called after ph_grad_scaler_step for optimizer %s; unscale before "
@@ -181,7 +181,8 @@ static bool check_step(ph_tape *tape, const ph__scaled_optimizer *o, const char 
     return false;
 }
 
-/* The gradients are divided here, and looked at, unless ph_grad_scaler_unscale has done it. */
+/* The gradients are divided here, and looked at, unless ph_grad_scaler_unscale has done it; by the
+ * optimizer's grad_scale too. Never twice, be the step refused. */
 static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_optimizer *o,
                               const char *call)
 {
@@ -190,11 +191,13 @@ static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_
     if (o->stage == PH__SCALER_READY) {
         bool writes = !scaler->fused || own;
         look(tape, scaler, o, writes, own, call);
-        if (writes && !ph__tape_failed(tape)) /* never twice, be the step refused */
-            set_stage(scaler, o, PH__SCALER_UNSCALED);
-    } else if (own) {
+        if (writes && !ph__tape_failed(tape))
+            set_stage(scaler, o, own ? PH__SCALER_DIVIDED : PH__SCALER_UNSCALED);
+    } else if (own && o->stage == PH__SCALER_UNSCALED) {
         division d = {.scale = own, .writes = true};
         divide(tape, optimizer, &d, call);
+        if (!ph__tape_failed(tape))
+            set_stage(scaler, o, PH__SCALER_DIVIDED);
     }
 }
 

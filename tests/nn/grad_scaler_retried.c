@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/grad_scaler_retried.c: steps of a gradient scaler that fail, and are made again. */
+#include "base/alloc.h"
+#include "support/fault.h"
+#include "support/scaler_check.h"
+#include "support/test.h"
+
+enum {
+    SCALE = 8,      /* of the scaler */
+    GRAD_SCALE = 2, /* of the user */
+    GRADIENT = 3
+};
+
+/* How a step is made. */
+typedef struct way {
+    bool unscales, fused, scales, of_driver;
+} way;
+
+static void arm(const way *w, int64_t at)
+{
+    if (w->of_driver)
+        ph__driver_fail_after(at, PH__R_LAUNCH_FAILED);
+    else
+        ph__alloc_fail_after(at);
+}
+
+static void disarm(void)
+{
+    ph__driver_fail_after(-1, 0);
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
+}
+
+static void check_retry(t_scene *scene, sc_params *p, ph_grad_scaler *scaler,
+                        ph_optimizer *optimizer, const double before[SC_PARAMS])
+{
+    double values[SC_COUNT];
+    for (size_t i = 0; i < SC_PARAMS; i++)
+        if (!ph_tensor_grad(p->param[i]))
+            return; /* dropped */
+    ph_grad_scaler_step(scene->tape, scaler, optimizer);
+    assert_ok(ph_tape_clear(scene->tape));
+    for (size_t i = 0; i < SC_PARAMS; i++) {
+        sc_read(p, p->param[i], values);
+        assert_true(values[0] == before[i] - GRADIENT);
+    }
+}
+
+/* The n-th allocation, or driver call, of a step fails: the same call made again takes the
+ * gradients that are there as they should be, or there are none. */
+static void fail_at_each(const way *w)
+{
+    t_scene scene;
+    sc_params p;
+    ph_status status = PH_ERROR_DEVICE;
+    size_t retried = 0;
+    t_scene_open(&scene);
+    sc_open(&p, &scene, PH_DTYPE_F32, PH_DTYPE_F32);
+    for (int64_t at = 0; status != PH_OK; at++) {
+        const float own = GRAD_SCALE;
+        double values[SC_COUNT], before[SC_PARAMS];
+        ph_grad_scaler *scaler;
+        const ph_grad_scaler_options options = {.init_scale = SCALE, .fused = w->fused};
+        ph_optimizer *sgd = sc_sgd(&p, 1, 0.5);
+        assert_ok(ph_grad_scaler_create(&scaler, scene.device, &options));
+        sc_use(scene.tape, scaler);
+        if (w->scales)
+            ph_optimizer_set_grad_scale(scene.tape, sgd,
+                                        ph_from_memory(scene.tape, PH_DTYPE_F32, PH_SCALAR, &own));
+        sc_gradients(&p, GRADIENT * SCALE * (w->scales ? GRAD_SCALE : 1));
+        if (w->unscales)
+            ph_grad_scaler_unscale(scene.tape, scaler, sgd);
+        assert_ok(ph_tape_clear(scene.tape));
+        assert_ok(ph_stream_synchronize(scene.stream));
+        bool unchanged = true;
+        for (size_t i = 0; i < SC_PARAMS; i++) {
+            sc_read(&p, p.param[i], values);
+            before[i] = values[0];
+        }
+        arm(w, at);
+        ph_grad_scaler_step(scene.tape, scaler, sgd);
+        disarm();
+        status = ph_tape_status(scene.tape);
+        ph_ignore(ph_tape_clear(scene.tape));
+        for (size_t i = 0; i < SC_PARAMS; i++) {
+            sc_read(&p, p.param[i], values);
+            unchanged = unchanged && values[0] == before[i];
+        }
+        if (status != PH_OK && unchanged) {
+            check_retry(&scene, &p, scaler, sgd, before);
+            retried++;
+        }
+        ph_grad_scaler_destroy(scaler);
+        ph_optimizer_destroy(sgd);
+    }
+    assert_true(retried > 2);
+    sc_close(&p);
+    t_scene_close(&scene);
+}
+
+TEST(test_divided_once)
+{
+    for (unsigned k = 0; k < 16; k++)
+        fail_at_each(
+            &(way){.unscales = k & 1, .fused = k & 2, .scales = k & 4, .of_driver = k & 8});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_divided_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

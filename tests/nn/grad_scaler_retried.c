@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/grad_scaler_retried.c: steps of a gradient scaler that fail, and are made again. */
+/* tests/nn/grad_scaler_retried.c: steps of a gradient scaler that fail, and are made again: by a
+ * shortage, or without gradients. */
 #include "base/alloc.h"
 #include "support/fault.h"
 #include "support/scaler_check.h"
@@ -104,10 +105,61 @@ TEST(test_divided_once)
             &(way){.unscales = k & 1, .fused = k & 2, .scales = k & 4, .of_driver = k & 8});
 }
 
+/* ---- steps without gradients ---- are refused, and the one that is made with them is a step. */
+static void expect_step_after(t_scene *scene, const way *w, bool update_refused)
+{
+    sc_params p;
+    ph_grad_scaler *scaler;
+    const float own = GRAD_SCALE;
+    const ph_grad_scaler_options options = {.init_scale = SCALE, .fused = w->fused};
+    sc_open(&p, scene, PH_DTYPE_F32, PH_DTYPE_F64);
+    ph_optimizer *sgd = sc_sgd(&p, 1, 0.5);
+    assert_ok(ph_grad_scaler_create(&scaler, scene->device, &options));
+    sc_use(scene->tape, scaler);
+    if (w->scales)
+        ph_optimizer_set_grad_scale(scene->tape, sgd,
+                                    ph_from_memory(scene->tape, PH_DTYPE_F32, PH_SCALAR, &own));
+    if (w->unscales)
+        ph_grad_scaler_unscale(scene->tape, scaler, sgd);
+    assert_ok(ph_tape_clear(scene->tape));
+    if (!w->unscales || update_refused) {
+        ph_grad_scaler_step(scene->tape, scaler, sgd);
+        assert_error(ph_tape_clear(scene->tape), PH_ERROR_STATE, "none of its parameters has");
+    }
+    if (update_refused) {
+        ph_grad_scaler_update(scene->tape, scaler);
+        assert_error(ph_tape_clear(scene->tape), PH_ERROR_STATE, "no infinities were looked for");
+    }
+    for (int i = 1; i < 3; i++) {
+        sc_gradients(&p, GRADIENT * SCALE * (w->scales ? GRAD_SCALE : 1));
+        if (i == 2)
+            sc_spoil(&p, 1, 1, INFINITY);
+        ph_grad_scaler_step(scene->tape, scaler, sgd);
+        ph_grad_scaler_update(scene->tape, scaler);
+        assert_ok(ph_tape_clear(scene->tape));
+        sc_expect(&p, false, 1 - GRADIENT, 0);
+        assert_true(sc_scale(scene->tape, scaler) == (i == 2 ? SCALE / 2 : SCALE));
+    }
+    ph_grad_scaler_destroy(scaler);
+    ph_optimizer_destroy(sgd);
+    sc_close(&p);
+}
+
+TEST(test_after_none)
+{
+    t_scene scene;
+    t_scene_open(&scene);
+    for (unsigned k = 0; k < 16; k++)
+        expect_step_after(&scene, &(way){.unscales = k & 1, .fused = k & 2, .scales = k & 4},
+                          k & 8);
+    t_scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divided_once),
+        cmocka_unit_test(test_after_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,6 +181,12 @@ static bool check_step(ph_tape *tape, const ph__scaled_optimizer *o, const char 
     return false;
 }
 
+/* Whether a step has to look at the gradients itself: also where a call before it found none. */
+static bool is_new(const ph__scaled_optimizer *o)
+{
+    return o->stage == PH__SCALER_READY || !o->checked;
+}
+
 /* The gradients are divided here, and looked at, unless ph_grad_scaler_unscale has done it; by the
  * optimizer's grad_scale too. Never twice, be the step refused. */
 static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_optimizer *o,
@@ -188,7 +194,7 @@ static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_
 {
     ph_optimizer *optimizer = o->optimizer;
     ph_tensor *own = optimizer->scales ? optimizer->grad_scale : NULL;
-    if (o->stage == PH__SCALER_READY) {
+    if (is_new(o)) {
         bool writes = !scaler->fused || own;
         look(tape, scaler, o, writes, own, call);
         if (writes && !ph__tape_failed(tape))
@@ -213,7 +219,7 @@ void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *op
     ph__scaled_optimizer *o = begin(tape, scaler, optimizer, call);
     if (!o || !check_step(tape, o, call))
         return;
-    bool divides = scaler->fused && o->stage == PH__SCALER_READY && !optimizer->scales;
+    bool divides = scaler->fused && is_new(o) && !optimizer->scales;
     prepare_gradients(tape, scaler, o, call);
     if (ph__tape_failed(tape))
         return;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/grad_scaler_retried.c: steps of a gradient scaler that fail, and are made again: by a
- * shortage, or without gradients. */
+ * shortage, without gradients, with those that cannot be changed. */
 #include "base/alloc.h"
 #include "support/fault.h"
 #include "support/scaler_check.h"
 #include "support/test.h"
+#include <phonograph/clip_grad.h>
 
 enum {
     SCALE = 8,      /* of the scaler */
@@ -155,11 +156,64 @@ TEST(test_after_none)
     t_scene_close(&scene);
 }
 
+/* ---- gradients whose elements are one ---- cannot be changed one by one: refused before anything
+ * is, and all gradients stay. */
+typedef enum change {
+    CHANGE_UNSCALE,
+    CHANGE_STEP,
+    CHANGE_CLIP_NORM,
+    CHANGE_CLIP_VALUE,
+    CHANGES
+} change;
+
+static void make_change(t_scene *scene, const sc_params *p, change of, ph_grad_scaler *scaler,
+                        ph_optimizer *sgd)
+{
+    if (of == CHANGE_UNSCALE)
+        ph_grad_scaler_unscale(scene->tape, scaler, sgd);
+    else if (of == CHANGE_STEP)
+        ph_grad_scaler_step(scene->tape, scaler, sgd);
+    else if (of == CHANGE_CLIP_NORM)
+        (void)ph_clip_grad_norm(scene->tape, p->module, 0.5, NULL);
+    else
+        ph_clip_grad_value(scene->tape, p->module, 0.5);
+}
+
+TEST(test_expanded)
+{
+    t_scene scene;
+    sc_params p;
+    ph_tensor *one;
+    t_scene_open(&scene);
+    sc_open(&p, &scene, PH_DTYPE_F32, PH_DTYPE_F32);
+    assert_ok(ph_tensor_create(&one, scene.device, PH_DTYPE_F32, PH_SHAPE(1)));
+    for (change of = 0; of < CHANGES; of++) {
+        ph_optimizer *sgd = sc_sgd(&p, 1, 0);
+        ph_grad_scaler *scaler = sc_scaler(&scene, SCALE, 2000);
+        sc_use(scene.tape, scaler);
+        sc_gradients(&p, 2);
+        ph_tensor_fill(scene.tape, one, 2);
+        assert_ok(ph_tensor_set_grad(p.param[1], ph_expand(scene.tape, one, PH_SHAPE(SC_COUNT))));
+        make_change(&scene, &p, of, scaler, sgd);
+        assert_error(ph_tape_clear(scene.tape), PH_ERROR_STATE,
+                     "the gradient of parameter b is expanded");
+        sc_expect(&p, true, 2, 0);
+        sc_expect(&p, false, 1, 0);
+        assert_ok(ph_tensor_set_grad(p.param[1], NULL));
+        ph_grad_scaler_destroy(scaler);
+        ph_optimizer_destroy(sgd);
+    }
+    ph_tensor_release(one);
+    sc_close(&p);
+    t_scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divided_once),
         cmocka_unit_test(test_after_none),
+        cmocka_unit_test(test_expanded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

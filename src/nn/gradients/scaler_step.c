@@ -107,7 +107,7 @@ static float *address(const ph_tensor *x)
 
 static void divide(ph_tape *tape, ph_optimizer *optimizer, division *d, const char *call)
 {
-    ph__gradients g;
+    ph__gradients g = {.writes = d->writes};
     ph__kernel_def *const defs[] = {&ph__unscale_f32, &ph__unscale_f64};
     ph_tensor *more[] = {d->scale, d->scale2, d->found_inf};
     const ph__gradients_args args = {.scale = address(d->scale),

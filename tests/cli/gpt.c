@@ -295,7 +295,7 @@ TEST(test_the_report_is_a_whole_page)
 }
 
 /* Also where a fifth of the steps is no multiple of those between two looks. */
-TEST(test_the_report_has_all_samples)
+TEST(the_report_has_all_samples_for_any_number_of_steps)
 {
     char report[LINE];
     t_result result = TRAIN(option(report, "report", t_path("samples.html")), "--steps=213");
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(test_a_state_of_another_training_is_refused),
         cmocka_unit_test(test_the_log_has_validation),
         cmocka_unit_test(test_the_report_is_a_whole_page),
-        cmocka_unit_test(test_the_report_has_all_samples),
+        cmocka_unit_test(the_report_has_all_samples_for_any_number_of_steps),
         cmocka_unit_test(test_files_that_cannot_be_written),
         cmocka_unit_test(test_options_that_do_not_go_together),
     };

@@ -99,7 +99,7 @@ static void fail_at_each(const way *w)
     t_scene_close(&scene);
 }
 
-TEST(test_divided_once)
+TEST(gradients_are_divided_once_be_the_step_made_again)
 {
     for (unsigned k = 0; k < 16; k++)
         fail_at_each(
@@ -146,7 +146,7 @@ static void expect_step_after(t_scene *scene, const way *w, bool update_refused)
     sc_close(&p);
 }
 
-TEST(test_after_none)
+TEST(a_step_behind_one_without_gradients_is_made)
 {
     t_scene scene;
     t_scene_open(&scene);
@@ -179,7 +179,7 @@ static void make_change(t_scene *scene, const sc_params *p, change of, ph_grad_s
         ph_clip_grad_value(scene->tape, p->module, 0.5);
 }
 
-TEST(test_expanded)
+TEST(expanded_gradients_are_refused_before_anything_changes)
 {
     t_scene scene;
     sc_params p;
@@ -211,9 +211,9 @@ TEST(test_expanded)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divided_once),
-        cmocka_unit_test(test_after_none),
-        cmocka_unit_test(test_expanded),
+        cmocka_unit_test(gradients_are_divided_once_be_the_step_made_again),
+        cmocka_unit_test(a_step_behind_one_without_gradients_is_made),
+        cmocka_unit_test(expanded_gradients_are_refused_before_anything_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

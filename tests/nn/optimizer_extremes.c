@@ -30,7 +30,7 @@ enum {
 static const ph_shape shapes[] = {{1, {6}}, {1, {40}}};
 
 /* A weight decay of none is no product of 0 and an infinity (a mask of -INFINITY, say). */
-TEST(test_infinite_parameters)
+TEST(infinite_parameters_stay_infinite_without_weight_decay)
 {
     for (size_t k = 0; k < 2 * (size_t)RULES; k++) {
         oc_problem p;
@@ -55,7 +55,7 @@ TEST(test_infinite_parameters)
 }
 
 /* The square of a gradient overflows: the step is divided by an infinity, and is none. */
-TEST(test_overflown_variance)
+TEST(a_step_divided_by_an_infinite_moment_changes_nothing)
 {
     oc_problem p;
     oc_rule rule = {.kind = OC_RMSPROP, .lr = 0.1, .alpha = 0.9, .eps = 1e-8, .centered = true};
@@ -84,7 +84,7 @@ static void copy_parameters(oc_problem *to, oc_problem *from)
 }
 
 /* An optimizer that has stepped, and whose step a graph has, goes back to before its first one. */
-TEST(test_begun_anew_under_a_graph)
+TEST(a_state_without_a_step_makes_the_next_replay_the_first)
 {
     t_folder folder;
     t_folder_open(&folder);
@@ -130,9 +130,9 @@ TEST(test_begun_anew_under_a_graph)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infinite_parameters),
-        cmocka_unit_test(test_overflown_variance),
-        cmocka_unit_test(test_begun_anew_under_a_graph),
+        cmocka_unit_test(infinite_parameters_stay_infinite_without_weight_decay),
+        cmocka_unit_test(a_step_divided_by_an_infinite_moment_changes_nothing),
+        cmocka_unit_test(a_state_without_a_step_makes_the_next_replay_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,30 @@ TEST(a_step_divided_by_an_infinite_moment_changes_nothing)
     oc_close(&p);
 }
 
+/* With betas of 0 a step has the gradient's sign and the rate's size, whatever came before. */
+TEST(no_moment_is_left_of_a_large_gradient_where_the_betas_are_0)
+{
+    static const oc_kind kinds[] = {OC_ADAM, OC_ADAMW, OC_ADAMAX};
+    static const double gradients[] = {1e6, 1e-2, -3e5, 2e-2, -1e-2};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        oc_problem p;
+        oc_rule rule = {.kind = kinds[k], .lr = 0.125, .eps = 1e-8};
+        oc_open(&p, PH_DTYPE_F32, shapes, 1, k);
+        ph_optimizer *optimizer = oc_create(&rule, p.module);
+        oc_gradients(&p, UINT64_MAX);
+        for (size_t i = 0; i < sizeof gradients / sizeof gradients[0]; i++) {
+            oc_param *x = &p.param[0];
+            ph_tensor_fill(p.scene.tape, ph_tensor_grad(x->tensor), gradients[i]);
+            for (int64_t e = 0; e < x->count; e++)
+                x->at[e] -= gradients[i] > 0 ? 0.125 : -0.125;
+            assert_ok(oc_step(&p, optimizer));
+            oc_compare(&p, 1e-5, "betas of 0");
+        }
+        ph_optimizer_destroy(optimizer);
+        oc_close(&p);
+    }
+}
+
 /* ---- states without a step ---- */
 static void copy_parameters(oc_problem *to, oc_problem *from)
 {
@@ -132,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(infinite_parameters_stay_infinite_without_weight_decay),
         cmocka_unit_test(a_step_divided_by_an_infinite_moment_changes_nothing),
+        cmocka_unit_test(no_moment_is_left_of_a_large_gradient_where_the_betas_are_0),
         cmocka_unit_test(a_state_without_a_step_makes_the_next_replay_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,13 @@ NAME(numbers_of)(const double *number, double lr, const double *derived, int fla
     return n;
 }
 
+/* From one number toward another, as torch.lerp computes it: all of the way is the other one to the
+ * bit, however far it is. */
+FN(T) NAME(toward)(T from, T to, T share)
+{
+    return share < (T)0.5 ? from + share * (to - from) : to - (to - from) * (1 - share);
+}
+
 FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
 {
     const T decay = n.weight_decay * *p;
@@ -108,7 +115,7 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     T middle = 0, square, step;
     *s = v;
     if (flags & 64) {
-        middle = *w + n.less * (g - *w);
+        middle = NAME(toward)(*w, g, n.less);
         *w = middle;
     }
     square = middle * middle;

@@ -163,6 +163,7 @@ typedef enum change {
     CHANGE_STEP,
     CHANGE_CLIP_NORM,
     CHANGE_CLIP_VALUE,
+    CHANGE_ZERO,
     CHANGES
 } change;
 
@@ -175,6 +176,8 @@ static void make_change(t_scene *scene, const sc_params *p, change of, ph_grad_s
         ph_grad_scaler_step(scene->tape, scaler, sgd);
     else if (of == CHANGE_CLIP_NORM)
         (void)ph_clip_grad_norm(scene->tape, p->module, 0.5, NULL);
+    else if (of == CHANGE_ZERO)
+        ph_optimizer_zero_grad_in_place(scene->tape, sgd);
     else
         ph_clip_grad_value(scene->tape, p->module, 0.5);
 }

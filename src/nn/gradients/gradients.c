@@ -24,15 +24,6 @@ static bool fail(gathering *to, const char *name, const char *what)
     return false;
 }
 
-/* An element that stands for several ones would be changed for all of them at once. */
-static bool is_expanded(const ph_tensor *x)
-{
-    for (size_t i = 0; i < x->shape.rank; i++)
-        if (x->stride[i] == 0 && x->shape.dim[i] > 1)
-            return true;
-    return false;
-}
-
 /* Only memory with several handles can have been met before. */
 static bool check_shared(gathering *to, const char *name, const ph_tensor *grad, bool *known)
 {
@@ -68,7 +59,7 @@ static bool take(gathering *to, const char *name, const ph_tensor *param)
     }
     if (grad->storage->read_only)
         return fail(to, name, "is in read-only memory");
-    if (to->gradients->writes && is_expanded(grad))
+    if (to->gradients->writes && ph__tensor_is_expanded(grad))
         return fail(to, name, "is expanded: several of its elements are one; ph_contiguous it");
     if (!check_shared(to, name, grad, &known))
         return false;

@@ -2,6 +2,7 @@
 /* nn/optimizer/gradients.c: the gradients of an optimizer's parameters: released, filled with
  * zeros, or with a scale. */
 #include "nn/optimizer/optimizer.h"
+#include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -39,15 +40,33 @@ static void fill_gradients(ph_tape *tape, const ph_optimizer *optimizer)
         ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
 }
 
+/* Before anything is filled. */
+static bool check_writable(ph_tape *tape, const ph_optimizer *optimizer, const char *call)
+{
+    for (size_t i = 0; i < optimizer->params.count; i++) {
+        const ph__trained *p = &optimizer->params.at[i];
+        const ph_tensor *grad = ph_tensor_grad(p->param);
+        if (!grad || !(grad->storage->read_only || ph__tensor_is_expanded(grad)))
+            continue;
+        ph_tape_fail(tape, PH_ERROR_STATE, "%s: the gradient of parameter %s is %s", call, p->name,
+                     grad->storage->read_only
+                         ? "in read-only memory"
+                         : "expanded: several of its elements are one; ph_contiguous it");
+        return false;
+    }
+    return true;
+}
+
 void ph_optimizer_zero_grad_in_place(ph_tape *tape, ph_optimizer *optimizer)
 {
+    static const char call[] = "ph_optimizer_zero_grad_in_place";
     if (!tape)
         return;
     if (ph__tape_failed(tape)) {
         ph__tape_skip(tape);
         return;
     }
-    if (!check_optimizer(tape, optimizer, "ph_optimizer_zero_grad_in_place"))
+    if (!check_optimizer(tape, optimizer, call) || !check_writable(tape, optimizer, call))
         return;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
     fill_gradients(tape, optimizer);

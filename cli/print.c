@@ -89,6 +89,11 @@ static void put_text_record(FILE *out, const file_record *record, bool verbose, 
             cli_put_text(out, node->name);
             (void)fputc('\n', out);
         }
+        if (verbose && node->made_for) {
+            (void)fprintf(out, "%*smade for: ", indent + 6, "");
+            cli_put_text(out, node->made_for);
+            (void)fputc('\n', out);
+        }
         for (size_t w = 0; verbose && w < node->word_count; w++)
             put_text_word(out, &node->words[w], indent + 6);
         for (size_t p = 0; verbose && p < node->annotation_count; p++)
@@ -98,7 +103,43 @@ static void put_text_record(FILE *out, const file_record *record, bool verbose, 
     }
 }
 
+static void put_text_head(FILE *out, const file_record *record)
+{
+    const file_origin *origin = &record->origin;
+    const char *const fields[][2] = {{"program", origin->program},
+                                     {"graph", origin->graph},
+                                     {"date", origin->date},
+                                     {"device", origin->device},
+                                     {"description", origin->description},
+                                     {"driver", origin->driver},
+                                     {"driver version", origin->driver_version},
+                                     {"library", origin->library},
+                                     {"verdict", record->verdict}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        if (!fields[i][1])
+            continue;
+        (void)fprintf(out, "%s: ", fields[i][0]);
+        cli_put_text(out, fields[i][1]);
+        (void)fputc('\n', out);
+    }
+}
+
+static void put_text_races(FILE *out, const file_races *races)
+{
+    if (!races->looked)
+        return;
+    for (size_t i = 0; i < races->count; i++) {
+        cli_put_text(out, races->at[i].text);
+        (void)fputc('\n', out);
+    }
+    (void)fprintf(out, "races: %" PRIu64 " certain, %" PRIu64 " possible\n", races->certain,
+                  races->possible);
+}
+
 void file_record_text(FILE *out, const file_record *record, bool verbose)
 {
+    if (verbose)
+        put_text_head(out, record);
     put_text_record(out, record, verbose, 0);
+    put_text_races(out, &record->races);
 }

@@ -19,6 +19,24 @@ static bool keep_below(json_t *owner, const char *key, size_t count)
     return json_object_set_new(owner, key, kept) == 0 && good;
 }
 
+/* Races between nodes that are there. */
+static bool keep_races(json_t *record, size_t count)
+{
+    json_t *races = json_object_get(record, "races"), *list = json_object_get(races, "list"), *race,
+           *kept;
+    size_t i;
+    if (!json_is_array(list))
+        return true;
+    bool good = (kept = json_array()) != NULL;
+    json_array_foreach(list, i, race)
+    {
+        const json_t *second = json_object_get(race, "second");
+        if (!json_is_integer(second) || json_integer_value(second) < (json_int_t)count)
+            good = good && json_array_append(kept, race) == 0;
+    }
+    return json_object_set_new(races, "list", kept) == 0 && good;
+}
+
 static bool settle(json_t *record, json_int_t nodes_before)
 {
     bool good = true;
@@ -39,6 +57,7 @@ static bool settle(json_t *record, json_int_t nodes_before)
     if (!is_short)
         return good;
     good = keep_below(json_object_get(record, "profile"), "critical_path", count) && good;
+    good = keep_races(record, count) && good;
     (void)json_integer_set(node_count, (json_int_t)count);
     (void)json_integer_set(json_object_get(record, "edge_count"), (json_int_t)edges);
     return good;

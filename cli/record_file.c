@@ -231,6 +231,8 @@ static ph_status read_node(file_node *node, const place *at, json_t *object, siz
     PH_TRY(get_string(&node->name, at, object, "name"));
     if (json_object_get(object, "demangled"))
         PH_TRY(get_string(&node->demangled, at, object, "demangled"));
+    if (json_object_get(object, "made_for"))
+        PH_TRY(get_string(&node->made_for, at, object, "made_for"));
     PH_TRY(read_parameters(node, at, object));
     PH_TRY(read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies",
                         count, true));
@@ -331,6 +333,9 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
         place here = {.up = at, .key = "nodes", .index = n, .path = at->path};
         PH_TRY(read_node(&record->nodes[n], &here, json_array_get(array, n), (size_t)count, depth));
     }
+    PH_TRY(record_read_origin(record, at, object));
+    PH_TRY(record_read_verdict(record, at, object));
+    PH_TRY(record_read_races(record, at, object));
     PH_TRY(record_check_summary(at, object, (size_t)count));
     PH_TRY(record_check_blocks(at, object));
     size_t *met = calloc((size_t)count + 1, sizeof *met);
@@ -383,6 +388,7 @@ void file_record_free(file_record *record)
         file_record_free(node->body);
     }
     free(record->nodes);
+    free(record->races.at);
     json_decref(record->json);
     free(record);
 }

@@ -27,6 +27,7 @@ typedef struct file_node {
     size_t *dependencies, *dependents;
     bool *programmatic; /* one for each dependency; NULL: all are full */
     file_word *words;
+    const char *made_for; /* why a library added it by itself; NULL: not told */
     ph_annotation_pair *annotation;
     size_t annotation_count;
     bool measured, critical; /* measured: there are times: */
@@ -34,8 +35,30 @@ typedef struct file_node {
     struct file_record *body; /* graph nodes; else NULL */
 } file_node;
 
+/* Two nodes that use the same memory with no order between them. */
+typedef struct file_race {
+    bool certain;
+    size_t first, second;
+    const char *text;
+} file_race;
+typedef struct file_races {
+    bool looked; /* somebody looked for them; else there is nothing below */
+    uint64_t certain, possible, found;
+    size_t count; /* that are told */
+    file_race *at;
+} file_races;
+
+/* Where and when a record was made; each NULL where it is not told. */
+typedef struct file_origin {
+    const char *program, *graph, *date, *device, *description, *driver, *driver_version, *library;
+} file_origin;
+
 typedef struct file_record {
     size_t node_count, edge_count;
+    file_origin origin;
+    const char *verdict; /* of ph_graph_verdict; NULL: nobody asked for one */
+    bool worth;
+    file_races races;
     file_node *nodes;
     void *json; /* what the strings point into; of the outermost record */
 } file_record;

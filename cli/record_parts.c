@@ -130,6 +130,79 @@ ph_status record_check_summary(const place *up, json_t *object, size_t nodes)
     return check_path(&at, summary, nodes);
 }
 
+ph_status record_read_origin(file_record *record, const place *up, json_t *object)
+{
+    json_t *origin = json_object_get(object, "origin");
+    place at = {.up = up, .key = "origin", .index = NO_INDEX, .path = up->path};
+    file_origin *to = &record->origin;
+    const struct {
+        const char *key, **text;
+    } fields[] = {{"program", &to->program},
+                  {"graph", &to->graph},
+                  {"date", &to->date},
+                  {"device", &to->device},
+                  {"description", &to->description},
+                  {"driver", &to->driver},
+                  {"library", &to->library},
+                  {"driver_version", &to->driver_version}};
+    if (!origin || json_is_null(origin))
+        return PH_OK;
+    PH_TRY(get_object(&origin, &at, origin));
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (json_object_get(origin, fields[i].key))
+            PH_TRY(get_string(fields[i].text, &at, origin, fields[i].key));
+    return PH_OK;
+}
+
+ph_status record_read_verdict(file_record *record, const place *up, json_t *object)
+{
+    json_t *verdict = json_object_get(object, "verdict");
+    place at = {.up = up, .key = "verdict", .index = NO_INDEX, .path = up->path};
+    if (!verdict || json_is_null(verdict))
+        return PH_OK;
+    PH_TRY(get_object(&verdict, &at, verdict));
+    PH_TRY(get_bool(&record->worth, &at, verdict, "worth"));
+    return get_string(&record->verdict, &at, verdict, "sentence");
+}
+
+static ph_status read_race(file_race *race, const place *at, json_t *object, size_t nodes)
+{
+    uint64_t first, second;
+    const uint64_t most = nodes ? nodes - 1 : 0;
+    PH_TRY(get_object(&object, at, object));
+    PH_TRY(get_bool(&race->certain, at, object, "certain"));
+    PH_TRY(get_u64(&second, at, object, "second", most));
+    PH_TRY(get_u64(&first, at, object, "first", second));
+    PH_TRY(get_string(&race->text, at, object, "text"));
+    race->first = (size_t)first;
+    race->second = (size_t)second;
+    return nodes ? PH_OK : bad_field(at, NULL, "is a race, but there are no nodes");
+}
+
+ph_status record_read_races(file_record *record, const place *up, json_t *object)
+{
+    json_t *races = json_object_get(object, "races"), *array;
+    place at = {.up = up, .key = "races", .index = NO_INDEX, .path = up->path};
+    file_races *to = &record->races;
+    if (!races || json_is_null(races))
+        return PH_OK;
+    PH_TRY(get_object(&races, &at, races));
+    PH_TRY(get_u64(&to->certain, &at, races, "certain", RECORD_MOST_EXACT));
+    PH_TRY(get_u64(&to->possible, &at, races, "possible", RECORD_MOST_EXACT));
+    PH_TRY(get_u64(&to->found, &at, races, "found", RECORD_MOST_EXACT));
+    PH_TRY(get_array(&array, &at, races, "list"));
+    to->looked = true;
+    to->at = calloc(json_array_size(array) + 1, sizeof *to->at);
+    if (!to->at)
+        return record_no_memory(&at);
+    for (; to->count < json_array_size(array); to->count++) {
+        place here = {.up = &at, .key = "list", .index = to->count, .path = at.path};
+        PH_TRY(read_race(&to->at[to->count], &here, json_array_get(array, to->count),
+                         record->node_count));
+    }
+    return PH_OK;
+}
+
 ph_status record_check_blocks(const place *up, json_t *object)
 {
     json_t *array;

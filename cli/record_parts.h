@@ -12,6 +12,9 @@
 ph_status record_no_memory(const place *at);
 ph_status record_read_annotation(file_node *node, const place *up, json_t *object);
 ph_status record_read_times(file_node *node, const place *up, json_t *object);
+ph_status record_read_origin(file_record *record, const place *up, json_t *object);
+ph_status record_read_races(file_record *record, const place *up, json_t *object);
+ph_status record_read_verdict(file_record *record, const place *up, json_t *object);
 /* The profile of the whole and the blocks: nothing of them is kept, the page passes them on.
  * nodes: how many the record has. */
 ph_status record_check_summary(const place *up, json_t *object, size_t nodes);

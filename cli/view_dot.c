@@ -17,8 +17,8 @@ enum {
     MOST_EDGES = 3000,
     LONGEST_MS = 5000,
     STEP_MS = 5,
-    NODE_WIDTH = 184, /* as the page draws them (layout.js) */
-    NODE_HEIGHT = 28,
+    NODE_WIDTH = 200, /* as the page draws them (layout.js) */
+    NODE_HEIGHT = 36,
     INCH = 72
 };
 

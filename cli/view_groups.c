@@ -124,21 +124,34 @@ static char *text_of_value(const json_t *value)
     return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
 }
 
-/* The name first, then the other pairs. */
+/* Backward, of what forward is not told of; NULL: no such phase. */
+static const char *phase_of(const json_t *annotation)
+{
+    const char *phase = json_string_value(json_object_get(annotation, "autograd_phase"));
+    return phase && strcmp(phase, "forward") != 0 ? phase : NULL;
+}
+
+/* "block1 (backward), layer=3": the name first, with its phase, then the other pairs. The page says
+ * the same (data.js). */
 static char *text_of_annotation(json_t *annotation)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     const char *key, *name = json_string_value(json_object_get(annotation, "name"));
+    const char *phase = name ? phase_of(annotation) : NULL;
+    bool phased = name && json_is_string(json_object_get(annotation, "autograd_phase"));
     json_t *value;
     if (!out)
         return NULL;
     if (name)
-        (void)fputs(name, out);
+        (void)fprintf(out, "%s%s%s%s", name, phase ? " (" : "", phase ? phase : "",
+                      phase ? ")" : "");
     json_object_foreach(annotation, key, value)
     {
-        char *shown = name && strcmp(key, "name") == 0 ? NULL : text_of_value(value);
+        bool told =
+            (name && strcmp(key, "name") == 0) || (phased && strcmp(key, "autograd_phase") == 0);
+        char *shown = told ? NULL : text_of_value(value);
         if (shown)
             (void)fprintf(out, "%s%s=%s", ftell(out) > 0 ? ", " : "", key, shown);
         free(shown);
@@ -150,14 +163,21 @@ static char *text_of_annotation(json_t *annotation)
     return NULL;
 }
 
+/* Nodes without an annotation: as the library says that it made them for. */
+static bool name_unmarked(char **key, char **label, const view_node *node)
+{
+    const char *made_for = node->file->made_for;
+    *label = strdup(made_for ? made_for : "not annotated");
+    return *label && asprintf(key, "-%s", made_for ? made_for : "") >= 0;
+}
+
 static bool name_by_annotation(char **key, char **label, const view *v, size_t node, const char *by)
 {
     (void)by;
     size_t annotation = v->nodes[node].annotation;
     if (annotation == VIEW_NONE)
-        *label = strdup("not annotated");
-    else
-        *label = text_of_annotation(json_array_get(v->annotations, annotation));
+        return name_unmarked(key, label, &v->nodes[node]);
+    *label = text_of_annotation(json_array_get(v->annotations, annotation));
     return *label && asprintf(key, "%zu", annotation) >= 0;
 }
 
@@ -167,13 +187,14 @@ static bool name_by_part(char **key, char **label, const view *v, size_t node, c
     (void)by;
     json_t *annotation = json_array_get(v->annotations, v->nodes[node].annotation);
     const char *name = json_string_value(json_object_get(annotation, "name"));
-    const char *phase = json_string_value(json_object_get(annotation, "autograd_phase"));
+    const char *phase = phase_of(annotation);
+    if (!annotation)
+        return name_unmarked(key, label, &v->nodes[node]);
     if (!name)
-        return (*label = strdup(annotation ? "without a name" : "not annotated")) != NULL &&
-               (*key = strdup(annotation ? "" : "-")) != NULL;
+        return (*label = strdup("without a name")) != NULL && (*key = strdup("")) != NULL;
     int length = (int)strcspn(name, ".");
-    bool shown = phase && strcmp(phase, "forward") != 0;
-    return asprintf(label, "%.*s%s%s", length, name, shown ? " " : "", shown ? phase : "") >= 0 &&
+    return asprintf(label, "%.*s%s%s%s", length, name, phase ? " (" : "", phase ? phase : "",
+                    phase ? ")" : "") >= 0 &&
            asprintf(key, "=%.*s %s", length, name, phase ? phase : "") >= 0;
 }
 

@@ -211,6 +211,9 @@ static void put_node(writer *w, size_t node)
     if (n->file->demangled)
         (void)fprintf(w->out, ",\"r\":%" JSON_INTEGER_FORMAT,
                       number_of(w, w->names, n->file->name));
+    if (n->file->made_for)
+        (void)fprintf(w->out, ",\"m\":%" JSON_INTEGER_FORMAT,
+                      number_of(w, w->names, n->file->made_for));
     (void)fputs(",\"d\":", w->out);
     put_edges(w, node);
     if (n->file->programmatic) {
@@ -260,6 +263,45 @@ static void put_keys(FILE *out, json_t *numbers, bool as_strings)
     (void)fputc(']', out);
 }
 
+static void put_origin(FILE *out, const file_origin *origin)
+{
+    const struct {
+        const char *key, *text;
+    } fields[] = {{"program", origin->program},
+                  {"graph", origin->graph},
+                  {"date", origin->date},
+                  {"device", origin->device},
+                  {"description", origin->description},
+                  {"driver", origin->driver},
+                  {"driver_version", origin->driver_version},
+                  {"library", origin->library}};
+    (void)fputc('{', out);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        (void)fprintf(out, "%s\"%s\":", i ? "," : "", fields[i].key);
+        view_put_string(out, fields[i].text ? fields[i].text : "");
+    }
+    (void)fputc('}', out);
+}
+
+static void put_races(FILE *out, const file_races *races)
+{
+    (void)fputs(",\"races\":", out);
+    if (!races->looked) {
+        (void)fputs("null", out);
+        return;
+    }
+    (void)fprintf(out, "{\"certain\":%" PRIu64 ",\"possible\":%" PRIu64 ",\"list\":[",
+                  races->certain, races->possible);
+    for (size_t i = 0; i < races->count; i++) {
+        const file_race *race = &races->at[i];
+        (void)fprintf(out, "%s[%d,%zu,%zu,", i ? ",\n" : "", race->certain, race->first,
+                      race->second);
+        view_put_string(out, race->text);
+        (void)fputc(']', out);
+    }
+    (void)fputs("]}", out);
+}
+
 static void put_head(FILE *out, const view *v)
 {
     const char *slash = strrchr(v->path, '/');
@@ -269,6 +311,11 @@ static void put_head(FILE *out, const view *v)
     view_put_string(out, slash && slash[1] ? slash + 1 : v->path);
     (void)fputs(",\"version\":", out);
     view_put_string(out, ph_version());
+    (void)fputs(",\"origin\":", out);
+    put_origin(out, &v->record->origin);
+    (void)fprintf(out, ",\"worth\":%d,\"verdict\":", v->record->worth);
+    view_put_string(out, v->record->verdict ? v->record->verdict : "");
+    put_races(out, &v->record->races);
     (void)fprintf(out, ",\"outer\":%zu,\"edges\":%zu,\"left\":[%zu,%zu],\"kinds\":[", v->outer,
                   v->record->edge_count, v->left_nodes, v->left_blocks);
     for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++)

@@ -2,7 +2,7 @@
 # cmake -DSOURCE=cli/view -DD3=d3.min.js -DOUTPUT=DIR -P page.cmake: puts the page of `phonograph view` together: head.html and tail.html, between
 # which its data goes. A Content-Security-Policy names the hashes of the page's own scripts and style, so that nothing else runs or is fetched.
 cmake_minimum_required(VERSION 3.25)
-set(scripts text data layout lanes drawing draw_canvas details table timeline memory page)
+set(scripts text data layout lanes drawing draw_canvas minimap details table timeline memory races legend page)
 
 file(READ "${SOURCE}/page.html" page)
 file(READ "${SOURCE}/page.css" style)

@@ -20,8 +20,20 @@ nodes.forEach((node, i) => node.d.forEach(from => dependents[from].push(i)));
 /* The name first, as groups are called (cli/view_groups.c). */
 const nameFirst = pairs => pairs.filter(([key]) => key === "name").concat(pairs.filter(([key]) => key !== "name"));
 const textOfPairs = pairs => nameFirst(pairs).map(([key, value]) => (key === "name" && typeof value === "string" ? value : `${key}=${value}`)).join(", ");
-const annotationTexts = data.annotations.map(textOfPairs);
+/* "block1 (backward), layer=3": as groups are called (cli/view_groups.c); all pairs are in titles and in the panel. */
+function shortTextOfPairs(pairs) {
+  const all = new Map(pairs), name = all.get("name"), phase = all.get("autograd_phase");
+  if (typeof name !== "string" || typeof phase !== "string") return textOfPairs(pairs);
+  const shown = pairs.filter(([key]) => key !== "autograd_phase").map(([key, value]) => [key, key === "name" && phase !== "forward" ? `${name} (${phase})` : value]);
+  return textOfPairs(shown);
+}
+const annotationTexts = data.annotations.map(shortTextOfPairs), wholeTexts = data.annotations.map(textOfPairs);
 const annotationOf = i => (nodes[i].a < 0 ? "" : annotationTexts[nodes[i].a]);
+const wholeAnnotationOf = i => (nodes[i].a < 0 ? "" : wholeTexts[nodes[i].a]);
+/* What a library added by itself has a reason instead of a scope. */
+const madeFor = i => (nodes[i].m === undefined ? "" : data.names[nodes[i].m]);
+const originOf = i => annotationOf(i) || madeFor(i);
+const titleOf = i => [`${i}: ${nameOf(i)}`, wholeAnnotationOf(i) || madeFor(i)].filter(Boolean).join("\n");
 
 function threadsOf(i) {
   const s = nodes[i].s;
@@ -40,8 +52,8 @@ function directionOf(i, word) {
   return name === "dst" ? "writes" : name === "src" ? "reads" : "";
 }
 
-/* What a search looks through: number, name, kind and annotation. */
-const searchTexts = nodes.map((node, i) => `${i} ${nameOf(i)} ${kindOf(i)} ${annotationOf(i)}`.toLowerCase());
+/* What a search looks through: number, name, kind, annotation and reason. */
+const searchTexts = nodes.map((node, i) => `${i} ${nameOf(i)} ${kindOf(i)} ${annotationOf(i)} ${wholeAnnotationOf(i)} ${madeFor(i)}`.toLowerCase());
 
 /* The state that the parts share; changed tells them all. */
 const state = {selected: -1, found: new Set(), foundList: [], query: "", grouping: 0, folded: new Set()};

@@ -29,6 +29,7 @@ function facts(i) {
     rowOf(list, "parameters", formatBytes(s[7]));
   }
   if (nodes[i].b) rowOf(list, "bytes", `${formatCount(nodes[i].b)} (${formatBytes(nodes[i].b)})`);
+  if (madeFor(i)) rowOf(list, "made for", madeFor(i));
   for (const [key, value] of pairsOf(i)) rowOf(list, key, value);
   if (nodes[i].p >= 0) rowOf(list, "in the body of", nodes[i].p);
   if (t) {
@@ -96,11 +97,12 @@ function showDetails() {
   if (i < 0) {
     byId("details-title").textContent = "Nothing selected";
     body.replaceChildren(make("p", {class: "note", text: "Choose a node in the drawing, a chart or the table: what it reads and writes is shown here."}),
-      ...overview("Kernels and other work", nameOf), ...(data.annotations.length ? overview("Annotations", i => annotationOf(i) || "not annotated") : []));
+      ...overview("Kernels and other work", nameOf), ...(data.annotations.length ? overview("Annotations", i => originOf(i) || "not annotated") : []));
     return;
   }
   byId("details-title").textContent = `${i}: ${nameOf(i)}`;
-  body.replaceChildren(facts(i), ...wordTable(i), ...neighbours("Depends on", nodes[i].d), ...neighbours("Before", dependents[i]));
+  const races = racesOf(i), told = races.length ? [make("h3", {text: "Races"}), make("ul", {class: "races"}, ...races.slice(0, 20).map(raceItem))] : [];
+  body.replaceChildren(facts(i), ...told, ...wordTable(i), ...neighbours("Depends on", nodes[i].d), ...neighbours("Before", dependents[i]));
 }
 
 function startDetails() {

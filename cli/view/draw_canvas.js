@@ -85,8 +85,7 @@ const inkOn = fill => {
 };
 
 function labelOf(item) {
-  if (item.kind === "node") return shortName(nameOf(item.node));
-  return `${item.kind === "head" ? "▾" : "▸"} ${grouping().labels[item.group]}`;
+  return item.kind === "node" ? shortName(nameOf(item.node)) : grouping().labels[item.group];
 }
 
 function drawText(c, made, item, x, y, fill, way) {
@@ -94,11 +93,18 @@ function drawText(c, made, item, x, y, fill, way) {
   c.font = group ? `600 ${font(12)}` : font(12);
   const room = WIDTH - 16 - (group ? c.measureText(more).width + 4 : 0);
   c.fillStyle = way === "time" && item.kind !== "head" ? inkOn(fill) : palette.ink;
-  c.fillText(fitText(c, labelOf(item), room, group), x + 10, y + HEIGHT / 2);
+  const sums = item.kind === "head" ? "" : sumsOf(made, item), middle = y + HEIGHT / 2;
+  const sign = group ? (item.kind === "head" ? "▾ " : "▸ ") : "", before = group ? c.measureText(sign).width : 0;
+  const label = group ? fitPath(c, labelOf(item), room - before) : fitText(c, labelOf(item), room);
+  c.fillText(sign + label, x + 10, sums ? middle - 7 : middle);
+  if (sums) {
+    c.font = font(11);
+    c.fillText(fitText(c, sums, WIDTH - 16, true), x + 10, middle + 9);
+  }
   if (!group) return;
   c.font = font(12);
   c.textAlign = "right";
-  c.fillText(more, x + WIDTH - 6, y + HEIGHT / 2);
+  c.fillText(more, x + WIDTH - 6, sums ? middle - 7 : middle);
   c.textAlign = "left";
 }
 
@@ -141,7 +147,7 @@ function nameGroupsFromAfar(c, made, transform) {
     if (item.kind === "node") continue;
     const x = transform.applyX(item.x - WIDTH / 2), y = transform.applyY(item.y);
     if (x > c.canvas.clientWidth || y > c.canvas.clientHeight || x < -200 || y < -20 || taken.length > 400) continue;
-    const text = fitText(c, grouping().labels[item.group], Math.max(40, Math.round(WIDTH * transform.k)), true), width = c.measureText(text).width;
+    const text = fitPath(c, labelOf(item), Math.max(40, Math.round(WIDTH * transform.k))), width = c.measureText(text).width;
     if (taken.some(t => x < t[0] + t[2] + 6 && t[0] < x + width + 6 && Math.abs(y - t[1]) < 15)) continue;
     taken.push([x, y, width]);
     c.strokeText(text, x, y);

@@ -10,6 +10,7 @@ function redraw() {
   requestAnimationFrame(() => {
     drawing.pending = false;
     drawLayout(drawing.canvas, drawing.made, drawing.transform, drawing.way);
+    drawMinimap();
     describe();
   });
 }
@@ -64,9 +65,11 @@ function markItems() {
   made.found = new Uint8Array(n);
   made.critical = new Float64Array(n); /* the share of its time */
   made.costs = new Float64Array(n);
+  made.bytes = new Float64Array(n); /* that copies and fills write */
   for (let i = 0; i < count; i++) {
     const id = made.itemOf[i];
     made.costs[id] += hasTimes ? Math.max(0, timeOf(i)) : Math.max(threadsOf(i), nodes[i].b / 4);
+    made.bytes[id] += nodes[i].b;
     if (state.found.has(i)) made.found[id] = 1;
     if (isCritical(i)) made.critical[id] += Math.max(1, timeOf(i));
   }
@@ -80,6 +83,7 @@ function layOut(keep) {
   const item = keep >= 0 ? drawing.made.items[drawing.made.itemOf[keep]] : null;
   if (item) centre(item);
   else fitAll(false);
+  showLegend();
   redraw();
   drawing.canvas.setAttribute("aria-label", drawing.made.items.length
     ? `Drawing of the graph: ${plural(drawing.made.items.length, "item")}, ${drawing.made.dot ? "placed by Graphviz" : "in columns"}` : "Drawing of the graph: no nodes");
@@ -98,6 +102,17 @@ function foldAll(folded) {
   announce(folded ? "All groups are folded" : "All groups are unfolded");
 }
 
+/* What all that the item stands for takes. Nodes of bodies have no times of their own. */
+function sumsOf(made, item) {
+  const time = hasTimes ? made.costs[item.id] : 0, bytes = made.bytes[item.id];
+  return [time > 0 && formatTime(time), bytes > 0 && formatBytes(bytes)].filter(Boolean).join(" · ");
+}
+
+function textOfGroup(item) {
+  const sums = item.kind === "group" ? sumsOf(drawing.made, item) : "";
+  return `${grouping().labels[item.group]}, ${plural(members[item.group].length, "node")}${sums ? ", " + sums : ""}`;
+}
+
 function itemAt(x, y) {
   const [px, py] = drawing.transform.invert([x, y]), items = drawing.made.items;
   for (let i = items.length - 1; i >= 0; i--)
@@ -107,8 +122,8 @@ function itemAt(x, y) {
 
 function chooseItem(item) {
   select(item.node, "drawing");
-  if (item.kind === "node") announce(`${item.node}: ${nameOf(item.node)}${annotationOf(item.node) ? ", " + annotationOf(item.node) : ""}`);
-  else announce(`Group ${grouping().labels[item.group]}, ${plural(members[item.group].length, "node")}, ${item.kind === "group" ? "folded" : "unfolded"}`);
+  if (item.kind === "node") announce(`${item.node}: ${nameOf(item.node)}${originOf(item.node) ? ", " + originOf(item.node) : ""}`);
+  else announce(`Group ${textOfGroup(item)}, ${item.kind === "group" ? "folded" : "unfolded"}`);
 }
 
 drawing.canvas.addEventListener("click", event => {
@@ -120,7 +135,7 @@ drawing.canvas.addEventListener("click", event => {
 drawing.canvas.addEventListener("mousemove", event => {
   const item = event.buttons ? null : itemAt(event.offsetX, event.offsetY);
   drawing.canvas.style.cursor = item ? "pointer" : "grab";
-  drawing.canvas.title = item ? (item.kind === "node" ? `${item.node}: ${nameOf(item.node)}` : grouping().labels[item.group]) : "";
+  drawing.canvas.title = item ? (item.kind === "node" ? titleOf(item.node) : textOfGroup(item)) : "";
 });
 
 /* ---- keyboard ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* layout.js: what is drawn as one item (nodes, folded groups, headings of open ones), and where: as Graphviz placed it or in columns. */
-const WIDTH = 184, HEIGHT = 28;
+const WIDTH = 200, HEIGHT = 36; /* as cli/view_dot.c has them */
 const FEW_ITEMS = 80; /* so many are shown unfolded at first */
 const FEW_GROUPS = 250;
 const NEAR = 0.7;

@@ -91,18 +91,6 @@ function startChoices() {
   });
 }
 
-function showLegend() {
-  const legend = byId("legend"), swatch = (name, text) => {
-    const square = make("i");
-    square.style.background = `var(--${name})`;
-    return make("span", {}, square, text);
-  };
-  if (drawing.way === "time") return legend.replaceChildren(swatch("cold", "little"), swatch("hot", hasTimes ? "most of the time" : "most threads or bytes"));
-  const there = new Set(nodes.map((node, i) => familyOf(i))), parts = Object.keys(familyNames).filter(name => there.has(name)).map(name => swatch(name, familyNames[name]));
-  if (hasTimes) parts.push(swatch("critical", "critical path"));
-  legend.replaceChildren(...parts);
-}
-
 /* ---- theme ---- */
 
 /* Remembered where the browser lets a page do so; a file opened from disk may have no storage. */
@@ -131,9 +119,29 @@ function startTheme() {
   apply();
 }
 
+/* Which graph of which program; of records that do not say, the file. */
+function graphTitle() {
+  const o = data.origin;
+  return [o.program, o.graph].filter(Boolean).join(", ");
+}
+
+function originText() {
+  const o = data.origin, parts = [];
+  if (graphTitle()) parts.push(data.file);
+  if (o.device) parts.push(o.description ? `${o.description} (${o.device})` : o.device);
+  if (o.driver) parts.push(`driver ${o.driver}${o.driver_version ? " " + o.driver_version : ""}`);
+  if (o.library) parts.push(`phonograph ${o.library}`);
+  if (o.date) parts.push(o.date.replace("T", " ").replace(/Z$/, " UTC"));
+  return parts.join(" · ");
+}
+
 function showTitle() {
-  document.title = `${data.file} · phonograph`;
-  byId("title").textContent = data.file;
+  document.title = [graphTitle(), data.file, "phonograph"].filter(Boolean).join(" · ");
+  byId("title").textContent = graphTitle() || data.file;
+  byId("origin").textContent = originText();
+  byId("verdict").hidden = !data.verdict;
+  byId("verdict").className = data.worth ? "worth" : "unworthy";
+  if (data.verdict) byId("verdict").replaceChildren(make("strong", {text: data.worth ? "Worth it" : "Not worth it"}), `: ${data.verdict}`);
   const kernels = nodes.filter((node, i) => kindOf(i) === "kernel").length, inner = count - data.outer;
   const facts = [plural(data.outer, "node") + (inner ? ` and ${formatCount(inner)} in bodies` : ""), plural(data.edges, "edge"), plural(kernels, "kernel")];
   if (data.annotations.length) facts.push(plural(data.annotations.length, "annotation"));
@@ -153,12 +161,14 @@ function start() {
   startTheme();
   startChoices();
   startDrawing();
+  startMinimap();
   startDetails();
   startTimeline();
   startMemory();
+  startRaces();
   startSearch();
   startTable();
-  showLegend();
+  startLegends();
   byId("help-open").addEventListener("click", openHelp);
   byId("help-close").addEventListener("click", () => byId("help").close());
   let waiting = 0;

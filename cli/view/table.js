@@ -5,7 +5,7 @@ const columns = [
   {title: "Name", of: i => nameOf(i), text: true},
   {title: "Number", of: i => i, show: formatCount},
   {title: "Kind", of: i => kindOf(i), text: true},
-  {title: "Annotation", of: i => annotationOf(i), text: true, only: () => data.annotations.length > 0},
+  {title: "Annotation", of: originOf, text: true, only: () => data.annotations.length > 0 || nodes.some(node => node.m !== undefined)},
   {title: "Time", of: timeOf, show: v => (v < 0 ? "–" : formatTime(v)), only: () => hasTimes},
   {title: "Share", of: timeOf, show: v => (v < 0 ? "–" : formatShare(v / Math.max(1, workOf()))), only: () => hasTimes},
   {title: "Slack", of: i => (nodes[i].t ? nodes[i].t[4] : -1), show: (v, i) => (v < 0 ? "–" : isCritical(i) ? "critical" : formatTime(v)), only: () => hasTimes},

@@ -51,6 +51,35 @@ function fitText(context, text, width, end) {
   return cut;
 }
 
+/* Without its beginning, so that the end fits. */
+function fitEnd(context, text, width) {
+  const all = Array.from(text);
+  let keep = all.length - 1;
+  while (keep > 1 && context.measureText("…" + all.slice(-keep).join("")).width > width) keep--;
+  return "…" + all.slice(-keep).join("");
+}
+
+/* "encoder.layers.0.attention.query (backward)" is called by its end where that is too long: "…query (backward)". */
+function fitPath(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  const key = `path|${width}|${context.font}|${text}`, known = cuts.get(key);
+  if (known !== undefined) return known;
+  const end = text.search(/[ ,]/), path = (end < 0 ? text : text.slice(0, end)).slice(-200).split("."), rest = end < 0 ? "" : text.slice(end);
+  const phase = /^ \([^)]*\)/.exec(rest), room = width - (phase ? context.measureText(phase[0]).width : 0);
+  let cut = "";
+  for (let first = 1; first < path.length && !cut; first++) {
+    const last = "…" + path.slice(first).join(".");
+    if (context.measureText(last + rest).width <= width) cut = last + rest;
+  }
+  if (!cut && path.length > 1 && room > width / 3) {
+    const last = "…" + path[path.length - 1];
+    cut = (context.measureText(last).width <= room ? last : fitEnd(context, path[path.length - 1], room)) + (phase ? phase[0] : "");
+  }
+  if (!cut) return fitText(context, text, width, phase !== null);
+  cuts.set(key, cut);
+  return cut;
+}
+
 function announce(text) {
   byId("announce").textContent = text;
 }

@@ -61,7 +61,7 @@ function drawTimeline() {
     c.fillStyle = shade(hueOfNode(span.node), 0.35);
     c.fillRect(x0, y, Math.max(1, w - 1), ROW - 4);
     c.fillStyle = palette.ink;
-    if (w > 40) c.fillText(fitText(c, span.text, Math.round(w - 8), true), Math.max(x0, timeline.left) + 4, y + ROW / 2 - 2);
+    if (w > 40) c.fillText(fitPath(c, span.text, Math.round(w - 8)), Math.max(x0, timeline.left) + 4, y + ROW / 2 - 2);
   }
   for (const bar of timeline.bars)
     if (x(bar.x1) >= timeline.left && x(bar.x0) <= width) drawBar(c, x, bar.row * timeline.step + timeline.step - ROW + 2, bar);
@@ -155,7 +155,7 @@ function startTimeline() {
   });
   timeline.canvas.addEventListener("mousemove", event => {
     const bar = barAt(event.offsetX, event.offsetY);
-    timeline.canvas.title = bar ? `${bar.node}: ${nameOf(bar.node)}, ${formatTime(bar.x1 - bar.x0)}` : "";
+    timeline.canvas.title = bar ? `${titleOf(bar.node)}\n${formatTime(bar.x1 - bar.x0)}` : "";
   });
   const pan = by => selection.call(zooming.translateBy, by / timeline.transform.k, 0), zoomBy = by => selection.call(zooming.scaleBy, by);
   listenToKeys(timeline.canvas, {

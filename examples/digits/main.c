@@ -138,8 +138,9 @@ static void show_progress(const run *r, size_t epoch, size_t epochs, float loss)
     (void)fflush(stderr);
 }
 
-static void show_table(const run *a, const run *b, const trainer *t)
+static void show_table(const run *a, const run *b, const spread *ratio, const trainer *t)
 {
+    char text[SPREAD_TEXT];
     double steps = (double)t->steps;
     ph_device_info device = {0};
     if (ph_device_get_info(&device, t->device) == PH_OK)
@@ -148,8 +149,7 @@ static void show_table(const run *a, const run *b, const trainer *t)
                  WEIGHTS1 + WEIGHTS2);
     (void)printf("%-28s %14s %14s\n", "", a->name, b->name);
     (void)printf("%-28s %11.1f us %11.1f us\n", "time per step, median", a->step_us, b->step_us);
-    (void)printf("%-28s %14s %13.2fx\n", "eager / replayed", "",
-                 b->step_us > 0 ? a->step_us / b->step_us : 0);
+    (void)printf("%-28s %s\n", "eager / replayed", spread_text(text, ratio));
     (void)printf("%-28s %14g %14g\n", "allocations per step", (double)a->allocations / steps,
                  (double)b->allocations / steps);
     (void)printf("%-28s %14zu %14zu\n", "pool bytes", a->pool_bytes, b->pool_bytes);
@@ -182,10 +182,10 @@ static ph_status train_both(run *eager, run *replayed, trainer *t, const struct 
     PH_TRY(train_eagerly(eager, t, progress));
     PH_TRY(train_replayed(replayed, t, progress));
     PH_TRY(runs_equal(eager, replayed, t));
-    if (!o->quiet)
-        show_table(eager, replayed, t);
-
     report r = {.trainer = t, .eager = eager, .replayed = replayed, .seed = o->seed};
+    PH_TRY(compare_in_turns(&r.ratio, eager, replayed, t));
+    if (!o->quiet)
+        show_table(eager, replayed, &r.ratio, t);
     PH_TRY(ph_graph_record(&r.record, t->graph));
     PH_TRY(report_write(&r, o->report));
     if (o->losses)

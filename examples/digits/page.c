@@ -21,6 +21,22 @@ static void put_header(FILE *out, const report *r)
     (void)fputs("</p></header>\n", out);
 }
 
+/* No number where the machine's noise could have made it. */
+static void put_ratio(FILE *out, const spread *ratio)
+{
+    if (spread_tells(ratio))
+        (void)fprintf(out,
+                      "<li><b>%.2f×</b><span>eager time per step, divided by replayed; %.2f× to "
+                      "%.2f× in %zu rounds</span></li>\n",
+                      ratio->median, ratio->lowest, ratio->highest, ratio->rounds);
+    else
+        (void)fprintf(out,
+                      "<li><b>not told</b><span>which is faster: the difference cannot be told on "
+                      "this machine; eager time per step, divided by replayed, was %.2f× to %.2f× "
+                      "in %zu rounds</span></li>\n",
+                      ratio->lowest, ratio->highest, ratio->rounds);
+}
+
 static void put_facts(FILE *out, const report *r)
 {
     const trainer *t = r->trainer;
@@ -31,9 +47,7 @@ static void put_facts(FILE *out, const report *r)
         t->steps, WEIGHTS1 + WEIGHTS2);
     (void)fprintf(out, "<li><b>%.1f %%</b><span>of %zu held-out images read right</span></li>\n",
                   run_accuracy(r->replayed, t), t->test_count);
-    (void)fprintf(out,
-                  "<li><b>%.2f×</b><span>eager time per step, divided by replayed</span></li>\n",
-                  r->replayed->step_us > 0 ? r->eager->step_us / r->replayed->step_us : 0);
+    put_ratio(out, &r->ratio);
     (void)fprintf(
         out,
         "<li><b>%g</b><span>device allocations in a replayed step; eager: %g</span></li>\n</ul>\n",
@@ -52,6 +66,10 @@ static void put_table(FILE *out, const report *r)
         out,
         "<tr><th scope=\"row\">time per step, median</th><td>%.1f µs</td><td>%.1f µs</td></tr>\n",
         a->step_us, b->step_us);
+    (void)fprintf(out,
+                  "<tr><th scope=\"row\">eager, divided by replayed, %zu rounds</th><td>median "
+                  "%.2f</td><td>%.2f to %.2f</td></tr>\n",
+                  r->ratio.rounds, r->ratio.median, r->ratio.lowest, r->ratio.highest);
     (void)fprintf(out,
                   "<tr><th scope=\"row\">allocations per step</th><td>%g</td><td>%g</td></tr>\n",
                   per_step(a, t), per_step(b, t));
@@ -72,8 +90,9 @@ static void put_table(FILE *out, const report *r)
         run_accuracy(a, t), run_accuracy(b, t));
     (void)fputs(
         "</tbody></table></div>\n"
-        "<p class=\"note\">Time per step: an epoch's steps are submitted without waiting, then "
-        "waited for; the median over epochs. "
+        "<p class=\"note\">Time per step: measured after both runs and in turns, at least 20 ms of "
+        "each a round, whole epochs whose steps are submitted without waiting, then waited for; "
+        "the median over the rounds. "
         "Pool bytes: eager, all that was taken from the device, images and weights included; "
         "replayed, the graph's own pool."
         "</p>\n",
@@ -89,6 +108,10 @@ void put_page(FILE *out, const report *r, const char *graph_drawing)
     draw_losses(out, r);
     (void)fputs("</section>\n<section><h2>Time per step</h2>\n", out);
     draw_times(out, r);
+    if (!spread_tells(&r->ratio))
+        (void)fputs("<p class=\"note\">Medians of rounds that differ by more than the two do: this "
+                    "machine cannot tell them apart.</p>\n",
+                    out);
     (void)fputs("</section>\n<section><h2>Held-out digits</h2>\n", out);
     draw_digits(out, r);
     (void)fputs("</section>\n</div>\n<div>\n<section class=\"graph\"><h2>The captured step</h2>\n",

@@ -8,6 +8,7 @@
 typedef struct report {
     const trainer *trainer;
     const run *eager, *replayed;
+    spread ratio;            /* of eager step times, divided by replayed ones */
     const ph_record *record; /* of the captured step */
     uint64_t seed;
 } report;

@@ -7,23 +7,16 @@
 #include <string.h>
 #include <time.h>
 
+enum {
+    ROUNDS = 11,      /* of a comparison */
+    SAMPLE_US = 20000 /* a round measures each of the two for at least so long */
+};
+
 static double now_us(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
 /* In the form that the trainer has. */
@@ -32,10 +25,10 @@ static ph_status one_step(ph_stream *stream, void *user)
     return ((trainer *)user)->net ? net_step(stream, user) : train_step(stream, user);
 }
 
-static ph_status submit_epoch(trainer *t)
+static ph_status submit_epoch(trainer *t, bool replay)
 {
     for (size_t step = 0; step < t->steps_per_epoch; step++)
-        PH_TRY(t->graph ? ph_graph_replay(t->graph, t->main) : one_step(t->main, t));
+        PH_TRY(replay ? ph_graph_replay(t->graph, t->main) : one_step(t->main, t));
     return ph_stream_synchronize(t->main);
 }
 
@@ -47,16 +40,14 @@ static ph_status allocations_so_far(uint64_t *out, const trainer *t)
     return PH_OK;
 }
 
-/* The losses come back after each epoch, outside the time that is taken. */
-static ph_status train_epochs(run *r, trainer *t, double *epoch_us, epoch_fn progress)
+/* The losses come back after each epoch. */
+static ph_status train_epochs(run *r, trainer *t, epoch_fn progress)
 {
     uint64_t before, after;
     for (size_t epoch = 0; epoch < t->epochs; epoch++) {
         size_t first = epoch * t->steps_per_epoch;
         PH_TRY(allocations_so_far(&before, t));
-        double start = now_us();
-        PH_TRY(submit_epoch(t));
-        epoch_us[epoch] = (now_us() - start) / (double)t->steps_per_epoch;
+        PH_TRY(submit_epoch(t, t->graph != NULL));
         PH_TRY(allocations_so_far(&after, t));
         r->allocations += after - before;
 
@@ -68,7 +59,6 @@ static ph_status train_epochs(run *r, trainer *t, double *epoch_us, epoch_fn pro
         if (progress)
             progress(r, epoch + 1, t->epochs, sum / (float)t->steps_per_epoch);
     }
-    r->step_us = median(epoch_us, t->epochs);
     return PH_OK;
 }
 
@@ -98,16 +88,12 @@ static ph_status train(run *r, trainer *t, epoch_fn progress)
     r->losses = calloc(t->steps, sizeof *r->losses);
     r->weights = calloc(WEIGHTS1 + WEIGHTS2, sizeof *r->weights);
     r->predicted = calloc(t->test_count, sizeof *r->predicted);
-    double *epoch_us = calloc(t->epochs, sizeof *epoch_us);
     ph_status st = PH_OK;
-    if (!r->losses || !r->weights || !r->predicted || !epoch_us)
+    if (!r->losses || !r->weights || !r->predicted)
         st = ph_fail(PH_ERROR_HOST_MEMORY, "no memory for the results of %zu steps", t->steps);
     if (st == PH_OK)
-        st = train_epochs(r, t, epoch_us, progress);
-    if (st == PH_OK)
-        st = evaluate(r, t);
-    free(epoch_us);
-    return st;
+        st = train_epochs(r, t, progress);
+    return st == PH_OK ? evaluate(r, t) : st;
 }
 
 static ph_status describe_eager(run *r, trainer *t)
@@ -165,6 +151,44 @@ ph_status train_replayed(run *out, trainer *t, epoch_fn progress)
     if (st != PH_OK)
         run_free(out);
     return st;
+}
+
+/* ---- times ---- after both runs, so that neither has the cost of a first one. */
+
+/* The mean step of whole epochs, as many as take long enough for the clock and the scheduler. The
+ * losses and weights that they leave are nobody's any more; the batches begin anew each time. */
+static ph_status measure_steps(double *step_us, trainer *t, bool replay)
+{
+    double total = 0;
+    size_t steps = 0;
+    while (total < SAMPLE_US) {
+        PH_TRY(ph_memset(t->step, 0, sizeof *t->step, t->main));
+        PH_TRY(ph_stream_synchronize(t->main));
+        double start = now_us();
+        PH_TRY(submit_epoch(t, replay));
+        total += now_us() - start;
+        steps += t->steps_per_epoch;
+    }
+    *step_us = total / (double)steps;
+    return PH_OK;
+}
+
+ph_status compare_in_turns(spread *ratio, run *eager, run *replayed, trainer *t)
+{
+    double times[2][ROUNDS], ratios[ROUNDS], first;
+    PH_TRY(measure_steps(&first, t, false)); /* what the runs left cold does not count */
+    PH_TRY(measure_steps(&first, t, true));
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t turn = 0; turn < 2; turn++) {
+            size_t which = (round + turn) % 2; /* neither is always the first of a round */
+            PH_TRY(measure_steps(&times[which][round], t, which == 1));
+        }
+        ratios[round] = times[0][round] / times[1][round];
+    }
+    *ratio = spread_of(ratios, ROUNDS);
+    eager->step_us = spread_of(times[0], ROUNDS).median;
+    replayed->step_us = spread_of(times[1], ROUNDS).median;
+    return PH_OK;
 }
 
 void run_free(run *r)

@@ -4,6 +4,7 @@
 #ifndef DIGITS_TRAIN_H
 #define DIGITS_TRAIN_H
 #include "kernels.h"
+#include "spread.h"
 #include <phonograph/phonograph.h>
 
 /* What a step is made of: launches of this program's kernels, or operators, modules and an
@@ -52,7 +53,7 @@ typedef struct run {
     float *weights;       /* WEIGHTS1, then WEIGHTS2 */
     uint32_t *predicted;  /* trainer.test_count */
     size_t right;         /* of them */
-    double step_us;       /* the median over epochs of an epoch's time divided by its steps */
+    double step_us;       /* the median over the rounds of compare_in_turns */
     double capture_us;    /* capture and instantiation; 0 for the eager run */
     uint64_t allocations; /* device allocations that its steps made */
     size_t pool_bytes,
@@ -67,6 +68,9 @@ typedef void (*epoch_fn)(const run *r, size_t epoch, size_t epochs, float loss);
 /* From the same start: a reset, then every step. On failure *out is empty. */
 ph_status train_eagerly(run *out, trainer *t, epoch_fn progress);
 ph_status train_replayed(run *out, trainer *t, epoch_fn progress);
+/* Times of both runs' steps, measured in turns once both are over: on a busy machine what disturbs
+ * one disturbs the other. ratio: eager, divided by replayed. */
+ph_status compare_in_turns(spread *ratio, run *eager, run *replayed, trainer *t);
 void run_free(run *r);
 double run_accuracy(const run *r, const trainer *t); /* percent */
 

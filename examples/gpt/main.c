@@ -11,14 +11,19 @@ static bool count_parameter(const char *name, ph_tensor *x, void *user)
     return true;
 }
 
-/* Where the time of a step goes. Measuring takes some more steps. */
+/* Where the time of a step goes, and whether the graph is worth it. Measuring takes some more
+ * steps. */
 static ph_status write_record(trainer *t, const char *path)
 {
     ph_profile *profile;
     if (ph_graph_get_state(t->graph) != PH_GRAPH_READY)
         return ph_fail(PH_ERROR_STATE, "--record: the step is captured behind three eager ones");
     PH_TRY(ph_graph_profile(&profile, t->graph, t->stream, NULL));
-    ph_status status = ph_profile_dump_record(profile, t->graph, path);
+    ph_verdict verdict;
+    const ph_verdict_options few = {.rounds = 5};
+    ph_status status = ph_graph_verdict(&verdict, t->graph, t->stream, train_step, t, &few);
+    if (status == PH_OK)
+        status = ph_profile_dump_record(profile, t->graph, path);
     ph_profile_destroy(profile);
     return status;
 }

@@ -70,12 +70,12 @@ static ph_status keep_sample(run *r, int number, int64_t steps)
     return status;
 }
 
-/* Behind each fifth of the way. */
+/* Behind each fifth of the way, at the first look from there on. */
 static ph_status sample_on_the_way(run *r, int64_t made)
 {
     int64_t steps = r->options->steps;
     for (int i = 0; r->options->report && i < SAMPLES; i++)
-        if (made == steps * (i + 1) / SAMPLES)
+        if (!r->samples[i] && made >= steps * (i + 1) / SAMPLES)
             PH_TRY(keep_sample(r, i, made));
     return PH_OK;
 }

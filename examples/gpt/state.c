@@ -67,6 +67,51 @@ static ph_status load_loader(const ph_values *values, void *self)
     return ph_data_loader_set_position(self, &position);
 }
 
+/* ---- settings ---- that no tensor's shape tells: with others the same state goes on as another
+ * training. */
+enum {
+    SETTINGS = 6
+};
+typedef struct settings {
+    struct {
+        const char *name;
+        double value;
+    } at[SETTINGS];
+} settings;
+
+static settings settings_of(const run *r)
+{
+    const options *o = r->options;
+    return (settings){{{"steps", (double)o->steps},
+                       {"rate", o->rate},
+                       {"heads", (double)o->heads},
+                       {"dropout", o->dropout},
+                       {"bf16", o->bf16},
+                       {"text", (double)text_checksum(r->trainer.train.text)}}};
+}
+
+static ph_status save_settings(ph_values *values, const run *r)
+{
+    settings own = settings_of(r);
+    for (int i = 0; i < SETTINGS; i++)
+        PH_TRY(ph_values_set_real(values, own.at[i].name, own.at[i].value));
+    return PH_OK;
+}
+
+static ph_status check_settings(const ph_values *values, const run *r)
+{
+    settings own = settings_of(r);
+    for (int i = 0; i < SETTINGS; i++) {
+        double saved;
+        PH_TRY(ph_values_get_real(&saved, values, own.at[i].name));
+        if (saved != own.at[i].value)
+            return ph_fail(PH_ERROR_MISMATCH,
+                           "the state is of a training with %s %.12g, and this one has %.12g",
+                           own.at[i].name, saved, own.at[i].value);
+    }
+    return PH_OK;
+}
+
 /* ---- log and samples ---- Bytes of samples need not be UTF-8: two hexadecimal digits each. */
 static ph_status save_text(ph_values *values, const char *name, char *text)
 {
@@ -109,26 +154,14 @@ static ph_status save_progress(ph_values *values, void *self)
     for (int i = 0; i < SAMPLES; i++)
         if (r->samples[i])
             PH_TRY(save_sample(values, r, i));
-    PH_TRY(ph_values_set_real(values, "rate", r->options->rate));
-    return ph_values_set_integer(values, "steps", r->options->steps);
+    return save_settings(values, r);
 }
 
-/* The schedule hangs on both. */
 static ph_status check_progress(const ph_values *values, void *self)
 {
-    const run *r = self;
-    int64_t steps;
-    double rate;
     const char *rows;
     PH_TRY(ph_values_get_text(&rows, values, "rows"));
-    PH_TRY(ph_values_get_integer(&steps, values, "steps"));
-    PH_TRY(ph_values_get_real(&rate, values, "rate"));
-    if (steps == r->options->steps && rate == r->options->rate)
-        return PH_OK;
-    return ph_fail(PH_ERROR_MISMATCH,
-                   "the state is of a training of %" PRId64
-                   " steps with rate %g, and this one has %" PRId64 " and %g",
-                   steps, rate, r->options->steps, r->options->rate);
+    return check_settings(values, self);
 }
 
 static ph_status load_sample(const ph_values *values, run *r, int i)

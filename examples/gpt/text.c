@@ -122,6 +122,14 @@ ph_status text_load(corpus *out, const char *path)
     return status;
 }
 
+uint32_t text_checksum(const corpus *text)
+{
+    uint32_t sum = UINT32_C(2166136261);
+    for (int64_t i = 0; i < text->count; i++)
+        sum = (sum ^ text->byte_of[text->token[i]]) * UINT32_C(16777619);
+    return sum;
+}
+
 void text_free(corpus *text)
 {
     free(text->token);

@@ -16,5 +16,6 @@ typedef struct corpus {
 /* path: a file, or a folder, of which all .c, .h and .md files are read, in the order of their
  * names. */
 ph_status text_load(corpus *out, const char *path);
+uint32_t text_checksum(const corpus *text); /* FNV-1a of its characters */
 void text_free(corpus *text);
 #endif

@@ -15,7 +15,8 @@ typedef enum ph_annotation_type {
     PH_ANNOTATION_BOOL = 3
 } ph_annotation_type;
 typedef struct ph_annotation_pair {
-    /* "name", "stream" (the lane) and "autograd_phase" have special meanings */
+    /* "name", "stream" (the lane), "autograd_phase" and "made_for" have special meanings
+     * (docs/reference/annotations.md) */
     const char *key;
     ph_annotation_type type;
     bool boolean;

@@ -24,7 +24,7 @@ typedef struct ph_clip_grad_options {
  *   - Sums are in f64, in a fixed order: eager, captured and replayed give the same bits.
  *   - A parameter without a gradient is passed over; without any the norm is 0.
  *   - A gradient that two parameters share counts once.
- *   - f32 and f64 (ARGUMENT otherwise); memory that overlaps, or is read-only: STATE.
+ *   - f32 and f64 (ARGUMENT otherwise); memory that overlaps, is read-only or expanded: STATE.
  *   - max_norm: at least 0 (ARGUMENT). options NULL: defaults.
  *   - A call that fails once it has begun to change gradients drops them all, as
  *     ph_module_zero_grad does.

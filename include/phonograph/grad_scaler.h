@@ -63,7 +63,7 @@ PH_API ph_tensor *ph_grad_scaler_scale(ph_tape *tape, ph_grad_scaler *scaler, ph
  * parameters share is divided once. Legal in a capture. STATE:
  *   - no ph_grad_scaler_scale was called yet
  *   - unscaled, or stepped, since the last update
- *   - gradients overlap in memory, or are read-only */
+ *   - gradients overlap in memory, are expanded, or are read-only */
 PH_API void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer);
 /* Unscales, unless that is done, and makes a step that the device skips where a gradient was not
  * finite: parameters, state and step counters stay untouched to the bit. Legal in a capture, where

@@ -81,7 +81,7 @@ PH_API void ph_optimizer_step(ph_tape *tape, ph_optimizer *optimizer);
 PH_API void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer);
 /* Fills the gradients with zeros in their memory, on the tape's stream (set_to_none=False of
  * PyTorch). The next backward adds to them, and a step takes them as gradients. Legal in a
- * capture. */
+ * capture. STATE, before anything is filled: a gradient is expanded, or read-only. */
 PH_API void ph_optimizer_zero_grad_in_place(ph_tape *tape, ph_optimizer *optimizer);
 
 /* Sets the learning rate of all groups, for later steps and for later replays of graphs that

@@ -77,8 +77,9 @@ PH_CALL ph_training_save(ph_training *training, uint64_t *number);
  *   caller's: the message names the part, and some parts may have been loaded.
  * - NOT_FOUND: nothing was saved yet, or there is no state of that number.
  * - IO, SIZE, ARGUMENT: no state is whole; the message names the file.
- * - MISMATCH: the state has other parts, or a part has other tensors: they are listed. An older
- *   state is not looked for. */
+ * - MISMATCH: the state has other parts, or a part has other tensors: they are listed; a value of
+ *   a part is missing; an optimizer's groups are others in number or size. An older state is not
+ *   looked for. */
 PH_CALL ph_training_load(ph_training *training, uint64_t number, uint64_t *loaded);
 /* A line for each state that the last load passed over; "": none. Borrowed until the next load or
  * destroy. */

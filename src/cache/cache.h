@@ -33,7 +33,7 @@ struct ph__cache_entry {
     unsigned refusals, unlearned;
     bool refused; /* the key is not captured (again) */
     bool capturing;
-    bool needs_pool; /* it fits where no other graph has left memory in the pool */
+    bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
     ph_graph *graph; /* NULL: not captured */
     ph__learned *learned;
     ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */

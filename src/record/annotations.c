@@ -5,18 +5,25 @@
 #include "record/record.h"
 #include <string.h>
 
-/* The lists of annotations between two changes: before the first, after it, and so on. */
-static ph_status make_list(ph_record *record, const ph__marks *marks, ph__annotation *outer,
-                           const char *call)
+/* The lists of annotations between two changes: before the first, after it, and so on. Behind them
+ * as many of those with the key PH__MADE_FOR in them, of which made_for is borrowed. */
+static ph_status make_list(const char **made_for, ph_record *record, const ph__marks *marks,
+                           ph__annotation *outer, const char *call)
 {
-    size_t changes = marks ? marks->changes.count : 0;
-    record->annotations = ph__calloc(changes + 1, sizeof(ph__annotation *));
+    size_t count = (marks ? marks->changes.count : 0) + 1;
+    record->annotations = ph__calloc(count, 2 * sizeof(ph__annotation *));
     if (record->annotations == NULL)
         return ph__fail_host_memory(call, "the annotations of the record");
-    for (size_t i = 0; i <= changes; i++) {
-        ph__annotation *own = i > 0 ? marks->changes.at[i - 1].annotation : NULL;
-        PH_TRY(ph__annotation_merge(&record->annotations[i], outer, own, call));
-        record->annotation_count = i + 1;
+    record->annotation_count = 2 * count;
+    for (size_t i = 0; i < count; i++) {
+        ph__annotation *own = i > 0 ? marks->changes.at[i - 1].annotation : NULL, *both;
+        PH_TRY(ph__annotation_merge(&both, outer, own, call));
+        ph_status status = ph__annotation_split(&made_for[i], &record->annotations[i], both, call);
+        if (status == PH_OK && made_for[i])
+            record->annotations[count + i] = both;
+        else
+            ph__annotation_release(both);
+        PH_TRY(status);
     }
     return PH_OK;
 }
@@ -51,23 +58,52 @@ static bool writes_cells(const ph__record_node *node)
                       kernel == atomic_load(&kernel->device->cells_kernels[1]));
 }
 
-ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
-                              const char *call)
+static ph_status annotate_nodes(ph_record *record, const ph__marks *marks,
+                                const char *const *made_for, const char *call)
 {
     size_t at = 0, body_at = 0;
-    if (marks == NULL && outer == NULL)
-        return PH_OK;
-    PH_TRY(make_list(record, marks, outer, call));
     for (size_t i = 0; i < record->node_count; i++) {
         ph__record_node *node = &record->nodes[i];
-        ph__annotation *annotation = record->annotations[changes_before(marks, node->created, &at)];
+        size_t change = changes_before(marks, node->created, &at);
+        ph__annotation *annotation = record->annotations[change];
         node->annotation = writes_cells(node) ? NULL : annotation;
+        node->made_for = writes_cells(node) ? NULL : made_for[change];
         if (node->info.body)
             PH_TRY(ph__record_annotate((ph_record *)(uintptr_t)node->info.body,
                                        marks_of_body(marks, node->created, &body_at), annotation,
                                        call));
     }
     return PH_OK;
+}
+
+ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
+                              const char *call)
+{
+    if (marks == NULL && outer == NULL)
+        return PH_OK;
+    const char **made_for =
+        ph__calloc((marks ? marks->changes.count : 0) + 1, sizeof(const char *));
+    if (made_for == NULL)
+        return ph__fail_host_memory(call, "the annotations of the record");
+    ph_status status = make_list(made_for, record, marks, outer, call);
+    if (status == PH_OK)
+        status = annotate_nodes(record, marks, made_for, call);
+    ph__free(made_for);
+    return status;
+}
+
+const char *ph__record_made_for(const ph__record_node *node)
+{
+    static const char *const own[][2] = {{"ph_core_cells_8", "values of the cells"},
+                                         {"ph_core_cells_60", "values of the cells"},
+                                         {"phonograph_breadcrumb", "breadcrumb"},
+                                         {"phonograph_check_finite", "check for NaN and infinity"}};
+    if (node->made_for || node->info.kind != PH_NODE_KERNEL)
+        return node->made_for;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(node->info.name, own[i][0]) == 0)
+            return own[i][1];
+    return NULL;
 }
 
 static ph_status keep_list(ph_record *to, const ph_record *from, const char *call)
@@ -134,6 +170,7 @@ static ph_status inherit(ph_record *to, const survivors *s, const ph__driver *dr
         if (before == NULL)
             continue;
         node->annotation = before->annotation;
+        node->made_for = before->made_for;
         if (node->info.body && before->info.body)
             PH_TRY(ph__record_inherit((ph_record *)(uintptr_t)node->info.body, before->info.body,
                                       driver, call));

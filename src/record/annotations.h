@@ -13,6 +13,9 @@ ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__ann
 /* Of nodes that both have, by the driver's own handles, bodies included; what is new has none. */
 ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver,
                              const char *call);
+/* Why a library added the node by itself: as its capture says, or by the name of its kernel; NULL:
+ * it is the program's, or nobody told. */
+const char *ph__record_made_for(const ph__record_node *node);
 /* Not those of bodies. */
 void ph__record_drop_annotations(ph_record *record);
 size_t ph__record_annotation_bytes(const ph_record *record);

@@ -6,8 +6,10 @@
 #include "base/text.h"
 #include "base/text_file.h"
 #include "device/annotate/pairs.h"
+#include "record/annotations.h"
 #include "record/foreign.h"
 #include "record/json.h"
+#include "record/origin.h"
 #include "record/read.h"
 #include "record/record.h"
 #include "record/words.h"
@@ -159,6 +161,8 @@ static void put_node(ph__json *json, const ph_record *record, const ph__record_n
     put_readable(json, record, info->name);
     if (node->annotation)
         ph__pairs_to_json(json, node->annotation->pairs, node->annotation->count);
+    if (ph__record_made_for(node))
+        put_string(json, "made_for", ph__record_made_for(node));
     if (info->kind == PH_NODE_KERNEL)
         put_kernel(json, node);
     bool memory = info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE;
@@ -215,6 +219,7 @@ void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__
     put_u64(json, "version", 1);
     put_u64(json, "node_count", record->node_count);
     put_u64(json, "edge_count", record->edge_count);
+    ph__record_origin_to_json(json, record);
     if (record->layout && !record->layout->lost)
         put_blocks(json, record->layout);
     if (more)

@@ -7,6 +7,7 @@
 #include "device/annotate/annotation.h"
 #include "memory/state/allocation.h"
 #include "record/words.h"
+#include <time.h>
 
 typedef struct ph__record_node {
     /* its pointers lead into the record, but args of a sparse node: the driver's */
@@ -24,10 +25,18 @@ typedef struct ph__record_node {
     size_t created;    /* its place in the order in which the nodes were created */
     /* of the scopes that it was captured in; the record's. NULL: none */
     const ph__annotation *annotation;
+    const char *made_for;     /* why a library added it by itself; the record's. NULL: not told */
     const char *form;         /* ph__drv_node_info.form; static, or NULL */
     const ph__drv_rows *rows; /* copies and fills of rows, planes or an array: to, from */
     const void *host_user;    /* host functions: what they are called with */
 } ph__record_node;
+
+/* Where and when it was made. device NULL: it is not told of. */
+typedef struct ph__record_origin {
+    const ph_device *device;
+    uint64_t graph; /* its number, as in messages */
+    time_t date;
+} ph__record_origin;
 
 /* One allocation, bodies apart. */
 struct ph_record {
@@ -37,12 +46,14 @@ struct ph_record {
     unsigned depth;  /* of the bodies in it; of made records alone, as is: */
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
+    ph__record_origin origin;
     ph__record_node *nodes;
     /* the blocks that its capture received; the graph's. NULL: not known */
     const ph__layout *layout;
     /* memory of other code's that words address; NULL: nobody has asked for it */
     struct ph__record_foreign *foreign;
-    ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
+    /* all that nodes have, and where made_for is from, retained; some may be NULL */
+    ph__annotation **annotations;
     size_t annotation_count;
 };
 

@@ -93,6 +93,41 @@ TEST(digits_keeps_the_promises_of_its_page)
     assert_int_equal(t_count_files(), 1);
 }
 
+/* A ratio has its spread, and is no headline where 1 lies in that. */
+TEST(ratios_have_their_spread)
+{
+    const char *report = t_path("report.html"), *line;
+    double median, lowest, highest;
+    size_t rounds;
+    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs",
+                                             "12", "--device", t_device_name()}});
+    assert_int_equal(r.status, 0);
+    line = strstr(r.out, "eager / replayed ");
+    assert_non_null(line);
+    line += strcspn(line, "0123456789t");
+    char *page = t_read_file(report, NULL);
+    const bool told = sscanf(line, "%lfx, in %zu rounds %lfx to %lfx\n", &median, &rounds, &lowest,
+                             &highest) == 4;
+    if (told) {
+        assert_true(lowest <= median && median <= highest);
+        assert_non_null(strstr(page, "×</b><span>eager time per step, divided by replayed; "));
+    } else {
+        line = strstr(line, "the difference cannot be told on this machine: ");
+        assert_non_null(line);
+        assert_int_equal(sscanf(line,
+                                "the difference cannot be told on this machine: %lfx to %lfx "
+                                "in %zu rounds\n",
+                                &lowest, &highest, &rounds),
+                         3);
+        assert_non_null(strstr(page, "the difference cannot be told on this machine; "));
+        assert_null(strstr(page, "×</b>"));
+    }
+    assert_true(rounds >= 9 && lowest > 0 && lowest <= highest);
+    assert_int_equal(told, lowest > 1 || highest < 1);
+    free(page);
+    t_result_free(&r);
+}
+
 /* One epoch is too little to learn the digits: it says so, and the report shows it. */
 TEST(test_too_little_training)
 {
@@ -284,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(digits_keeps_the_promises_of_its_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(ratios_have_their_spread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_little_training, setup, teardown),
         cmocka_unit_test_setup_teardown(digits_has_the_same_bits_on_every_host_device, setup,
                                         teardown),

@@ -245,6 +245,12 @@ TEST(test_a_state_of_another_training_is_refused)
     t_result_free(&result);
     expect_refusal((const char *const[]){"--resume", NULL}, "scaler");
     expect_refusal((const char *const[]){"--resume", "--f16", "--rate=0.002", NULL}, "rate");
+    expect_refusal((const char *const[]){"--resume", "--f16", "--heads=2", NULL}, "heads");
+    expect_refusal((const char *const[]){"--resume", "--f16", "--dropout=0.2", NULL}, "dropout");
+    result = TRAIN(option(folder, "state", t_path("states")), "--resume", "--bf16");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "bf16"));
+    t_result_free(&result);
 }
 
 /* Twenty rows have a loss of the text that is held out, which falls. */
@@ -288,6 +294,21 @@ TEST(test_the_report_is_a_whole_page)
     free(page);
 }
 
+/* Also where a fifth of the steps is no multiple of those between two looks. */
+TEST(the_report_has_all_samples_for_any_number_of_steps)
+{
+    char report[LINE];
+    t_result result = TRAIN(option(report, "report", t_path("samples.html")), "--steps=213");
+    assert_int_equal(result.status, 0);
+    t_result_free(&result);
+    char *page = t_read_file(t_path("samples.html"), NULL);
+    size_t samples = 0;
+    for (const char *at = page; (at = strstr(at, "<h3>Behind ")); at++)
+        samples++;
+    assert_int_equal(samples, 5);
+    free(page);
+}
+
 TEST(test_files_that_cannot_be_written)
 {
     t_result result = TRAIN("--log=/dev/full");
@@ -328,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_a_state_of_another_training_is_refused),
         cmocka_unit_test(test_the_log_has_validation),
         cmocka_unit_test(test_the_report_is_a_whole_page),
+        cmocka_unit_test(the_report_has_all_samples_for_any_number_of_steps),
         cmocka_unit_test(test_files_that_cannot_be_written),
         cmocka_unit_test(test_options_that_do_not_go_together),
     };

@@ -146,6 +146,77 @@ TEST(test_the_page)
     free(page);
 }
 
+/* What a library added by itself is a group of its own, called by its reason. */
+TEST(reasons_of_nodes_are_on_the_page)
+{
+    if (!can_view())
+        return;
+    const char *record =
+        write_changed("\"name\":\"memset\"", 1, "\"name\":\"memset\",\"made_for\":\"clear of x\"");
+    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "-"}});
+    assert_int_equal(r.status, 0);
+    char *data = data_of(r.out);
+    assert_non_null(strstr(data, "\"labels\":[\"outer, layer=3\",\"clear of x\"],\"of\":[0,1]"));
+    free(data);
+    t_result_free(&r);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record, "--verbose"}}, 0,
+             "made for: clear of x", NULL);
+    record = write_changed("\"name\":\"memset\"", 1, "\"name\":\"memset\",\"made_for\":7");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "nodes[1].made_for: is no string");
+}
+
+/* Where and when it was made: on the page and in the text, and nothing that differs. */
+TEST(origins_are_shown_and_not_compared)
+{
+    if (!can_view())
+        return;
+    const char *record =
+        write_changed("\"nodes\":[", 1,
+                      "\"origin\":{\"program\":\"train<b>\",\"graph\":\"graph "
+                      "7\",\"date\":\"2026-01-02T03:04:05Z\","
+                      "\"device\":\"cuda:0\",\"driver_version\":\"13.0\"},\"nodes\":[");
+    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "-"}});
+    assert_int_equal(r.status, 0);
+    char *data = data_of(r.out);
+    assert_non_null(strstr(data,
+                           "\"origin\":{\"program\":\"train\\u003cb\\u003e\",\"graph\":\"graph 7\","
+                           "\"date\":\"2026-01-02T03:04:05Z\",\"device\":\"cuda:0\","));
+    free(data);
+    t_result_free(&r);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record, "--verbose"}}, 0,
+             "graph: graph 7\ndate: 2026-01-02T03:04:05Z\ndevice: cuda:0\ndriver version: 13.0\n",
+             NULL);
+    const char *plain = t_path("plain.json");
+    t_write(plain, good, strlen(good));
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", plain, record}}, 0, "2 nodes are alike",
+             NULL);
+    record = write_changed("\"nodes\":[", 1, "\"verdict\":{\"worth\":true},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "verdict.sentence: is missing");
+    record = write_changed("\"nodes\":[", 1,
+                           "\"verdict\":{\"worth\":true,\"sentence\":\"good\"},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record, "--verbose"}}, 0, "verdict: good\n",
+             NULL);
+    record = write_changed("\"nodes\":[", 1,
+                           "\"races\":{\"certain\":1,\"possible\":0,\"found\":1,\"list\":[{"
+                           "\"certain\":true,\"first\":0,\"second\":1,\"text\":\"a race: here\"}]},"
+                           "\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", record}}, 0,
+             "a race: here\nraces: 1 certain, 0 possible\n", NULL);
+    record =
+        write_changed("\"nodes\":[", 1,
+                      "\"races\":{\"certain\":1,\"possible\":0,\"found\":1,\"list\":[{"
+                      "\"certain\":true,\"first\":0,\"second\":2,\"text\":\"\"}]},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "races.list[0].second: is 2");
+    record = write_changed("\"nodes\":[", 1, "\"origin\":{\"date\":7},\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "origin.date: is no string");
+    record = write_changed("\"nodes\":[", 1, "\"origin\":7,\"nodes\":[");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL, "origin: is no object");
+}
+
 /* Names are told as the other commands tell them: what would not be seen is written out. */
 TEST(test_names_that_would_not_be_seen)
 {
@@ -442,6 +513,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test_setup_teardown(test_the_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(reasons_of_nodes_are_on_the_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(origins_are_shown_and_not_compared, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_it_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_or_nothing, setup, teardown),

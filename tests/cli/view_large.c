@@ -97,6 +97,23 @@ TEST(test_what_is_left_out)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 0, "57000 nodes, 57000 edges", NULL);
 }
 
+/* Races between nodes that are there stay. */
+TEST(races_of_what_is_left_out_are_left_out)
+{
+    if (!can_view())
+        return;
+    const char *path = write_chain(
+        MOST + 5, "],\"races\":{\"certain\":2,\"possible\":0,\"found\":2,\"list\":["
+                  "{\"certain\":true,\"first\":1,\"second\":3,\"text\":\"kept\"},"
+                  "{\"certain\":true,\"first\":1,\"second\":50001,\"text\":\"not kept\"}]}}\n");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", path}}, 0, "large.html", "5 nodes");
+    char *page = t_read_file(t_path("large.html"), NULL);
+    assert_non_null(strstr(page, "\"races\":{\"certain\":2,\"possible\":0,\"list\":[[1,1,3,"
+                                 "\"kept\"]]}"));
+    free(page);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 0, "not kept\n", NULL);
+}
+
 /* What is cut is checked: its counts, its end, and what is kept. */
 TEST(test_what_is_no_record)
 {
@@ -116,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_exactly_a_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(races_of_what_is_left_out_are_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_no_record, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

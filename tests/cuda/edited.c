@@ -128,6 +128,9 @@ TEST(test_before_the_first_instantiate)
     assert_non_null(strstr(dot, "1: memset"));
     assert_non_null(strstr(dot, "40 bytes of 0x9"));
     ph_string_free(dot);
+    assert_ok(ph_record_json(&dot, record()));
+    assert_non_null(strstr(dot, "\"origin\":{\"program\":\""));
+    ph_string_free(dot);
 }
 
 TEST(test_after_instantiate)

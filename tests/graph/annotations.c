@@ -496,6 +496,79 @@ TEST(test_a_thread_that_ends_takes_its_scopes_along)
     assert_int_equal(ph__alloc_live(), live);
 }
 
+/* ---- reasons ---- of what a library adds by itself: no pairs, and no scope where there are no
+ * others. */
+static ph_status with_reasons(ph_stream *stream, void *user)
+{
+    const ph_annotation_pair why = {.key = "made_for", .type = PH_ANNOTATION_TEXT, .text = "test"};
+    (void)user;
+    PH_TRY(ph_annotation_resume(stream, NULL, &why, 1));
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
+    PH_TRY(ph_annotation_resume(stream, NULL, &why, 1));
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(kernel(stream));
+    return ph_annotation_pop(stream);
+}
+
+static size_t reasons_of(const ph_record *record)
+{
+    char *json;
+    size_t found = 0;
+    assert_ok(ph_record_json(&json, record));
+    for (const char *at = json; (at = strstr(at, "\"made_for\":\"test\"")) != NULL; at++)
+        found++;
+    ph_string_free(json);
+    return found;
+}
+
+static ph_status without_reasons(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
+    PH_TRY(kernel(stream));
+    PH_TRY(kernel(stream));
+    return ph_annotation_pop(stream);
+}
+
+static size_t nodes_with_crumbs(ph_capture_fn body)
+{
+    ph_graph *graph;
+    const ph_record *record;
+    const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, &options, body, NULL));
+    assert_ok(ph_graph_record(&record, graph));
+    size_t count = ph_record_node_count(record);
+    ph_graph_destroy(graph);
+    return count;
+}
+
+TEST(reasons_are_no_annotations)
+{
+    ph_graph *graph;
+    const ph_record *record;
+    const ph_annotation_pair *pairs;
+    size_t count;
+    assert_ok(ph_graph_create(&graph, NULL));
+    t_capture_annotated(graph, world.stream, with_reasons, NULL);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_int_equal(ph_record_node_count(record), 3);
+    assert_int_equal(reasons_of(record), 2);
+    assert_int_equal(t_annotated(), 2); /* the outer scope's */
+    assert_ok(ph_record_annotation(&pairs, &count, record, 0));
+    assert_int_equal(count, 0);
+    assert_ok(ph_record_annotation(&pairs, &count, record, 1));
+    assert_int_equal(count, 1);
+    assert_string_equal(pairs[0].text, "outer");
+    ph_graph_destroy(graph);
+    /* Breadcrumbs tell of the program's scopes alone. */
+    assert_int_equal(nodes_with_crumbs(with_reasons), nodes_with_crumbs(without_reasons));
+}
+
 /* ---- captures that are not annotated, and two at once ---- */
 TEST(test_without_enable_annotations_nothing_is_marked)
 {
@@ -766,6 +839,7 @@ int main(void)
         cmocka_unit_test(test_each_thread_has_its_scopes),
         cmocka_unit_test(test_threads_that_submit_at_once),
         cmocka_unit_test(test_a_thread_that_ends_takes_its_scopes_along),
+        cmocka_unit_test(reasons_are_no_annotations),
         cmocka_unit_test(test_without_enable_annotations_nothing_is_marked),
         cmocka_unit_test(test_two_captures_of_one_thread),
         cmocka_unit_test(test_scopes_in_a_dead_capture),

@@ -3,6 +3,7 @@
  * and DOT. */
 #include "support/fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,28 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
+TEST(origin_of_the_record_is_in_its_json)
+{
+    char *text, part[400];
+    ph_device_info info;
+    assert_ok(ph_device_get_info(&info, world.device));
+    assert_int_equal(setenv("SOURCE_DATE_EPOCH", "1700000000", 1), 0);
+    capture_diamond();
+    assert_int_equal(unsetenv("SOURCE_DATE_EPOCH"), 0);
+    assert_ok(ph_record_json(&text, record));
+    check_json(text);
+    assert_non_null(strstr(text, "\"date\":\"2023-11-14T22:13:20Z\""));
+    (void)snprintf(part, sizeof part, "\"origin\":{\"program\":\"%s\",\"graph\":\"graph ",
+                   program_invocation_short_name);
+    assert_non_null(strstr(text, part));
+    (void)snprintf(part, sizeof part, "\"device\":\"%s\",\"description\":\"%s\",\"driver\":\"%s\"",
+                   info.name, info.description, info.driver);
+    assert_non_null(strstr(text, part));
+    (void)snprintf(part, sizeof part, "\"library\":\"%s\"}", ph_version());
+    assert_non_null(strstr(text, part));
+    ph_string_free(text);
+}
+
 TEST(the_json_holds_nodes_edges_and_words)
 {
     char *text;
@@ -330,6 +353,7 @@ int main(void)
         IN_WORLD(the_dot_text_draws_nodes_and_edges),
         IN_WORLD(an_empty_graph_is_warned_of_and_has_an_empty_record),
         IN_WORLD(each_node_kind_has_a_name),
+        IN_WORLD(origin_of_the_record_is_in_its_json),
     };
     return cmocka_run_group_tests_name("graph.record", tests, NULL, NULL);
 }

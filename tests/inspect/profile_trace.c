@@ -375,6 +375,32 @@ TEST(the_record_has_the_times)
     ph_profile_destroy(profile);
 }
 
+/* The last verdict about the capture, and none about another one. */
+TEST(the_record_has_the_verdict)
+{
+    ph_verdict verdict;
+    ph_profile *profile = profile_annotated();
+    assert_ok(ph_graph_verdict(&verdict, p.graph, p.a, annotated, &p,
+                               &(ph_verdict_options){.rounds = 2}));
+    assert_ok(ph_profile_dump_record(profile, p.graph, path_of("record.json")));
+    json_t *record = parse(read_file(path_of("record.json")));
+    const json_t *told = json_object_get(record, "verdict");
+    assert_string_equal(string_of(told, "sentence"), verdict.sentence);
+    assert_int_equal(json_is_true(json_object_get(told, "worth")), verdict.worth);
+    assert_int_equal(integer_of(told, "eager_ns"), verdict.eager_ns);
+    assert_int_equal(integer_of(told, "replay_ns"), verdict.replay_ns);
+    assert_int_equal(integer_of(told, "device_ns"), verdict.device_ns);
+    assert_int_equal(integer_of(told, "bytes"), verdict.bytes);
+    json_decref(record);
+    ph_profile_destroy(profile);
+    assert_ok(ph_graph_reset(p.graph));
+    profile = profile_annotated(); /* captured again */
+    assert_ok(ph_profile_dump_record(profile, p.graph, path_of("record.json")));
+    assert_null(strstr(read_file(path_of("record.json")), "\"verdict\""));
+    assert_int_equal(unlink(path_of("record.json")), 0);
+    ph_profile_destroy(profile);
+}
+
 /* The plain record has none of it, and a profile of another capture is refused. */
 TEST(of_this_capture_alone)
 {
@@ -408,6 +434,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(annotations_are_rows_above, open_it, close_it),
         cmocka_unit_test_setup_teardown(into_a_file, open_it, close_it),
         cmocka_unit_test_setup_teardown(the_record_has_the_times, open_it, close_it),
+        cmocka_unit_test_setup_teardown(the_record_has_the_verdict, open_it, close_it),
         cmocka_unit_test_setup_teardown(of_this_capture_alone, open_it, close_it),
     };
     if (!mkdtemp(folder))

@@ -6,8 +6,10 @@
 #include "support/fixture.h"
 #include <phonograph/annotation.h>
 #include <phonograph/inspect/locate.h>
+#include <phonograph/inspect/profile.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     N = 1024,
@@ -230,6 +232,27 @@ TEST(test_a_certain_race_has_names_scopes_and_bytes)
     assert_non_null(
         strstr(race.text, "node 0 (axpy_declared) {name: producer} reads and writes y"));
     assert_non_null(strstr(race.text, "2048 bytes at 0x"));
+}
+
+/* The file with the times has them too. */
+TEST(profiled_records_have_their_races)
+{
+    static char text[1 << 16];
+    char path[80];
+    ph_profile *profile;
+    (void)snprintf(path, sizeof path, "/tmp/phonograph-races-%d.json", (int)getpid());
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, in_scopes, NULL));
+    assert_ok(ph_graph_profile(&profile, graph, world.stream, &(ph_profile_options){.replays = 2}));
+    assert_ok(ph_profile_dump_record(profile, graph, path));
+    ph_profile_destroy(profile);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    (void)fclose(file);
+    assert_int_equal(unlink(path), 0);
+    assert_non_null(strstr(text, "\"races\":{\"certain\":1,\"possible\":0,\"found\":1,\"list\":[{"
+                                 "\"certain\":true,\"first\":0,\"second\":1,\"address\":\"0x"));
+    assert_non_null(strstr(text, "\"bytes\":2048,\"text\":\"a race: node 0 (axpy_declared) "));
 }
 
 static ph_status in_halves(ph_stream *stream, void *user)
@@ -706,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_a_missing_wait_is_a_race),
         RACES(test_a_certain_race_has_names_scopes_and_bytes),
         RACES(declared_halves_of_an_allocation_do_not_race),
+        RACES(profiled_records_have_their_races),
         RACES(test_a_path_is_an_order),
         RACES(test_copies_and_fills),
         RACES(test_host_functions_may_order),

@@ -71,6 +71,47 @@ TEST(sums_of_gradients_on_their_way_are_in_no_scope)
     t_annotated_close(&a);
 }
 
+/* ---- reasons ---- of what backward adds by itself: the record has them, and no scope. */
+static void with_own_work(t_annotated *a)
+{
+    t_begin(a->tape, "fwd");
+    ph_tensor *y = ph_exp(a->tape, a->x);
+    t_end(a->tape);
+    ph_backward(a->tape, ph_sum(a->tape, ph_add(a->tape, y, ph_tanh(a->tape, y))));
+}
+
+static void expect_reason(const char *json, const char *reason)
+{
+    char part[120];
+    (void)snprintf(part, sizeof part, "\"made_for\":\"gradient of %s\"", reason);
+    if (!strstr(json, part))
+        fail_msg("%s is not in %s", part, json);
+}
+
+TEST(nodes_of_backward_itself_have_reasons)
+{
+    t_annotated a;
+    const ph_record *record;
+    char *json;
+    t_annotated_open(&a);
+    t_zero_grad(a.x);
+    ph_tensor *zeros = t_leaf(&a.s, PH_SHAPE(8), 0, 0, 0, 0, 0, 0, 0, 0);
+    assert_ok(ph_tensor_set_requires_grad(zeros, false));
+    assert_ok(ph_tensor_set_grad(a.x, zeros));
+    t_annotate(&a, with_own_work);
+    assert_ok(ph_graph_record(&record, a.graph));
+    assert_ok(ph_record_json(&json, record));
+    expect_reason(json, "sum (seed)");
+    expect_reason(json, "exp (sum)");
+    expect_reason(json, "f32[8] (accumulate)");
+    assert_null(strstr(json, "\"annotation\":{}"));
+    t_expect_annotations(a.graph, {"name=fwd", AT_LEAST_ONE}, {BACKWARD "name=fwd", AT_LEAST_ONE},
+                         {BACKWARD, 0});
+    ph_string_free(json);
+    ph_tensor_release(zeros);
+    t_annotated_close(&a);
+}
+
 /* ---- forward_only ---- inside another scope: gradients keep that one's pairs. */
 static void with_forward_only_inside(t_annotated *a)
 {
@@ -430,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_made_by_hooks_have_the_scope_of_their_operator),
         cmocka_unit_test(sums_of_gradients_on_their_way_are_in_no_scope),
+        cmocka_unit_test(nodes_of_backward_itself_have_reasons),
         cmocka_unit_test(test_forward_only_inside_another_scope),
         cmocka_unit_test(test_scopes_left_open),
         cmocka_unit_test(test_failure_in_backward),

@@ -418,7 +418,8 @@ TEST(test_wrong_numbers)
                 {8, 1, 0.5, 1, 0, "growth_factor is a number"},
                 {8, 2, 1, 1, 0, "backoff_factor is a number"},
                 {8, 2, 0.5, 0, 0, "growth_interval is a number"},
-                {8, 2, 0.5, 1, -1, "_growth_tracker is a number"}};
+                {8, 2, 0.5, 1, -1, "_growth_tracker is a number"},
+                {8, 2, 0.5, 1, INT64_MAX, "_growth_tracker is a number"}};
     t_scene scene;
     t_folder folder;
     t_scene_open(&scene);

@@ -210,6 +210,10 @@ TEST(test_misuse_of_groups)
               (const ph_adam_options[]){{.parameters = NAMES("p*")}, {.parameters = NAMES("p0")}},
           .group_count = 2},
          "groups before it have all parameters of that name"},
+        {{.groups = &(const ph_adam_options){.parameters = NAMES("p*", "p0")}, .group_count = 1},
+         "groups[0] names \"p0\", and has all parameters of that name already"},
+        {{.groups = &(const ph_adam_options){.parameters = NUMBERS(1, 1)}, .group_count = 1},
+         "groups[0] has the parameter of number 1, p1, which groups[0] has already"},
         {{.groups = &(const ph_adam_options){.lr = -1, .parameters = NAMES("p0")},
           .group_count = 1},
          "lr is -1, and must be finite and not negative (in groups[0])"},
@@ -334,6 +338,30 @@ static void expect_zeros(oc_problem *p, bool zeros)
     }
 }
 
+/* The record of an annotated capture says what its fills are for; they lie in no scope. */
+static void expect_reason(oc_capture *c)
+{
+    ph_graph *graph;
+    const ph_record *record;
+    char *json;
+    size_t found = 0, pairs;
+    const ph_annotation_pair *at;
+    ph_stream *stream = c->problem->scene.stream;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, stream, &(ph_capture_options){.enable_annotations = true},
+                               zero_body, c));
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_json(&json, record));
+    for (const char *p = json; (p = strstr(p, "\"made_for\":\"gradients (clear)\"")); p++)
+        found++;
+    assert_int_equal(found, ph_record_node_count(record));
+    assert_ok(ph_record_annotation(&at, &pairs, record, 0));
+    assert_int_equal(pairs, 0);
+    assert_int_equal(ph_annotation_depth(), 0);
+    ph_string_free(json);
+    ph_graph_destroy(graph);
+}
+
 /* The same tensors and memory, eager and replayed, also where they are not contiguous. */
 TEST(test_zero_grad_in_place)
 {
@@ -355,6 +383,7 @@ TEST(test_zero_grad_in_place)
     oc_gradients(&p, UINT64_MAX);
     for (size_t k = 0; k < p.count; k++)
         at[k] = ph_tensor_data(ph_tensor_grad(p.param[k].tensor));
+    expect_reason(&c);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, p.scene.stream, NULL, zero_body, &c));
     expect_zeros(&p, false);

@@ -105,8 +105,10 @@ PH_CALL ph_profile_gap_at(ph_profile_gap *out, const ph_profile *profile, size_t
  * them. dump replaces the file whole or not at all. *out is freed with ph_string_free. */
 PH_CALL ph_profile_trace(char **out, const ph_profile *profile);
 PH_CALL ph_profile_dump_trace(const ph_profile *profile, const char *path);
-/* The record as ph_record_json writes it, with the times (docs/reference/record.md). `phonograph
- * view` shows it. STATE: the graph is not the profiled one, or was captured again since. */
+/* The record as ph_record_json writes it (docs/reference/record.md), with the times, the races of
+ * ph_graph_find_races, and the last verdict about this capture, where ph_graph_verdict was called.
+ * `phonograph view` shows it. STATE: the graph is not the profiled one, or was captured again
+ * since. */
 PH_CALL ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, const char *path);
 
 /* ---- verdict ---- Compares eager runs of body, the captured function, with replays, in turns on

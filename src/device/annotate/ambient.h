@@ -14,6 +14,7 @@ struct ph__scope {
     bool forward_only;  /* who resumes what is open gets the outer one's */
     bool ranged;        /* a tool was told of it */
     bool heard;         /* a range that the program told NVTX of */
+    bool quiet;         /* the library's own: no breadcrumb, no range tells of it */
     bool over;          /* the scope has ended, and goes with the scopes that began inside it */
     const void *domain; /* of a heard one */
 };

@@ -89,6 +89,24 @@ ph_status ph__annotation_merge(ph__annotation **out, ph__annotation *outer, ph__
     return ph__annotation_make(out, sources, 2, call);
 }
 
+ph_status ph__annotation_split(const char **made_for, ph__annotation **rest,
+                               ph__annotation *annotation, const char *call)
+{
+    size_t count = annotation ? annotation->count : 0, at = 0;
+    *made_for = NULL;
+    *rest = NULL;
+    while (at < count && strcmp(annotation->pairs[at].key, PH__MADE_FOR) != 0)
+        at++;
+    if (at == count || annotation->pairs[at].type != PH_ANNOTATION_TEXT) {
+        *rest = ph__annotation_retain(annotation);
+        return PH_OK;
+    }
+    *made_for = annotation->pairs[at].text;
+    const ph__pairs sources[] = {{annotation->pairs, at},
+                                 {annotation->pairs + at + 1, count - at - 1}};
+    return ph__annotation_make(rest, sources, 2, call);
+}
+
 uint64_t ph__annotations_era(void)
 {
     return atomic_load_explicit(&era, memory_order_relaxed);

@@ -9,6 +9,9 @@
 
 typedef struct ph_annotation_scope ph__annotation;
 
+/* The key that says why a library adds a node by itself. The record has it apart from the pairs. */
+#define PH__MADE_FOR "made_for"
+
 /* The pairs of all scopes that were open at once, merged, the innermost's where several have a
  * key. Immutable, counted; one allocation. */
 struct ph_annotation_scope {
@@ -25,6 +28,10 @@ ph_status ph__annotation_merge(ph__annotation **out, ph__annotation *outer, ph__
                                const char *call);
 /* The value of the key "name", where that is a text; else "". */
 const char *ph__annotation_name(const ph__annotation *annotation);
+/* The value of PH__MADE_FOR, where that is a text; else NULL. rest: the other pairs, retained; NULL
+ * where there are none. */
+ph_status ph__annotation_split(const char **made_for, ph__annotation **rest,
+                               ph__annotation *annotation, const char *call);
 
 typedef struct ph__pairs {
     const ph_annotation_pair *at;

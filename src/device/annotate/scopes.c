@@ -22,6 +22,19 @@ static ph_status report_scope(ph_stream *stream, bool begins, const char *call)
                : PH_OK;
 }
 
+/* A scope that says why a library adds nodes (PH__MADE_FOR), and nothing else. */
+static bool is_quiet(const ph__pairs *given, size_t count)
+{
+    bool any = false;
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < given[s].count; i++) {
+            if (strcmp(given[s].at[i].key, PH__MADE_FOR) != 0)
+                return false;
+            any = true;
+        }
+    return any;
+}
+
 /* Takes the annotation over; given: what it has that the outer ones need not give. */
 static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, const ph__pairs *given,
                             size_t count, bool forward_only, const char *call)
@@ -31,10 +44,11 @@ static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, const
         ph__annotation_release(annotation);
         return ph__fail_host_memory(call, "the scope");
     }
-    *scope = (ph__scope){.annotation = annotation, .forward_only = forward_only};
-    ph__scope_push(scope, given, count);
+    bool quiet = is_quiet(given, count);
+    *scope = (ph__scope){.annotation = annotation, .forward_only = forward_only, .quiet = quiet};
+    ph__scope_push(scope, given, quiet ? 0 : count);
     ph_status status = ph__marks_change(stream, call);
-    if (status == PH_OK)
+    if (status == PH_OK && !quiet)
         status = report_scope(stream, true, call);
     if (status == PH_OK)
         return PH_OK;
@@ -138,7 +152,7 @@ ph_status ph_annotation_pop(ph_stream *stream)
             "%s: the scopes that the calling thread has open are NVTX ranges of the program's, "
             "which end where it ends them",
             call);
-    ph_status status = report_scope(stream, false, call);
+    ph_status status = scope->quiet ? PH_OK : report_scope(stream, false, call);
     ph_error failure;
     if (status != PH_OK)
         ph__error_save(&failure);

@@ -16,11 +16,13 @@
 #include "graph/object/kernels.h"
 #include "graph/object/picture.h"
 #include "record/annotations.h"
+#include "record/origin.h"
 #include "record/words.h"
 
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {
     PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
+    ph__record_note_origin(graph->record, graph->device, graph->id);
     PH_TRY(ph__graph_acquire_kernels(graph, graph->record, call));
     return ph__graph_acquire_inputs(graph, call);
 }

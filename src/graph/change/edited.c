@@ -22,6 +22,7 @@
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_life.h"
 #include "record/annotations.h"
+#include "record/origin.h"
 #include "record/words.h"
 #include <string.h>
 
@@ -321,6 +322,9 @@ void ph__edit_commit(ph__edit *edit, ph_graph *graph)
     ph__graph_unlist_annotations(graph);
     ph__record_free(graph->record);
     graph->record = edit->record;
+    ph__record_note_origin(graph->record, graph->device, graph->id);
+    ph__free(graph->verdict); /* of other work */
+    graph->verdict = NULL;
     if (listed)
         ph__graph_list_annotations(graph);
     ph__free(graph->node_kernels);

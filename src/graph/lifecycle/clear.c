@@ -65,6 +65,8 @@ void ph__graph_clear(ph_graph *graph)
     ph__changes_drop(graph);
     ph__record_free(graph->record);
     graph->record = NULL;
+    ph__free(graph->verdict);
+    graph->verdict = NULL;
     drop_template(graph);
     ph__layout_free(&graph->layout);
     ph__layout_free(&graph->updated_layout);

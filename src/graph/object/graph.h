@@ -57,7 +57,9 @@ struct ph_graph {
     struct ph__set_launch **sets;
     uint64_t met_free_count; /* the device's count when they all lived */
     ph_record *record;       /* NULL: not made yet, of a captured graph: see picture.h */
-    ph__picture *picture;    /* owns the template; NULL: it was imported */
+    /* the last one of ph_graph_verdict about this capture; NULL: nobody asked */
+    struct ph_verdict *verdict;
+    ph__picture *picture; /* owns the template; NULL: it was imported */
     /* the capture that the last update brought, unread; NULL: it was read, or there was none */
     ph__brought *brought;
     ph__picture *left;    /* of an earlier update that it gave its parameters to; or NULL */

@@ -3,6 +3,7 @@
 #include "graph/object/picture.h"
 #include "base/alloc.h"
 #include "graph/object/kernels.h"
+#include "record/origin.h"
 
 ph__picture *ph__picture_create(bool *lasting, ph_graph *graph, ph__ranges *capture,
                                 ph__ranges *nested)
@@ -70,6 +71,7 @@ ph_status ph__graph_need_record(ph_graph *graph, const char *call)
         return status;
     }
     record->layout = &graph->layout;
+    ph__record_note_origin(record, graph->device, graph->id);
     graph->record = record;
     return PH_OK;
 }

@@ -7,6 +7,7 @@
 #include "graph/object/graph.h"
 #include "inspect/profile/profile.h"
 #include "inspect/profile/read.h"
+#include "inspect/races/races.h"
 #include "record/foreign.h"
 #include "record/json.h"
 
@@ -16,9 +17,27 @@ static void put_u64(ph__json *json, const char *key, uint64_t value)
     ph__json_u64(json, value);
 }
 
-static void put_top(ph__json *json, void *user)
+static void put_verdict(ph__json *json, const ph_verdict *verdict)
 {
-    const ph_profile *profile = user;
+    ph__json_key(json, "verdict");
+    ph__json_open(json, '{');
+    ph__json_key(json, "worth");
+    ph__json_bool(json, verdict->worth);
+    ph__json_key(json, "bound");
+    ph__json_string(json, verdict->bound == PH_BOUND_LAUNCH ? "launch" : "device");
+    put_u64(json, "eager_ns", verdict->eager_ns);
+    put_u64(json, "replay_ns", verdict->replay_ns);
+    put_u64(json, "eager_host_ns", verdict->eager_host_ns);
+    put_u64(json, "replay_host_ns", verdict->replay_host_ns);
+    put_u64(json, "device_ns", verdict->device_ns);
+    put_u64(json, "bytes", verdict->bytes);
+    ph__json_key(json, "sentence");
+    ph__json_string(json, verdict->sentence);
+    ph__json_close(json, '}');
+}
+
+static void put_summary(ph__json *json, const ph_profile *profile)
+{
     const ph_profile_summary *summary = &profile->summary;
     ph__json_key(json, "profile");
     ph__json_open(json, '{');
@@ -39,10 +58,63 @@ static void put_top(ph__json *json, void *user)
     ph__json_close(json, '}');
 }
 
+enum {
+    MOST_RACES = 200 /* of a file; certain ones come first */
+};
+
+static void put_race(ph__json *json, const ph_race *race)
+{
+    ph__json_open(json, '{');
+    ph__json_key(json, "certain");
+    ph__json_bool(json, race->certain);
+    put_u64(json, "first", race->first.node);
+    put_u64(json, "second", race->second.node);
+    ph__json_key(json, "address");
+    ph__json_hex(json, race->address);
+    put_u64(json, "bytes", race->bytes);
+    ph__json_key(json, "text");
+    ph__json_string(json, race->text);
+    ph__json_close(json, '}');
+}
+
+static void put_races(ph__json *json, const ph_races *races)
+{
+    size_t certain, count = ph_races_count(races, &certain);
+    ph__json_key(json, "races");
+    ph__json_open(json, '{');
+    put_u64(json, "certain", certain);
+    put_u64(json, "possible", count - certain);
+    put_u64(json, "found", ph_races_found(races));
+    ph__json_key(json, "list");
+    ph__json_open(json, '[');
+    for (size_t i = 0; i < count && i < MOST_RACES; i++) {
+        ph_race race;
+        if (ph_races_at(&race, races, i) == PH_OK)
+            put_race(json, &race);
+    }
+    ph__json_close(json, ']');
+    ph__json_close(json, '}');
+}
+
+typedef struct written {
+    const ph_profile *profile;
+    const ph_verdict *verdict; /* NULL: nobody asked for one */
+    const ph_races *races;
+} written;
+
+static void put_top(ph__json *json, void *user)
+{
+    const written *w = user;
+    put_summary(json, w->profile);
+    if (w->verdict)
+        put_verdict(json, w->verdict);
+    put_races(json, w->races);
+}
+
 static void put_node(ph__json *json, size_t index, void *user)
 {
-    const ph_profile *profile = user;
-    const ph__profile_node *node = &profile->nodes[index];
+    const written *w = user;
+    const ph__profile_node *node = &w->profile->nodes[index];
     if (!node->info.measured)
         return;
     ph__json_key(json, "profile");
@@ -73,8 +145,12 @@ ph_status ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, con
                        "%s: the profile is of another capture than the graph has; profile it again",
                        call);
     PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
-    const ph__record_more more = {put_top, put_node, (void *)(uintptr_t)profile};
+    ph_races *races = NULL;
+    PH_TRY(ph__races_find(&races, graph->record, call));
+    written w = {profile, graph->verdict, races};
+    const ph__record_more more = {put_top, put_node, &w};
     ph__record_to_json_with(&json, graph->record, &more);
+    ph_races_destroy(races);
     ph__text_add(&json.text, "\n");
     ph_status status = ph__text_write_file(&json.text, path, call);
     ph__text_free(&json.text);

@@ -252,6 +252,21 @@ static ph_status count_bytes(ph_verdict *out, ph_graph *graph)
     return PH_OK;
 }
 
+/* The graph keeps it, for the record that is written later. */
+static ph_status judge(ph_verdict *v, ph_graph *graph)
+{
+    v->bound = v->eager_host_ns >= v->device_ns ? PH_BOUND_LAUNCH : PH_BOUND_DEVICE;
+    v->worth = !is_other_work(v) && v->eager_ns > v->replay_ns &&
+               v->eager_ns - v->replay_ns > v->eager_ns / 20;
+    put_sentence(v);
+    if (graph->verdict == NULL)
+        graph->verdict = ph__calloc(1, sizeof *graph->verdict);
+    if (graph->verdict == NULL)
+        return ph__fail_host_memory(call, "the verdict");
+    *graph->verdict = *v;
+    return PH_OK;
+}
+
 typedef struct measuring {
     ph_graph *graph;
     uint64_t *values;
@@ -287,14 +302,11 @@ ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, 
     ph__free(values);
     if (status == PH_OK)
         status = count_bytes(&v, graph);
+    if (status == PH_OK)
+        status = judge(&v, graph);
     graph->bodies--;
     ph__graph_leave(graph);
-    if (status != PH_OK)
-        return status;
-    v.bound = v.eager_host_ns >= v.device_ns ? PH_BOUND_LAUNCH : PH_BOUND_DEVICE;
-    v.worth = !is_other_work(&v) && v.eager_ns > v.replay_ns &&
-              v.eager_ns - v.replay_ns > v.eager_ns / 20;
-    put_sentence(&v);
-    *out = v;
-    return PH_OK;
+    if (status == PH_OK)
+        *out = v;
+    return status;
 }

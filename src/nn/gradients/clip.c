@@ -104,7 +104,7 @@ static ph_tensor *clip_norm(ph_tape *tape, const owner *of, ph_tensor **nonfinit
                             const ph_clip_grad_options *options, const char *call)
 {
     norm n = {.most = max_norm};
-    ph__gradients g;
+    ph__gradients g = {.writes = true};
     ph_tensor *total = NULL;
     if (!check_bound(tape, max_norm, "max_norm", call) || !read_options(&n, tape, options, call))
         return NULL;
@@ -142,7 +142,7 @@ static void clip_value(ph_tape *tape, const owner *of, double value, const char 
 {
     static ph__kernel_def *const defs[] = {&ph__clamp_f32, &ph__clamp_f64};
     const ph__gradients_args args = {.number = value};
-    ph__gradients g;
+    ph__gradients g = {.writes = true};
     if (!check_call(tape, of, what, call) || !check_bound(tape, value, "value", call))
         return;
     if (ph__gradients_begin(&g, tape, of->module, of->optimizer, NULL, 0, call))

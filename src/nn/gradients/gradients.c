@@ -59,6 +59,8 @@ static bool take(gathering *to, const char *name, const ph_tensor *param)
     }
     if (grad->storage->read_only)
         return fail(to, name, "is in read-only memory");
+    if (to->gradients->writes && ph__tensor_is_expanded(grad))
+        return fail(to, name, "is expanded: several of its elements are one; ph_contiguous it");
     if (!check_shared(to, name, grad, &known))
         return false;
     if (!ph__vec_push(&to->gradients->params, param)) {
@@ -116,7 +118,7 @@ bool ph__gradients_begin(ph__gradients *g, ph_tape *tape, const ph_module *modul
                          const ph_optimizer *optimizer, ph_tensor *const *more, size_t count,
                          const char *call)
 {
-    *g = (ph__gradients){.call = call, .op = {.tape = tape}};
+    *g = (ph__gradients){.writes = g->writes, .call = call, .op = {.tape = tape}};
     g->grad_enabled = ph_tape_set_grad_enabled(tape, false);
     if (!gather_gradients(g, tape, module, optimizer))
         return false;

@@ -15,6 +15,7 @@ typedef struct ph__gradient {
 } ph__gradient;
 
 typedef struct ph__gradients {
+    bool writes; /* set before begin: a run will change gradients */
     const char *call;
     ph__op op;
     PH__VEC(ph__gradient) list; /* each memory once */

@@ -10,7 +10,8 @@
 typedef enum ph__scaler_stage {
     PH__SCALER_READY = 0,
     PH__SCALER_UNSCALED = 1,
-    PH__SCALER_STEPPED = 2
+    PH__SCALER_DIVIDED = 2, /* and divided by the optimizer's grad_scale, for a step */
+    PH__SCALER_STEPPED = 3
 } ph__scaler_stage;
 
 /* One optimizer of a scaler. */

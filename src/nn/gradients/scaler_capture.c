@@ -72,10 +72,12 @@ static void graph_released(void *user)
 /* ---- replays ---- */
 static ph_status refuse_replay(const stages *s, const ph__scaled_optimizer *o)
 {
-    static const char *const names[] = {"not unscaled", "unscaled", "stepped"};
+    static const char *const names[] = {"not unscaled", "unscaled", "divided by its grad_scale",
+                                        "stepped"};
     static const char *const remedies[] = {
         "unscale or step it first, as before the capture",
         "call ph_grad_scaler_update, or replay the graph that does, before the next gradients",
+        "call ph_grad_scaler_step, whose last call failed, or ph_grad_scaler_update",
         "call ph_grad_scaler_update, or replay the graph that does, before the next step"};
     return ph_fail(PH_ERROR_STATE,
                    "ph_graph_replay: a gradient scaler met optimizer %s %s in the capture, and has "

@@ -57,7 +57,7 @@ ph_status ph__grad_scaler_check_state(const ph__grad_scaler_state *s, const char
         wrong = "backoff_factor";
     else if (s->growth_interval < 1)
         wrong = "growth_interval";
-    else if (s->tracker < 0)
+    else if (s->tracker < 0 || s->tracker == INT64_MAX) /* the next one would be no number */
         wrong = "_growth_tracker";
     if (!wrong)
         return PH_OK;

@@ -107,7 +107,7 @@ static float *address(const ph_tensor *x)
 
 static void divide(ph_tape *tape, ph_optimizer *optimizer, division *d, const char *call)
 {
-    ph__gradients g;
+    ph__gradients g = {.writes = d->writes};
     ph__kernel_def *const defs[] = {&ph__unscale_f32, &ph__unscale_f64};
     ph_tensor *more[] = {d->scale, d->scale2, d->found_inf};
     const ph__gradients_args args = {.scale = address(d->scale),
@@ -156,7 +156,7 @@ void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer 
         return;
     if (o->stage != PH__SCALER_READY) {
         ph_tape_fail(tape, PH_ERROR_STATE,
-                     o->stage == PH__SCALER_UNSCALED
+                     o->stage != PH__SCALER_STEPPED
                          ? "%s: it has already been called for optimizer %s since the last update; "
                            "ph_grad_scaler_update ends a step"
                          : "%s: called after ph_grad_scaler_step for optimizer %s; unscale before "
@@ -181,20 +181,29 @@ static bool check_step(ph_tape *tape, const ph__scaled_optimizer *o, const char 
     return false;
 }
 
-/* The gradients are divided here, and looked at, unless ph_grad_scaler_unscale has done it. */
+/* Whether a step has to look at the gradients itself: also where a call before it found none. */
+static bool is_new(const ph__scaled_optimizer *o)
+{
+    return o->stage == PH__SCALER_READY || !o->checked;
+}
+
+/* The gradients are divided here, and looked at, unless ph_grad_scaler_unscale has done it; by the
+ * optimizer's grad_scale too. Never twice, be the step refused. */
 static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_optimizer *o,
                               const char *call)
 {
     ph_optimizer *optimizer = o->optimizer;
     ph_tensor *own = optimizer->scales ? optimizer->grad_scale : NULL;
-    if (o->stage == PH__SCALER_READY) {
+    if (is_new(o)) {
         bool writes = !scaler->fused || own;
         look(tape, scaler, o, writes, own, call);
-        if (writes && !ph__tape_failed(tape)) /* never twice, be the step refused */
-            set_stage(scaler, o, PH__SCALER_UNSCALED);
-    } else if (own) {
+        if (writes && !ph__tape_failed(tape))
+            set_stage(scaler, o, own ? PH__SCALER_DIVIDED : PH__SCALER_UNSCALED);
+    } else if (own && o->stage == PH__SCALER_UNSCALED) {
         division d = {.scale = own, .writes = true};
         divide(tape, optimizer, &d, call);
+        if (!ph__tape_failed(tape))
+            set_stage(scaler, o, PH__SCALER_DIVIDED);
     }
 }
 
@@ -210,7 +219,7 @@ void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *op
     ph__scaled_optimizer *o = begin(tape, scaler, optimizer, call);
     if (!o || !check_step(tape, o, call))
         return;
-    bool divides = scaler->fused && o->stage == PH__SCALER_READY && !optimizer->scales;
+    bool divides = scaler->fused && is_new(o) && !optimizer->scales;
     prepare_gradients(tape, scaler, o, call);
     if (ph__tape_failed(tape))
         return;

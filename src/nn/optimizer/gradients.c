@@ -2,6 +2,7 @@
 /* nn/optimizer/gradients.c: the gradients of an optimizer's parameters: released, filled with
  * zeros, or with a scale. */
 #include "nn/optimizer/optimizer.h"
+#include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -21,22 +22,54 @@ void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer)
         ph_ignore(ph_tensor_set_grad(optimizer->params.at[i].param, NULL));
 }
 
+/* In a capture the record says what the fills are for, whatever scope they lie in. */
+static void fill_gradients(ph_tape *tape, const ph_optimizer *optimizer)
+{
+    static const ph_annotation_pair why = {
+        .key = "made_for", .type = PH_ANNOTATION_TEXT, .text = "gradients (clear)"};
+    size_t depth = ph_annotation_depth();
+    bool captured = ph_stream_is_capturing(ph_tape_stream(tape));
+    if (captured)
+        ph_tape_check(tape, ph_annotation_resume(ph_tape_stream(tape), NULL, &why, 1));
+    for (size_t i = 0; i < optimizer->params.count; i++) {
+        ph_tensor *grad = ph_tensor_grad(optimizer->params.at[i].param);
+        if (grad)
+            ph_tensor_fill(tape, grad, 0);
+    }
+    if (ph_annotation_depth() > depth)
+        ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
+}
+
+/* Before anything is filled. */
+static bool check_writable(ph_tape *tape, const ph_optimizer *optimizer, const char *call)
+{
+    for (size_t i = 0; i < optimizer->params.count; i++) {
+        const ph__trained *p = &optimizer->params.at[i];
+        const ph_tensor *grad = ph_tensor_grad(p->param);
+        if (!grad || !(grad->storage->read_only || ph__tensor_is_expanded(grad)))
+            continue;
+        ph_tape_fail(tape, PH_ERROR_STATE, "%s: the gradient of parameter %s is %s", call, p->name,
+                     grad->storage->read_only
+                         ? "in read-only memory"
+                         : "expanded: several of its elements are one; ph_contiguous it");
+        return false;
+    }
+    return true;
+}
+
 void ph_optimizer_zero_grad_in_place(ph_tape *tape, ph_optimizer *optimizer)
 {
+    static const char call[] = "ph_optimizer_zero_grad_in_place";
     if (!tape)
         return;
     if (ph__tape_failed(tape)) {
         ph__tape_skip(tape);
         return;
     }
-    if (!check_optimizer(tape, optimizer, "ph_optimizer_zero_grad_in_place"))
+    if (!check_optimizer(tape, optimizer, call) || !check_writable(tape, optimizer, call))
         return;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
-    for (size_t i = 0; i < optimizer->params.count; i++) {
-        ph_tensor *grad = ph_tensor_grad(optimizer->params.at[i].param);
-        if (grad)
-            ph_tensor_fill(tape, grad, 0);
-    }
+    fill_gradients(tape, optimizer);
     ph_tape_set_grad_enabled(tape, enabled);
 }
 

@@ -34,7 +34,7 @@ static ph_status choose_by_name(ph_optimizer *o, size_t group, const ph_paramete
 {
     for (size_t k = 0; k < choice->name_count; k++) {
         const char *pattern = choice->names[k];
-        bool any = false, before = false;
+        bool any = false, before = false, own = false;
         if (!pattern)
             return ph_fail(PH_ERROR_ARGUMENT, "%s: groups[%zu].parameters->names[%zu] is NULL",
                            call, group, k);
@@ -43,18 +43,18 @@ static ph_status choose_by_name(ph_optimizer *o, size_t group, const ph_paramete
             if (!name_matches(pattern, p->name))
                 continue;
             before |= p->group < group;
-            if (p->group < group)
-                continue;
-            p->group = group;
-            any = true;
+            own |= p->group == group;
+            any |= p->group > group;
+            p->group = p->group < group ? p->group : group;
         }
         if (!any)
             return ph_fail(PH_ERROR_ARGUMENT,
                            "%s: groups[%zu] names \"%s\", and %s; names are those of "
                            "ph_optimizer_parameter_name, and * stands for any characters",
                            call, group, pattern,
-                           before ? "groups before it have all parameters of that name"
-                                  : "no parameter that requires a gradient has that name");
+                           own      ? "has all parameters of that name already"
+                           : before ? "groups before it have all parameters of that name"
+                                    : "no parameter that requires a gradient has that name");
     }
     return PH_OK;
 }
@@ -69,7 +69,7 @@ static ph_status choose_by_number(ph_optimizer *o, size_t group, const ph_parame
                            "%s: groups[%zu] has the parameter of number %zu, and there are %zu "
                            "that require a gradient",
                            call, group, i, o->params.count);
-        if (o->params.at[i].group < group)
+        if (o->params.at[i].group <= group)
             return ph_fail(PH_ERROR_ARGUMENT,
                            "%s: groups[%zu] has the parameter of number %zu, %s, which "
                            "groups[%zu] has already",

@@ -226,6 +226,14 @@ static ph_status make_tensor(ph_tensor **out, const ph__trained *p, ph_tape *tap
     return *out ? PH_OK : ph__fail_host_memory("ph_optimizer_step", "the state of a parameter");
 }
 
+double ph__optimizer_first_content(const ph_optimizer *optimizer, const ph__trained *p, size_t k,
+                                   double lr)
+{
+    return optimizer->kind->filled_with_lr >> k & 1
+               ? lr
+               : ph__group_of(optimizer, p)->settings.initial[k];
+}
+
 ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape)
 {
     const ph__optimizer_kind *kind = optimizer->kind;
@@ -237,8 +245,7 @@ ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p
             PH_TRY(make_tensor(&p->state[k], p, tape));
         if (!p->started && kind->filled >> k & 1)
             ph_tensor_fill(tape, p->state[k],
-                           kind->filled_with_lr >> k & 1 ? group->step_lr
-                                                         : group->settings.initial[k]);
+                           ph__optimizer_first_content(optimizer, p, k, group->step_lr));
     }
     return ph_tape_status(tape);
 }

@@ -16,6 +16,7 @@ typedef struct ph__optimizer_settings {
     uint32_t flags;
     uint32_t states; /* a bit for each state that is kept */
     bool on_host;    /* not_capturable */
+    bool odd_first;  /* SGD: the first step has a formula of its own */
 } ph__optimizer_settings;
 
 typedef struct ph__optimizer_group {
@@ -89,6 +90,9 @@ double *ph__optimizer_counters(const ph_optimizer *optimizer, const ph__optimize
 /* The state tensors that p has not yet, of the tape's stream; contents of those that its kind
  * fills are written anew unless p has started. */
 ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape);
+/* The contents of state k of p before its first step; lr: the rate of that step. */
+double ph__optimizer_first_content(const ph_optimizer *optimizer, const ph__trained *p, size_t k,
+                                   double lr);
 /* Counters of a kind that has none by itself, where there are none yet: 1 for what has begun, 0
  * for others. From then on its steps are counted too. Of the tape's stream. */
 ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape);

@@ -28,6 +28,7 @@ static ph_status read_sgd(ph__optimizer_settings *s, ph__optimizer_parts *parts,
     if (s->number[1] > 0) {
         s->flags |= PH__UPDATE_STATE;
         s->states = 1;
+        s->odd_first = s->number[2] != 0;
     }
     return PH_OK;
 }

@@ -124,10 +124,15 @@ static ph_status inspect_param(const load *l, size_t i)
                        l->path, o->params.at[i].name, l->has[i], l->lacks[i]);
     if (!o->kind->counts)
         l->counters[i * PH__COUNT_SIZE] = l->has[i] != NULL;
-    return l->has[i] ? ph__optimizer_make_state(o, &o->params.at[i], l->tape) : PH_OK;
+    if (!l->has[i])
+        return PH_OK;
+    if (ph__group_of(o, &o->params.at[i])->settings.odd_first)
+        PH_TRY(ph__optimizer_make_counters(o, l->tape));
+    return ph__optimizer_make_state(o, &o->params.at[i], l->tape);
 }
 
-/* Memory that graphs address keeps its place. */
+/* Memory that graphs address keeps its place. Where the file has no contents, their next replay is
+ * the first step. */
 static ph_status load_state(const load *l, const ph__state_entry *e)
 {
     ph__trained *p = &l->optimizer->params.at[e->param];
@@ -135,7 +140,9 @@ static ph_status load_state(const load *l, const ph__state_entry *e)
     if (p->started)
         PH_TRY(ph_safetensors_read_into(l->tape, p->state[e->number], l->file, e->name));
     else if (p->state[e->number])
-        ph_tensor_fill(l->tape, p->state[e->number], 0);
+        ph_tensor_fill(l->tape, p->state[e->number],
+                       ph__optimizer_first_content(l->optimizer, p, e->number,
+                                                   ph_optimizer_group_lr(l->optimizer, p->group)));
     return ph_tape_status(l->tape);
 }
 

@@ -108,7 +108,8 @@ static bool make_states(const step *s)
         ph__trained *p = &o->params.at[i];
         bool fills = p->grad && s->found_inf && begins_unfilled(o, p);
         ph_status status = p->grad ? ph__optimizer_make_state(o, p, s->tape) : PH_OK;
-        if (status == PH_OK && fills && !ph__group_of(o, p)->settings.on_host)
+        bool counts = fills || (p->grad && ph__group_of(o, p)->settings.odd_first);
+        if (status == PH_OK && counts && !ph__group_of(o, p)->settings.on_host)
             status = ph__optimizer_make_counters(o, s->tape);
         if (status != PH_OK) {
             ph_tape_check(s->tape, status);

@@ -107,14 +107,14 @@ static double anneal(const ph_lr_piece *p, double start, double end, double part
     return end + (start - end) / 2 * (cos(pi * part) + 1);
 }
 
-/* Up to max_lr at the step `top`; down, to the first rate or to the last one at once. */
+/* Up to max_lr at the step `top`; down, to the first rate or to the last one at once. A cycle whose
+ * top or `low` is not before its end ends there, at no last rate. */
 static double one_cycle(const ph_lr_piece *p, double t)
 {
     double first = p->max_lr / p->div_factor, last = first / p->final_div_factor;
     double total = (double)p->steps, end = total - 1, top = p->pct_start * total - 1;
     double low = p->three_phase ? 2 * p->pct_start * total - 2 : top;
-    if (t >= end)
-        return last;
+    t = t < end ? t : end;
     if (t <= top)
         return top > 0 ? anneal(p, first, p->max_lr, t / top) : p->max_lr;
     if (p->three_phase && t <= low)

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "nn/optimizer/optimizer.h"
 #include "nn/schedule/rate.h"
+#include "nn/values/values.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -175,6 +176,11 @@ static ph_status read_state(int64_t *steps, double *base, const ph_lr_schedule *
     if (!schedule)
         return ph__fail_null(call, "schedule");
     PH_TRY(ph_values_get_integer(steps, values, "steps"));
+    (void)snprintf(name, sizeof name, "base_lr.%zu", schedule->groups - 1);
+    if (ph__values_find(values, name))
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: there is %s: the values are of an optimizer with more groups than %zu",
+                       call, name, schedule->groups);
     for (size_t g = 0; g < schedule->groups; g++) {
         double value;
         name_base(name, schedule, g);

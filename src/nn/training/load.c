@@ -82,6 +82,17 @@ static ph_status check_parts(const loading *l)
     return status;
 }
 
+/* NOT_FOUND says that nothing was saved yet: a program begins anew then, and its states push out
+ * those that are there. */
+static ph_status fail_value(ph_status status)
+{
+    if (status != PH_ERROR_NOT_FOUND)
+        return status;
+    ph_error cause;
+    ph__error_save(&cause);
+    return ph_fail(PH_ERROR_MISMATCH, "%s", cause.message);
+}
+
 static ph_status begin_part(loading *l, size_t i)
 {
     ph__training_entry *entry = &l->training->entries.at[i];
@@ -89,7 +100,7 @@ static ph_status begin_part(loading *l, size_t i)
     if (entry->kind->tensors && !(l->paths[i] = ph__manifest_path(l->folder, entry->name)))
         return ph__fail_host_memory(call, "the name of a file");
     entry->values = part->values;
-    ph_status status = entry->kind->begin(entry, part->values, l->paths[i]);
+    ph_status status = fail_value(entry->kind->begin(entry, part->values, l->paths[i]));
     entry->begun = status == PH_OK;
     if (status != PH_OK && !entry->kind->tensors) /* else the message has the file */
         ph__error_prefix("%s: part '%s' of %s", call, entry->name, l->folder);
@@ -148,7 +159,7 @@ static ph_status half_loaded(const loading *l, const ph__training_entry *entry, 
 {
     ph__error_prefix("%s: part '%s' of %s, when some parts were loaded already", call, entry->name,
                      l->folder);
-    return status;
+    return fail_value(status);
 }
 
 static ph_status apply_parts(const loading *l, bool tensors)

@@ -5,6 +5,7 @@
 #include "nn/module/state.h"
 #include "nn/optimizer/state.h"
 #include "nn/schedule/schedule.h"
+#include "nn/values/values.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,12 +54,21 @@ const ph__part_kind ph__part_module = {.name = "module",
 
 /* ---- optimizers ---- their files have no learning rate. It is set behind all other parts: a
  * schedule sets the one of its plan, and the caller may have set another one since. */
-static void name_rate(char name[32], const ph_optimizer *optimizer, size_t group)
+static void name_of_group(char name[32], const char *what, const ph_optimizer *optimizer,
+                          size_t group)
 {
     if (group + 1 == ph_optimizer_group_count(optimizer))
-        (void)snprintf(name, 32, "lr");
+        (void)snprintf(name, 32, "%s", what);
     else
-        (void)snprintf(name, 32, "lr.%zu", group);
+        (void)snprintf(name, 32, "%s.%zu", what, group);
+}
+
+static int64_t count_group(const ph_optimizer *optimizer, size_t group)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < ph_optimizer_parameter_count(optimizer); i++)
+        count += ph_optimizer_parameter_group(optimizer, i) == group;
+    return count;
 }
 
 static ph_status save_optimizer(const ph__training_entry *entry, ph_values *values,
@@ -66,10 +76,41 @@ static ph_status save_optimizer(const ph__training_entry *entry, ph_values *valu
 {
     char name[32];
     for (size_t g = 0; g < ph_optimizer_group_count(entry->object); g++) {
-        name_rate(name, entry->object, g);
+        name_of_group(name, "lr", entry->object, g);
         PH_TRY(ph_values_set_real(values, name, ph_optimizer_group_lr(entry->object, g)));
+        name_of_group(name, "parameters", entry->object, g);
+        PH_TRY(ph_values_set_integer(values, name, count_group(entry->object, g)));
     }
     return ph_optimizer_save(entry->object, path);
+}
+
+/* A rate belongs to the parameters of its group. */
+static ph_status check_saved_groups(const ph__training_entry *entry, const ph_values *values)
+{
+    char name[32];
+    size_t groups = ph_optimizer_group_count(entry->object), saved = 0;
+    do
+        (void)snprintf(name, sizeof name, "lr.%zu", saved++);
+    while (ph__values_find(values, name));
+    if (saved != groups)
+        return ph_fail(PH_ERROR_MISMATCH,
+                       "%s: optimizer '%s' was saved with %zu groups, and has %zu; nothing was "
+                       "loaded; make its groups as they were",
+                       load_call, entry->name, saved, groups);
+    for (size_t g = 0; g < groups; g++) {
+        int64_t count, own = count_group(entry->object, g);
+        name_of_group(name, "parameters", entry->object, g);
+        if (!ph__values_find(values, name)) /* a state of 0.1.0 */
+            continue;
+        PH_TRY(ph_values_get_integer(&count, values, name));
+        if (count != own)
+            return ph_fail(PH_ERROR_MISMATCH,
+                           "%s: optimizer '%s' was saved with %" PRId64 " parameters in group "
+                           "%zu, and has %" PRId64 " there; nothing was loaded; make its groups "
+                           "as they were",
+                           load_call, entry->name, count, g, own);
+    }
+    return PH_OK;
 }
 
 static ph_status begin_optimizer(ph__training_entry *entry, const ph_values *values,
@@ -77,9 +118,10 @@ static ph_status begin_optimizer(ph__training_entry *entry, const ph_values *val
 {
     ph__optimizer_load *load;
     char name[32];
+    PH_TRY(check_saved_groups(entry, values));
     for (size_t g = 0; g < ph_optimizer_group_count(entry->object); g++) {
         double lr;
-        name_rate(name, entry->object, g);
+        name_of_group(name, "lr", entry->object, g);
         PH_TRY(ph_values_get_real(&lr, values, name));
         if (!(lr >= 0) || !isfinite(lr))
             return ph_fail(PH_ERROR_ARGUMENT, "%s: the learning rate of '%s' is %g", load_call,
@@ -90,21 +132,23 @@ static ph_status begin_optimizer(ph__training_entry *entry, const ph_values *val
     return PH_OK;
 }
 
-static ph_status apply_optimizer(ph__training_entry *entry)
-{
-    return ph__optimizer_load_apply(entry->load);
-}
-
-static ph_status finish_optimizer(ph__training_entry *entry)
+static ph_status set_saved_rates(ph__training_entry *entry)
 {
     char name[32];
     for (size_t g = 0; g < ph_optimizer_group_count(entry->object); g++) {
         double lr;
-        name_rate(name, entry->object, g);
+        name_of_group(name, "lr", entry->object, g);
         PH_TRY(ph_values_get_real(&lr, entry->values, name));
         PH_TRY(ph_optimizer_group_set_lr(entry->object, g, lr));
     }
     return PH_OK;
+}
+
+/* First contents of states may be the rate. */
+static ph_status apply_optimizer(ph__training_entry *entry)
+{
+    PH_TRY(set_saved_rates(entry));
+    return ph__optimizer_load_apply(entry->load);
 }
 
 static void end_optimizer(ph__training_entry *entry)
@@ -122,7 +166,7 @@ const ph__part_kind ph__part_optimizer = {.name = "optimizer",
                                           .save = save_optimizer,
                                           .begin = begin_optimizer,
                                           .apply = apply_optimizer,
-                                          .finish = finish_optimizer,
+                                          .finish = set_saved_rates,
                                           .end = end_optimizer,
                                           .drop = drop_optimizer};
 

@@ -30,6 +30,8 @@ static bool seed_output(ph__pass *pass, size_t i)
     uint32_t slot = is_node ? 0 : ph__pass_slot(pass, x);
     if (slot == PH__NO_SLOT)
         return true;
+    if (!grad && !ph__pass_mark_own(pass, "seed", is_node ? x->node : NULL, x))
+        return false;
     size_t mark = ph_tape_scope_begin(tape);
     if (!grad)
         grad = ph_full(tape, x->dtype, x->shape, 1.0);

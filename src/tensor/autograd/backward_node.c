@@ -107,6 +107,12 @@ static ph_tensor *cast_as_summed(ph__pass *pass, const ph__edge *edge, ph_tensor
 }
 
 /* Sums are the pass's, and in no scope. */
+static bool mark_sum(ph__pass *pass, const ph__edge *edge)
+{
+    return ph__pass_mark_own(pass, "sum", edge->node,
+                             edge->node ? NULL : pass->slots.at[edge->slot].leaf);
+}
+
 static bool route_gradients(ph__pass *pass, const ph__node *node)
 {
     bool ok = true;
@@ -118,8 +124,7 @@ static bool route_gradients(ph__pass *pass, const ph__node *node)
             edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
         ph_tensor *grad = ok ? check_gradient(pass, node, i, pass->in_grads[i]) : NULL;
         grad = cast_as_summed(pass, edge, grad);
-        ok =
-            grad && (!*sum || ph__pass_mark(pass, NULL)) && ph__gradient_add(pass->tape, sum, grad);
+        ok = grad && (!*sum || mark_sum(pass, edge)) && ph__gradient_add(pass->tape, sum, grad);
         ph_tensor_release(pass->in_grads[i]);
     }
     return ok;

@@ -69,7 +69,7 @@ static void accumulate_slot(ph__pass *pass, ph__gradient_slot *slot)
     } else if (!leaf->grad && is_ours(slot->grad)) {
         leaf->grad = slot->grad;
         slot->grad = NULL;
-    } else if (!ph__pass_mark(pass, NULL)) {
+    } else if (!ph__pass_mark_own(pass, leaf->grad ? "accumulate" : "copy", NULL, slot->leaf)) {
         return;
     } else if (!leaf->grad) {
         leaf->grad = ph_tensor_retain(ph_clone(tape, slot->grad));

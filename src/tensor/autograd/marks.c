@@ -3,7 +3,10 @@
  * in the scope that the node was made in. */
 #include "tensor/autograd/marks.h"
 #include "tensor/autograd/pass.h"
+#include "tensor/core/describe.h"
+#include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
+#include <stdio.h>
 
 bool ph__tape_resume(ph_tape *tape, ph_annotation_scope *mark)
 {
@@ -30,23 +33,47 @@ static bool is_pass_captured(ph__pass *pass)
     return pass->capturing;
 }
 
-bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark)
+/* False: no scope is to be opened. */
+static bool end_last_mark(ph__pass *pass)
 {
     if (!is_pass_captured(pass))
-        return !ph__tape_failed(pass->tape);
-    if (pass->mark) {
-        pass->mark = NULL;
+        return false;
+    bool open = pass->mark || pass->own;
+    pass->mark = NULL;
+    pass->own = false;
+    if (open)
         ph__tape_end_mark(pass->tape, pass->depth);
-    }
-    if (mark && !ph__tape_failed(pass->tape) && ph__tape_resume(pass->tape, mark))
+    return !ph__tape_failed(pass->tape);
+}
+
+bool ph__pass_mark_own(ph__pass *pass, const char *step, const ph__node *node,
+                       const ph_tensor *leaf)
+{
+    char text[PH__DESCRIBE + 64], shape[PH__DESCRIBE];
+    if (!end_last_mark(pass))
+        return !ph__tape_failed(pass->tape);
+    (void)snprintf(text, sizeof text, "gradient of %.*s (%s)", PH__DESCRIBE,
+                   node ? node->name : ph__describe(shape, leaf), step);
+    const ph_annotation_pair why = {.key = "made_for", .type = PH_ANNOTATION_TEXT, .text = text};
+    ph_tape_check(pass->tape, ph_annotation_resume(pass->tape->stream, NULL, &why, 1));
+    pass->own = !ph__tape_failed(pass->tape);
+    return pass->own;
+}
+
+bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark)
+{
+    if (!end_last_mark(pass))
+        return !ph__tape_failed(pass->tape);
+    if (mark && ph__tape_resume(pass->tape, mark))
         pass->mark = mark;
     return !ph__tape_failed(pass->tape);
 }
 
 void ph__pass_end_marks(ph__pass *pass)
 {
-    if (pass->mark && !ph__tape_failed(pass->tape))
+    if ((pass->mark || pass->own) && !ph__tape_failed(pass->tape))
         (void)ph__pass_change_mark(pass, NULL);
     pass->mark = NULL;
+    pass->own = false;
     ph__tape_unwind_marks(pass->tape, pass->depth);
 }

@@ -23,8 +23,13 @@ static inline void ph__tape_unwind_marks(const ph_tape *tape, size_t depth)
 bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark);
 static inline bool ph__pass_mark(ph__pass *pass, ph_annotation_scope *mark)
 {
-    return pass->mark == mark || ph__pass_change_mark(pass, mark);
+    return (pass->mark == mark && !pass->own) || ph__pass_change_mark(pass, mark);
 }
+/* In a capture, the work that follows is the pass's own and in no scope: `step` of the gradient of
+ * what the node made, or of the leaf, where node is NULL. The record says so of the graph's nodes.
+ * False: the tape has failed. */
+bool ph__pass_mark_own(ph__pass *pass, const char *step, const ph__node *node,
+                       const ph_tensor *leaf);
 /* At the end of the pass, and whatever callbacks left open with it. */
 void ph__pass_end_marks(ph__pass *pass);
 #endif

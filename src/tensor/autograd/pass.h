@@ -36,6 +36,7 @@ typedef struct ph__pass {
     ph_tensor **leaves;
     bool *needed, *sole;
     ph_annotation_scope *mark; /* whose scope is open, borrowed from a node; NULL: none */
+    bool own;                  /* one is open that says why the pass adds nodes by itself */
     size_t depth;              /* of the thread's scopes when the pass began */
     /* at the first node that has a mark: outside captures no scope is opened */
     bool asked, capturing;

@@ -56,6 +56,14 @@ static inline ph__backend *ph__tensor_backend(const ph_tensor *x)
 ph_status ph__tensor_around(ph_tensor **out, ph__backend *backend, ph_dtype dtype,
                             const ph_shape *shape, const int64_t *strides, void *data,
                             const char *call);
+/* Whether several elements are one in memory. */
+static inline bool ph__tensor_is_expanded(const ph_tensor *x)
+{
+    for (size_t i = 0; i < x->shape.rank; i++)
+        if (x->stride[i] == 0 && x->shape.dim[i] > 1)
+            return true;
+    return false;
+}
 /* Whether the bytes from the first to the last element of the two overlap; false when one is
  * empty. */
 bool ph__tensors_overlap(const ph_tensor *a, const ph_tensor *b);

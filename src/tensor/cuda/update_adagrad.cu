@@ -30,7 +30,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     (void)t;
     (void)w;
     (void)flags;
-    g = n.sign * g + n.weight_decay * *p;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T sum = *s + g * g;
     *s = sum;
     *p = *p - n.size * (g / (ROOT(sum) + n.eps));
@@ -62,7 +63,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
 {
     (void)w;
     (void)flags;
-    g = n.sign * g + n.weight_decay * *p;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T v = n.rho * *s + n.less * g * g;
     const T delta = ROOT(*t + n.eps) / ROOT(v + n.eps) * g;
     *s = v;
@@ -98,17 +100,26 @@ NAME(numbers_of)(const double *number, double lr, const double *derived, int fla
     return n;
 }
 
+/* From one number toward another, as torch.lerp computes it: all of the way is the other one to the
+ * bit, however far it is. */
+FN(T) NAME(toward)(T from, T to, T share)
+{
+    return share < (T)0.5 ? from + share * (to - from) : to - (to - from) * (1 - share);
+}
+
 FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
 {
-    g = n.sign * g + n.weight_decay * *p;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T v = n.alpha * *s + n.less * g * g;
-    T middle = 0, step;
+    T middle = 0, square, step;
     *s = v;
     if (flags & 64) {
-        middle = *w + n.less * (g - *w);
+        middle = NAME(toward)(*w, g, n.less);
         *w = middle;
     }
-    step = g / (ROOT(v - middle * middle) + n.eps);
+    square = middle * middle;
+    step = g / (ROOT(v - (v - v == 0 ? square : 0)) + n.eps); /* none of an infinite moment */
     if (flags & 1) {
         step = n.momentum * *t + step;
         *t = step;

@@ -8,6 +8,13 @@
 #undef WRITES
 #undef FRESH_BY
 
+/* From one number toward another, as torch.lerp computes it: all of the way is the other one to the
+ * bit, however far it is. */
+FN(T) NAME(toward)(T from, T to, T share)
+{
+    return share < (T)0.5 ? from + share * (to - from) : to - (to - from) * (1 - share);
+}
+
 #ifdef ADAM /* state: exp_avg, exp_avg_sq, max_exp_avg_sq; derived: bias1, the root of bias2 */
 #ifdef AMSGRAD
 #define VARIANTS(X)      X(32) X(34)
@@ -45,8 +52,9 @@ NAME(numbers_of)(const double *number, double lr, const double *derived, int fla
 FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int flags)
 {
     const T x = *p * n.keep, before = flags & 2 ? 0 : *s;
-    g = n.sign * g + n.weight_decay * x;
-    const T m = before + n.less1 * (g - before),
+    const T decay = n.weight_decay * x;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
+    const T m = NAME(toward)(before, g, n.less1),
             v = (flags & 2 ? 0 : n.beta2 * *t) + n.less2 * g * g;
     T large = v;
     *s = m;
@@ -93,8 +101,9 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     (void)w;
     (void)flags;
     const T x = *p * n.keep;
-    g = n.sign * g + n.weight_decay * x;
-    const T m = *s + n.less1 * (g - *s), v = n.beta2 * *t + n.less2 * g * g;
+    const T decay = n.weight_decay * x;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
+    const T m = NAME(toward)(*s, g, n.less1), v = n.beta2 * *t + n.less2 * g * g;
     const T under = ROOT(v) / n.root + n.eps;
     *s = m;
     *t = v;
@@ -134,8 +143,9 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     (void)w;
     (void)flags;
     const T x = *p * n.keep;
-    g = n.sign * g + n.weight_decay * x;
-    const T m = *s + n.less1 * (g - *s), v = n.beta2 * *t + n.less2 * g * g;
+    const T decay = n.weight_decay * x;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
+    const T m = NAME(toward)(*s, g, n.less1), v = n.beta2 * *t + n.less2 * g * g;
     *s = m;
     *t = v;
     *p = x - n.size * m * (n.rectified != 0 ? n.rectified / (ROOT(v) + n.eps) : 1);
@@ -165,8 +175,9 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
 {
     (void)w;
     (void)flags;
-    g = n.sign * g + n.weight_decay * *p;
-    const T m = *s + n.less1 * (g - *s), old = n.beta2 * *t, own = (g < 0 ? -g : g) + n.eps;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
+    const T m = NAME(toward)(*s, g, n.less1), old = n.beta2 * *t, own = (g < 0 ? -g : g) + n.eps;
     const T large = old > own || old != old ? old : own; /* no number is larger than a NaN */
     *s = m;
     *t = large;

@@ -41,7 +41,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
 {
     (void)t;
     (void)w;
-    g = n.sign * g + n.weight_decay * *p;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     if (flags & 1) {
         const T m = flags & 2 ? g : n.momentum * *s + n.undampened * g;
         *s = m;
@@ -76,7 +77,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *w, NAME(numbers) n, const int fl
     (void)t;
     (void)w;
     (void)flags;
-    g = n.sign * g + n.weight_decay * *p;
+    const T decay = n.weight_decay * *p;
+    g = n.sign * g + (n.weight_decay != 0 ? decay : 0); /* an infinity times 0 is a NaN */
     const T x = *p * n.keep - n.eta * g;
     *p = x;
     *s = n.mu == 1 ? x : *s + (x - *s) * n.mu;

@@ -89,21 +89,13 @@ ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
 }
 
 /* ---- in place ---- */
-/* Two of its elements share memory: what is written there would depend on the order. */
-static bool overlaps_itself(const ph_tensor *x)
-{
-    for (size_t i = 0; i < x->shape.rank; i++)
-        if (x->stride[i] == 0 && x->shape.dim[i] > 1)
-            return true;
-    return false;
-}
-
+/* Where elements of in[0] share memory, what is written there would depend on the order. */
 bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
                          size_t count)
 {
     if (!ph__op_begin(op, tape, name, in, count, count))
         return false;
-    if (overlaps_itself(in[0]))
+    if (ph__tensor_is_expanded(in[0]))
         return ph__op_fail(
             op, PH_ERROR_ARGUMENT,
             "it is expanded: several of its elements are one; ph_contiguous it first");

@@ -110,6 +110,47 @@ def check_no_nodes(page, view):
     no_complaints(page)
 
 
+def check_origin(page, view):
+    """The title is the graph's, where the record says which it is; else the file's name."""
+    made = records.network(20)
+    page.open(view("without origin", made))
+    equal((text(page, "#title"), text(page, "#origin")), ("without origin.json", ""))
+    equal(page.value("document.getElementById('verdict').hidden"), True)
+    made["verdict"] = {"worth": False, "sentence": "replaying takes 2 us <b>: not worth it"}
+    made["origin"] = {"program": "train", "graph": "graph 3", "date": "2026-11-23T09:10:11Z", "device": "cuda:0", "description": "NVIDIA <b>", "driver": "cuda",
+                      "driver_version": "13.0", "library": "0.1.0"}
+    page.open(view("with origin", made))
+    equal(page.value("document.title"), "train, graph 3 · with origin.json · phonograph")
+    equal(text(page, "#title"), "train, graph 3")
+    equal(text(page, "#origin"), "with origin.json · NVIDIA <b> (cuda:0) · driver cuda 13.0 · phonograph 0.1.0 · 2026-11-23 09:10:11 UTC")
+    equal(text(page, "#verdict"), "Not worth it: replaying takes 2 us <b>: not worth it")
+    equal(page.value("document.getElementById('verdict').hidden"), False)
+    no_complaints(page)
+
+
+def check_races(page, view):
+    """A list with both nodes of each, and in the panel of a node its own; nothing where nobody looked."""
+    made = records.network(20)
+    page.open(view("not looked", made))
+    equal(page.value("document.getElementById('races').hidden"), True)
+    made["races"] = {"certain": 0, "possible": 0, "found": 0, "list": []}
+    page.open(view("no races", made))
+    assert text(page, "#races-note").startswith("None: "), text(page, "#races-note")
+    made["races"] = {"certain": 1, "possible": 2, "found": 3, "list": [
+        {"certain": True, "first": 3, "second": 9, "address": "0x10", "bytes": 4, "text": "a race: <b>node 3</b> and node 9"},
+        {"certain": False, "first": 3, "second": 12, "address": "0x10", "bytes": 4, "text": "possibly a race"}]}
+    page.open(view("races", made))
+    assert text(page, "#races-note").startswith("1 certain, 2 possible: "), text(page, "#races-note")
+    items = page.value("Array.from(document.querySelectorAll('#races-list li')).map(e => e.textContent)")
+    equal(len(items), 3)
+    assert items[0].startswith("certain 3 ") and items[0].endswith("a race: <b>node 3</b> and node 9"), items
+    assert items[1].startswith("possible 3 ") and items[2] == "and 1 more", items
+    page.click("#races-list li:nth-child(1) button:nth-of-type(2)")
+    equal(about(page, "selected"), "9")
+    assert "a race: <b>node 3</b>" in text(page, "#details-body") and "possibly" not in text(page, "#details-body")
+    no_complaints(page)
+
+
 def check_without_graphviz(page, view):
     page.open(view("columns", records.network(60), PATH="/nowhere"))
     equal(about(page, "layout"), "columns")
@@ -161,6 +202,41 @@ def check_a_captured_step(page, view):
 
 
 # ---- searching ----
+
+def check_minimap(page, view):
+    """There where a part of a large drawing is in sight; a click and a drag in it move the drawing."""
+    hidden = "document.getElementById('minimap').hidden"
+    page.open(view("small map", records.network(40)))
+    page.click("#zoom-in")
+    page.click("#zoom-in")
+    about(page, "zoom")
+    equal(page.value(hidden), True)
+    page.open(view("large map", records.network(2000)))
+    equal(page.value(hidden), True)
+    page.click("#unfold-all")
+    about(page, "zoom")
+    equal(page.value(hidden), True)  # all of it is in sight
+    for _ in range(4):
+        page.click("#zoom-in")
+    about(page, "zoom")
+    equal(page.value(hidden), False)
+    assert colours_of(page, "#minimap") > 5
+    x, y, width, height = page.box("#minimap")
+    zoom = number(page, "zoom")
+    page.mouse(x + 12, y + height / 2)
+    left = number(page, "left")
+    page.mouse(x + width - 12, y + height / 2)
+    right = number(page, "left")
+    assert right < left - 200, (left, right)
+    equal(number(page, "zoom"), zoom)
+    for kind, by in (("mousePressed", 0), ("mouseMoved", -40), ("mouseMoved", -120), ("mouseReleased", -120)):
+        page.mouse(x + width - 20 + by, y + height / 2, kind, button="left", buttons=0 if kind == "mouseReleased" else 1, clickCount=1)
+    assert number(page, "left") > right + 100, number(page, "left")
+    page.click("#zoom-fit")
+    about(page, "zoom")
+    equal(page.value(hidden), True)
+    no_complaints(page)
+
 
 def check_search(page, view):
     page.open(view("search", records.network(200)))
@@ -256,6 +332,113 @@ def check_folding(page, view):
         assert number(page, "items") > 0
     choose(page, "#colour", "time")
     assert colours_of(page, "#graph") > 5
+    no_complaints(page)
+
+
+def legend(page, which="legend"):
+    return page.value(f"Array.from(document.querySelectorAll('#{which} span')).map(e => e.textContent)")
+
+
+def check_legends(page, view):
+    """A legend has the colours that are in sight: folded groups have no kinds, an unfolded one those of its nodes."""
+    page.open(view("legend", records.network(100)))
+    groups, critical = "groups, a colour for each name", "critical path"
+    equal(legend(page), [groups, "in no scope", critical])
+    equal(legend(page, "timeline-legend"), ["kernel", "fill", "annotations, above them", critical])
+    page.value("document.querySelector(\"tr[data-node='1'] button\").click()")
+    page.value("document.getElementById('graph').focus()")
+    page.key("Enter")
+    equal(legend(page), ["kernel", groups, "in no scope", critical])
+    page.key("u")
+    equal(legend(page), ["kernel", "fill", groups, "in no scope", critical])
+    choose(page, "#colour", "time")
+    equal(legend(page)[:4], ["little", "most of the time", "kernel", "fill"])
+    page.key("f")
+    equal(legend(page), ["little", "most of the time", critical])
+    page.click("#search")
+    page.type("softmax")
+    page.wait("document.getElementById('legend').textContent.endsWith('found by the search')")
+    equal(legend(page, "timeline-legend")[-1], "found by the search")
+    page.open(view("plain legend", records.network(20, annotated=False, timed=False)))
+    equal(legend(page), ["kernel"])
+    equal(legend(page, "timeline-legend"), [])
+    page.open(view("no legend", records.record([])))
+    equal(legend(page), [])
+    no_complaints(page)
+
+
+def check_sums_of_groups(page, view):
+    """A folded box says what all that it stands for takes; one without times, the bytes alone."""
+    made = records.network(100)
+    group = [node for node in made["nodes"] if node.get("annotation", {}).get("layer") == 1 and node["annotation"]["name"] == "attention"]
+    time = sum(node["profile"]["median_ns"] for node in group)
+    written = sum(node.get("bytes", 0) for node in group)
+    equal((len(group), written), (20, 4096))
+    page.open(view("sums", made))
+    page.value("document.querySelector(\"tr[data-node='41'] button\").click()")
+    page.value("document.getElementById('graph').focus()")
+    page.key("ArrowRight")
+    page.key("ArrowLeft")
+    equal(text(page, "#announce"), f"Group attention, layer=1, 20 nodes, {time / 1000:.1f} µs · 4 KiB, folded")
+    x, y, _, _ = page.box("#graph")
+    at = [float(v) for v in about(page, "at").split()]
+    page.mouse(x + at[0], y + at[1], "mouseMoved")
+    equal(page.value("document.getElementById('graph').title"), f"attention, layer=1, 20 nodes, {time / 1000:.1f} µs · 4 KiB")
+    page.key("Enter")
+    assert "·" not in text(page, "#announce")
+    page.open(view("no times", records.network(100, timed=False)))
+    page.value("document.getElementById('graph').focus()")
+    page.key("ArrowRight")
+    equal(text(page, "#announce").split("nodes, ")[1], "folded")
+    page.value("document.querySelector(\"tr[data-node='49'] button\").click()")
+    page.value("document.getElementById('graph').focus()")
+    page.key("ArrowRight")
+    page.key("ArrowLeft")
+    equal(text(page, "#announce").split("nodes, ")[1], "4 KiB, folded")
+    no_complaints(page)
+
+
+def drawn_texts(page):
+    """What the next picture of the drawing has as text."""
+    return page.value("""(() => { const texts = [], proto = CanvasRenderingContext2D.prototype, kept = proto.fillText;
+        proto.fillText = function (text, ...more) { if (this.canvas.id === 'graph') texts.push(text); return kept.call(this, text, ...more) };
+        document.getElementById('zoom-fit').click(); window.dispatchEvent(new Event('resize'));
+        return new Promise(done => setTimeout(() => { proto.fillText = kept; done(texts) }, 100)) })()""")
+
+
+def check_short_labels(page, view):
+    """Boxes and rows are called by the end of long paths, and backward by its name; hover, panel and search have all of it."""
+    made = records.network(90)
+    long = "encoder.layers.0.attention.query.projection"
+    for node in made["nodes"]:
+        backward = {"autograd_phase": "backward"} if node["index"] >= 45 else {"autograd_phase": "forward"}
+        node["annotation"] = {**backward, "name": "block1" if node["index"] % 45 < 20 else long}
+    page.open(view("labels", made))
+    choose(page, "#grouping", "0")
+    texts = [t[2:] for t in drawn_texts(page) if t[:1] == "▸"]
+    equal(sorted(set(texts)), ["block1", "block1 (backward)", "encoder", "encoder (backward)"])
+    choose(page, "#grouping", "1")
+    texts = [t[2:] for t in drawn_texts(page) if t[:1] == "▸"]
+    assert set(texts) >= {"block1", "block1 (backward)"}, texts
+    assert all(t.startswith("…") and t.split(" (")[0].endswith("ection") for t in texts if "block1" not in t), texts
+    assert any(t.endswith("ection (backward)") for t in texts), texts
+    page.value("document.querySelector(\"tr[data-node='89'] button\").click()")
+    assert long in text(page, "#details-body") and "autograd_phase" in text(page, "#details-body")
+    x, y, _, _ = page.box("#graph")
+    at = [float(v) for v in about(page, "at").split()]
+    page.mouse(x + at[0], y + at[1], "mouseMoved")
+    assert page.value("document.getElementById('graph').title").startswith(f"{long} (backward), 25 nodes")
+    page.click("#unfold-all")
+    page.value("document.querySelector(\"tr[data-node='88'] button\").click()")
+    page.value("document.querySelector(\"tr[data-node='89'] button\").click()")
+    at = [float(v) for v in about(page, "at").split()]
+    x, y, _, _ = page.box("#graph")
+    page.mouse(x + at[0] + 2, y + at[1], "mouseMoved")
+    assert page.value("document.getElementById('graph').title").endswith(f"{long}, autograd_phase=backward"), page.value("document.getElementById('graph').title")
+    assert set(column(page, "Annotation")) == {"block1", "block1 (backward)", long, f"{long} (backward)"}
+    page.click("#search")
+    page.type("autograd_phase=backward")
+    page.wait("document.getElementById('found').textContent === '45 of 90 nodes'")
     no_complaints(page)
 
 
@@ -406,7 +589,7 @@ def check_colours_agree(page, view):
         x, y, width, height = page.box("#timeline-canvas")
         at = page.value("(() => { const b = document.getElementById('graph').dataset.at.split(' ').map(Number); return b })()")
         zoom = number(page, "zoom")
-        drawn = pixels(page, "#graph", int(at[0] - 80 * zoom), int(at[1] - 9 * zoom), 4, 2)[0]
+        drawn = pixels(page, "#graph", int(at[0] - 80 * zoom), int(at[1] - 15 * zoom), 4, 1)[0]
         start, end = made["nodes"][40]["profile"]["start_ns"], made["profile"]["replay_ns"]
         shown = pixels(page, "#timeline-canvas", int(76 + (width - 28 - 76) * start / end), 4, 4, 3)[0]
         assert abs(hue(drawn) - hue(shown)) < 8, (grouping, drawn, shown)

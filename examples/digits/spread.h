@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* digits/spread.h: a number that was measured several times: its median, and how far it went. */
+#ifndef DIGITS_SPREAD_H
+#define DIGITS_SPREAD_H
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct spread {
+    size_t rounds;
+    double median, lowest, highest;
+} spread;
+
+/* Sorts the values, of which there is at least one. */
+spread spread_of(double *values, size_t rounds);
+
+/* Of a ratio: whether all rounds say which of the two is larger. */
+static inline bool spread_tells(const spread *ratio)
+{
+    return ratio->lowest > 1 || ratio->highest < 1;
+}
+
+/* Of eager times divided by replayed ones: "1.62x, in 11 rounds 1.55x to 1.70x", or, where 1 lies
+ * among the rounds, that no difference can be told, and what the rounds were. */
+enum {
+    SPREAD_TEXT = 160
+};
+const char *spread_text(char room[SPREAD_TEXT], const spread *ratio);
+#endif

@@ -140,7 +140,7 @@ TEST(arguments_of_every_call)
     assert_ok(ph_all_reduce(comm, NULL, NULL, 0, PH_DTYPE_F32, PH_REDUCE_SUM, world.stream));
 }
 
-TEST(groups)
+TEST(groups_begin_once_and_end_once)
 {
     assert_error(ph_comm_group_begin(NULL), PH_ERROR_ARGUMENT, "ph_comm_group_begin: comm");
     assert_error(ph_comm_group_end(NULL), PH_ERROR_ARGUMENT, "ph_comm_group_end: comm");
@@ -150,7 +150,7 @@ TEST(groups)
     assert_ok(ph_comm_group_end(comm));
 }
 
-TEST(another_device)
+TEST(memory_of_another_device_is_refused)
 {
     t_world other;
     t_open(&other, "host:threads=1");
@@ -171,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(one_rank_copies_or_does_nothing), IN_WORLD(arguments_of_every_call),
-        IN_WORLD(groups), IN_WORLD(another_device), IN_WORLD(a_communicator_that_has_failed)};
+        IN_WORLD(groups_begin_once_and_end_once), IN_WORLD(memory_of_another_device_is_refused),
+        IN_WORLD(a_communicator_that_has_failed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void expect_mismatch(const char *first, const char *second)
     assert_ok(ph_stream_synchronize(team.stream));
 }
 
-TEST(counts)
+TEST(counts_that_differ_are_named)
 {
     assert_ok(sum_of(COUNT, PH_REDUCE_SUM));
     assert_ok(sum_of(is_odd() ? COUNT - 1 : COUNT, PH_REDUCE_SUM));
@@ -54,7 +54,7 @@ TEST(counts)
     expect_mismatch("rank 0 has all_reduce of 64 f32 (sum)", "all_reduce of 63 f32 (sum)");
 }
 
-TEST(operations_with_their_scopes)
+TEST(operations_are_named_with_their_scopes)
 {
     assert_ok(ph_annotation_push(team.stream, is_odd() ? "validate" : "train", NULL));
     assert_ok(sum_of(COUNT, is_odd() ? PH_REDUCE_MAX : PH_REDUCE_SUM));
@@ -63,7 +63,7 @@ TEST(operations_with_their_scopes)
                     "all_reduce of 64 f32 (max), in \"validate\"");
 }
 
-TEST(kinds_and_roots)
+TEST(kinds_and_roots_are_named)
 {
     if (is_odd())
         assert_ok(ph_broadcast(team.comm, x, x, COUNT, PH_DTYPE_F32, 1, team.stream));
@@ -129,12 +129,9 @@ int main(void)
 {
 #define IN_TEAM(name) cmocka_unit_test_setup_teardown(name, open_team, close_team)
     const struct CMUnitTest tests[] = {
-        IN_TEAM(counts),
-        IN_TEAM(operations_with_their_scopes),
-        IN_TEAM(kinds_and_roots),
-        IN_TEAM(results_are_not_read_back),
-        IN_TEAM(graphs_replayed_in_another_order),
-        IN_TEAM(contents_of_another_size),
+        IN_TEAM(counts_that_differ_are_named),     IN_TEAM(operations_are_named_with_their_scopes),
+        IN_TEAM(kinds_and_roots_are_named),        IN_TEAM(results_are_not_read_back),
+        IN_TEAM(graphs_replayed_in_another_order), IN_TEAM(contents_of_another_size),
     };
     return t_ranks(tests);
 }

@@ -15,6 +15,8 @@ static const info_variable variables[] = {
     {"PH_CACHE_DIR", "where compiled kernels are kept"},
     {"PH_NVRTC", "the NVRTC library"},
     {"PH_COMM_MPI", "the plug-in for communicators of several ranks"},
+    {"PH_NCCL", "the NCCL library"},
+    {"PH_COMM_PORT", "where the ranks of GPUs meet, without MPI"},
     {"PH_CUBLASLT", "the cuBLASLt library"},
     {"PH_BLAS", "the BLAS library of the host device"},
     {"PH_LIBDW", "the libdw library, which finds lines of calls; off: none"},

@@ -16,20 +16,26 @@ typedef struct ph_comm_options {
     /* The longest that a rank waits for the others, in create, a barrier and each collective that
      * a stream runs. Milliseconds; 0: ten minutes. */
     uint64_t timeout_ms;
-    uint64_t reserved[6];
+    /* GPUs without MPI: where NCCL's ranks meet, on rank 0's host (MASTER_ADDR). The n-th
+     * communicator of the process takes the n-th port from here on. 0: PH_COMM_PORT, else the port
+     * behind MASTER_PORT. */
+    uint64_t port;
+    uint64_t reserved[5];
 } ph_comm_options;
 
 /* Makes a communicator of all ranks of the program. Every rank calls it, and the n-th call of one
  * rank meets the n-th of each other. Blocks until all have come.
- * - One rank needs no other software, on any device. More ranks are host devices, and need MPI:
- *   libphonograph_mpi.so (docs/guide/dependencies.md) beside this library, or the file that
- *   PH_COMM_MPI names.
+ * - One rank needs no other software, on any device.
+ * - More host devices need MPI: libphonograph_mpi.so (docs/guide/dependencies.md) beside this
+ *   library, or the file that PH_COMM_MPI names.
+ * - More GPUs, one a rank, need NCCL 2.18 or newer: libnccl.so.2, or the file that PH_NCCL names.
+ *   Where a launcher of MPI started the process MPI is needed, too; else MASTER_ADDR.
  * - Where the program has not initialised MPI, this call does, with MPI_THREAD_MULTIPLE, and the
  *   exit of the process finalises it. Where the program has, it finalises it, after the last
  *   release of every communicator.
- * - UNSUPPORTED: no such library, MPI without MPI_THREAD_MULTIPLE, or more ranks on a device that
- *   is no host device. MISMATCH: MPI has another rank or size. STATE: MPI was finalised. ARGUMENT:
- *   a rank not below size, or a variable that is no number.
+ * - UNSUPPORTED: no such library, or MPI without MPI_THREAD_MULTIPLE. MISMATCH: MPI has another
+ *   rank or size. STATE: MPI was finalised. ARGUMENT: a rank not below size, a variable that is no
+ *   number, or no address to meet at.
  * - PEER: a rank failed, or did not come in time. MPI_Init itself has no time limit.
  * - The caller has one reference, and the communicator one to the device. Legal in a capture.
  *   Thread-safe, but threads that create communicators at once need an order of their own. */
@@ -38,6 +44,10 @@ PH_API ph_comm *ph_comm_retain(ph_comm *comm); /* takes NULL */
 /* Takes NULL. The last release waits for collectives that were submitted, which end with their
  * time, and for no other rank. Others that still wait for this one get PEER. */
 PH_API void ph_comm_release(ph_comm *comm);
+/* The number of this rank among those of its machine, to choose a GPU by, before any device is
+ * open: the first of LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID and SLURM_LOCALID; 0:
+ * none. ARGUMENT: it is no number. Thread-safe, legal in a capture. */
+PH_CALL ph_comm_local_rank(uint32_t *out);
 PH_API uint32_t ph_comm_rank(const ph_comm *comm); /* 0 for NULL */
 PH_API uint32_t ph_comm_size(const ph_comm *comm); /* 0 for NULL */
 

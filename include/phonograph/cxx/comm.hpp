@@ -23,6 +23,13 @@ class comm : public handle<ph_comm, ph_comm_release>
         return comm(ph_comm_retain(other));
     }
 
+    /* Of this process, among those of its machine. */
+    static std::uint32_t local_rank()
+    {
+        std::uint32_t rank;
+        check_status(ph_comm_local_rank(&rank));
+        return rank;
+    }
     std::uint32_t rank() const noexcept
     {
         return ph_comm_rank(get());

@@ -7,7 +7,7 @@
  * - Channels are apart: each keeps the order of its own transfers. One thread at a time uses a
  *   channel, and several threads use several.
  * - int results are 0, or a failure with the reason in a text. After one no further call is made on
- *   that engine, in the process.
+ *   that channel, and where the engine has give_up, none on that engine in the process.
  * - Memory of a transfer is the caller's until test says that it is done. */
 #ifndef PH_COMM_ENGINE_ENGINE_H
 #define PH_COMM_ENGINE_ENGINE_H
@@ -50,7 +50,8 @@ typedef struct ph__engine {
     /* *done: it is over, and gone. */
     int (*test)(ph__transfer *transfer, bool *done);
     const char *(*reason)(void); /* of the calling thread's last failure */
-    /* A transfer never ends: from now on close and the exit of the process call nothing either. */
+    /* A transfer never ends: from now on close and the exit of the process call nothing either.
+     * NULL: a failure is of one channel alone. */
     void (*give_up)(void);
 } ph__engine;
 

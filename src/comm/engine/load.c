@@ -22,13 +22,13 @@ static atomic_bool given_up;
 
 void ph__engine_give_up(const ph__engine *engine)
 {
-    if (!atomic_exchange(&given_up, true))
+    if (engine->give_up && !atomic_exchange(&given_up, true))
         engine->give_up();
 }
 
-bool ph__engine_is_given_up(void)
+bool ph__engine_is_given_up(const ph__engine *engine)
 {
-    return atomic_load_explicit(&given_up, memory_order_relaxed);
+    return engine->give_up && atomic_load_explicit(&given_up, memory_order_relaxed);
 }
 
 /* Beside this library, or the program that has it inside; else as the loader finds it. */
@@ -76,7 +76,7 @@ static ph_status open_plug_in(const ph__engine **out, const char *call)
 /* Under the lock. */
 static ph_status find_engine(const ph__engine **out, const char *call)
 {
-    if (ph__engine_is_given_up())
+    if (atomic_load(&given_up))
         return ph_fail(PH_ERROR_PEER,
                        "%s: an earlier communicator of the process has failed, and MPI cannot be "
                        "used after that; start the program again",

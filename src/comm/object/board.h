@@ -23,6 +23,16 @@ typedef struct ph__seat_at {
     bool over;
 } ph__seat_at;
 
+/* A collective that a rank has submitted, by its number. The hash has all before, too. */
+typedef struct ph__seat_entry {
+    _Atomic uint64_t number; /* 0 while it is written */
+    uint64_t hash;
+    ph__operation operation;
+} ph__seat_entry;
+enum {
+    PH__SEAT_LOG = 1024
+};
+
 /* The memory of one rank: it writes, the others read. */
 typedef struct ph__seat {
     uint64_t magic;
@@ -30,6 +40,8 @@ typedef struct ph__seat {
     _Atomic uint32_t state;
     char message[320]; /* of the failure; before the state says so */
     ph__seat_at at[2]; /* of the host's calls, and of streams */
+    _Atomic uint64_t logged;
+    ph__seat_entry log[PH__SEAT_LOG];
 } ph__seat;
 
 /* The words in which a rank tells the others of its seat. */
@@ -46,6 +58,7 @@ typedef struct ph__peer {
     int life;             /* a pidfd; -1: none */
     pid_t process;
     uint64_t gone_since_ns; /* when its end was first seen; 0: it was not */
+    _Atomic uint64_t alike; /* entries of its log up to this number are those of the own one */
 } ph__peer;
 
 typedef struct ph__board {

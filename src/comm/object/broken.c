@@ -11,11 +11,12 @@ ph_status ph__comm_break(ph_comm *comm, ph_status status, const char *format, ..
     va_end(args);
     ph__mutex_lock(&comm->lock);
     if (!atomic_load(&comm->failed)) {
-        comm->failure.error = *ph_error_last();
         comm->listed = true;
-        ph__failed_add(comm->device, &comm->failure);
+        ph__failed_set(comm->device, &comm->failure, ph_error_last());
         ph__board_fail(comm->board, comm->failure.error.message);
         atomic_store(&comm->failed, true);
+        if (comm->wake)
+            comm->wake(comm);
     }
     ph_ignore(ph_error_set(&comm->failure.error));
     ph__mutex_unlock(&comm->lock);
@@ -36,6 +37,8 @@ ph_status ph_comm_check(const ph_comm *comm)
 {
     if (comm == NULL)
         return ph__fail_null("ph_comm_check", "comm");
+    if (comm->failure.look && !atomic_load(&comm->failed))
+        comm->failure.look((ph__failed_work *)(uintptr_t)&comm->failure);
     return ph__comm_failure(comm, NULL);
 }
 

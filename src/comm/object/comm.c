@@ -3,6 +3,8 @@
 #include "comm/object/comm.h"
 #include "base/alloc.h"
 #include "comm/object/broken.h"
+#include "comm/object/channel.h"
+#include "comm/object/gpu.h"
 #include "comm/object/meet.h"
 #include "comm/object/place.h"
 #include "comm/object/wait.h"
@@ -11,64 +13,19 @@ enum {
     TIMEOUT_MS = 600000
 };
 
-static void close_channel(ph_comm *comm, ph__comm_channel *channel)
-{
-    if (channel->raw)
-        comm->engine->close(channel->raw);
-    ph__free(channel->all);
-}
-
 static void free_comm(ph_comm *comm)
 {
     ph_device *device = comm->device;
+    ph__gpu_disconnect(comm);
     if (comm->work)
         comm->drop_work(comm);
     ph__failed_remove(device, &comm->failure);
     ph__board_free(comm->board);
-    close_channel(comm, &comm->control);
-    close_channel(comm, &comm->streams);
+    ph__channel_close(comm, &comm->control);
+    ph__channel_close(comm, &comm->streams);
+    ph_event_destroy(comm->order);
     ph__free(comm);
     ph_device_release(device);
-}
-
-/* A channel whose making may be under way is left to the engine. */
-static ph_status open_channel(ph_comm *comm, ph__comm_channel *channel, uint64_t deadline,
-                              const char *call)
-{
-    static const ph__operation create = {.kind = PH__OPERATION_CREATE};
-    char reason[PH__ENGINE_REASON] = "";
-    ph__transfer *transfer = NULL;
-    ph__channel *raw = NULL;
-    channel->all = ph__calloc(comm->size, sizeof *channel->all);
-    if (channel->all == NULL)
-        return ph__fail_host_memory(call, "the communicator");
-    if (comm->engine->open(&raw, &transfer, reason) != 0)
-        return ph__comm_give_up(comm, "%s: %s", call, reason);
-    PH_TRY(ph__comm_wait(comm, 0, transfer, deadline, &create));
-    channel->raw = raw;
-    return PH_OK;
-}
-
-/* Every rank shows its seat to the others. */
-static ph_status join_board(ph_comm *comm, ph__operation *create, uint64_t deadline,
-                            const char *call)
-{
-    ph__introduction own, *all = ph__calloc(comm->size, sizeof *all);
-    ph__transfer *transfer = NULL;
-    comm->board = ph__board_create(&own, comm->rank, comm->size);
-    if (all == NULL || comm->board == NULL) {
-        ph__free(all);
-        return ph__fail_host_memory(call, "the communicator");
-    }
-    int started = comm->engine->all_gather(&transfer, comm->control.raw, &own, all, sizeof own);
-    ph_status status = ph__comm_wait(comm, started, transfer, deadline, create);
-    if (status != PH_OK)
-        return status; /* the transfer may write into `all` for good */
-    ph__board_join(comm->board, all);
-    ph__free(all);
-    status = ph__comm_meet(comm, &comm->control, create, deadline);
-    ph__board_settle(comm->board);
-    return status;
 }
 
 static ph_status connect(ph_comm *comm, const char *call)
@@ -76,9 +33,9 @@ static ph_status connect(ph_comm *comm, const char *call)
     uint64_t deadline = ph__comm_deadline(comm->timeout_ns);
     ph__operation create = {.kind = PH__OPERATION_CREATE};
     comm->streams.number = 1;
-    PH_TRY(open_channel(comm, &comm->control, deadline, call));
-    PH_TRY(open_channel(comm, &comm->streams, deadline, call));
-    return join_board(comm, &create, deadline, call);
+    PH_TRY(ph__channel_open(comm, &comm->control, deadline, call));
+    PH_TRY(ph__channel_open(comm, &comm->streams, deadline, call));
+    return ph__channel_join_board(comm, &create, deadline, call);
 }
 
 static ph_status check_options(const ph_device *device, const ph_comm_options *options,
@@ -94,24 +51,24 @@ static ph_status check_options(const ph_device *device, const ph_comm_options *o
                        "%s: ph_comm_options: timeout_ms %llu; at most %llu, 0 is ten minutes", call,
                        (unsigned long long)options->timeout_ms,
                        (unsigned long long)(UINT64_MAX / 1000000));
+    if (options && options->port > UINT16_MAX)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: ph_comm_options: port %llu; ports are below 65536, 0 is that of the "
+                       "environment",
+                       call, (unsigned long long)options->port);
     return PH_OK;
 }
 
-static ph_status check_kind(const ph_device *device, const ph__comm_place *place, const char *call)
+static bool is_gpu(const ph_device *device)
 {
     ph_device_info info;
-    PH_TRY(ph_device_get_info(&info, device));
-    if (place->size == 1 || info.kind == PH_DEVICE_HOST)
-        return PH_OK;
-    return ph_fail(PH_ERROR_UNSUPPORTED,
-                   "%s: %u ranks on %s: communicators of several ranks are for host devices so "
-                   "far; call NCCL on the streams of a GPU (docs/notes/distributed.md)",
-                   call, (unsigned)place->size, device->name);
+    return ph_device_get_info(&info, device) == PH_OK && info.kind == PH_DEVICE_CUDA;
 }
 
 static ph_status make_comm(ph_comm **out, ph_device *device, const ph__comm_place *place,
-                           uint64_t timeout_ms, const char *call)
+                           const ph_comm_options *options, const char *call)
 {
+    uint64_t timeout_ms = options ? options->timeout_ms : 0;
     ph_comm *comm = ph__calloc(1, sizeof *comm);
     if (comm == NULL)
         return ph__fail_host_memory(call, "the communicator");
@@ -121,7 +78,9 @@ static ph_status make_comm(ph_comm **out, ph_device *device, const ph__comm_plac
     comm->size = place->size;
     comm->engine = place->engine;
     comm->timeout_ns = (timeout_ms ? timeout_ms : TIMEOUT_MS) * 1000000;
-    ph_status status = comm->size > 1 ? connect(comm, call) : PH_OK;
+    ph_status status = comm->size == 1  ? PH_OK
+                       : is_gpu(device) ? ph__gpu_connect(comm, options, call)
+                                        : connect(comm, call);
     if (status != PH_OK) {
         free_comm(comm);
         return status;
@@ -138,9 +97,8 @@ ph_status ph_comm_create(ph_comm **out, ph_device *device, const ph_comm_options
         return ph__fail_null(call, "out");
     *out = NULL;
     PH_TRY(check_options(device, options, call));
-    PH_TRY(ph__comm_place_find(&place, options, call));
-    PH_TRY(check_kind(device, &place, call));
-    return make_comm(out, device, &place, options ? options->timeout_ms : 0, call);
+    PH_TRY(ph__comm_place_find(&place, options, is_gpu(device), call));
+    return make_comm(out, device, &place, options, call);
 }
 
 ph_comm *ph_comm_retain(ph_comm *comm)

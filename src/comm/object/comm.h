@@ -19,24 +19,29 @@ typedef struct ph__comm_channel {
 } ph__comm_channel;
 
 typedef struct ph__comm_work ph__comm_work; /* work/work.h */
+typedef struct ph__comm_gpu ph__comm_gpu;   /* gpu.h */
 
 struct ph_comm {
     atomic_int references;
     ph_device *device; /* retained */
     uint32_t rank, size;
     uint64_t timeout_ns;
-    const ph__engine *engine; /* NULL: one rank */
+    const ph__engine *engine; /* carries the host's bytes; NULL: one rank */
+    ph__comm_gpu *gpu;        /* NULL: one rank, or a host device */
     ph__comm_channel control; /* of the host's calls */
     ph__comm_channel streams; /* of what streams run */
     /* Kept by the layer above for its collectives, and let go before the channels are. NULL: none
      * were submitted. */
     ph__comm_work *work;
     void (*drop_work)(ph_comm *comm);
-    ph__board *board;   /* NULL: one rank */
-    atomic_bool failed; /* readable without the lock; never false again */
-    ph__mutex lock;     /* of the rest */
-    bool listed;        /* the device's waits report it */
+    ph_event *order;       /* behind the last collective that was submitted; NULL: none was */
+    uint64_t order_stream; /* the id of its stream; 0: none was */
+    ph__board *board;      /* NULL: one rank */
+    atomic_bool failed;    /* readable without the lock; never false again */
+    ph__mutex lock;        /* of the rest */
+    bool listed;           /* the device's waits report it */
     ph__failed_work failure;
+    void (*wake)(ph_comm *comm); /* told of the failure; NULL: nobody waits for it */
 };
 
 /* ARGUMENT for NULL, STATE in a child of a fork, and the failure of one that has failed. */

@@ -14,6 +14,7 @@ const char *ph__operation_name(ph__operation_kind kind)
     static const char *const names[PH__OPERATIONS] = {"ph_comm_create",
                                                       "ph_comm_barrier",
                                                       "the first replay of a graph",
+                                                      "a replay of the graph",
                                                       "all_reduce",
                                                       "broadcast",
                                                       "all_gather",
@@ -51,7 +52,10 @@ const char *ph__operation_text(char *text, size_t size, const ph__operation *o)
     if (reduces)
         ph__line_add(&line, " (%s)", o->op <= PH_REDUCE_MEAN ? op_names[o->op] : "?");
     add_peer(&line, o);
-    if (o->graph)
+    if (o->kind == PH__OPERATION_REPLAY)
+        ph__line_add(&line, " with %llu collectives (fingerprint %016llx)",
+                     (unsigned long long)o->count, (unsigned long long)o->graph);
+    else if (o->graph)
         ph__line_add(&line, ", number %u of a graph", (unsigned)o->index);
     if (o->scope[0])
         ph__line_add(&line, ", in \"%.*s\"", (int)strnlen(o->scope, sizeof o->scope), o->scope);
@@ -60,6 +64,6 @@ const char *ph__operation_text(char *text, size_t size, const ph__operation *o)
 
 void ph__operation_note_scope(ph__operation *operation)
 {
-    ph__line_format(operation->scope, sizeof operation->scope, "%s",
-                    ph__annotation_name(ph__scope_annotation()));
+    const char *name = ph__annotation_name(ph__scope_annotation());
+    (void)memccpy(operation->scope, name, '\0', sizeof operation->scope - 1);
 }

@@ -8,6 +8,7 @@ typedef enum ph__operation_kind {
     PH__OPERATION_CREATE = 0,
     PH__OPERATION_BARRIER,
     PH__OPERATION_FIRST_REPLAY, /* of a graph: the ranks compare it */
+    PH__OPERATION_REPLAY,       /* of a graph that all have agreed to */
     PH__OPERATION_ALL_REDUCE,
     PH__OPERATION_BROADCAST,
     PH__OPERATION_ALL_GATHER,

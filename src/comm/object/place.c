@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A pair of variables of a launcher. */
 typedef struct variables {
@@ -50,15 +51,20 @@ static ph_status read_variables(bool *found, ph__comm_place *out, const variable
     return check_place(out, names->rank, call);
 }
 
-/* Whether a launcher of MPI started the process, or the program has loaded MPI. */
-static bool is_mpi_there(void)
+static bool is_launched_by_mpi(void)
 {
     static const char *const launchers[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK",
                                             "PMIX_RANK"};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
         if (ph__environment(launchers[i]))
             return true;
-    return dlsym(RTLD_DEFAULT, "MPI_Initialized") != NULL;
+    return false;
+}
+
+/* The same, or the program has loaded MPI. */
+static bool is_mpi_there(void)
+{
+    return is_launched_by_mpi() || dlsym(RTLD_DEFAULT, "MPI_Initialized") != NULL;
 }
 
 static ph_status fail_init(int result, const char *reason, const char *call)
@@ -89,7 +95,8 @@ static ph_status begin_engine(ph__comm_place *place, bool asked, const char *cal
     return check_place(place, "MPI", call);
 }
 
-ph_status ph__comm_place_find(ph__comm_place *out, const ph_comm_options *options, const char *call)
+ph_status ph__comm_place_find(ph__comm_place *out, const ph_comm_options *options, bool gpu,
+                              const char *call)
 {
     static const variables torchrun = {"RANK", "WORLD_SIZE"},
                            slurm = {"SLURM_PROCID", "SLURM_NTASKS"};
@@ -110,5 +117,63 @@ ph_status ph__comm_place_find(ph__comm_place *out, const ph_comm_options *option
         PH_TRY(read_variables(&known, out, &slurm, call));
     if (out->size == 1)
         out->engine = NULL;
-    return out->size > 1 && out->engine == NULL ? begin_engine(out, true, call) : PH_OK;
+    bool begin = out->size > 1 && out->engine == NULL && (!gpu || is_launched_by_mpi());
+    return begin ? begin_engine(out, true, call) : PH_OK;
+}
+
+/* ---- where NCCL begins ---- */
+static ph_status read_port(uint32_t *out, const ph_comm_options *options, const char *call)
+{
+    const char *own = ph__environment("PH_COMM_PORT"), *master = ph__environment("MASTER_PORT");
+    *out = options ? (uint32_t)options->port : 0;
+    if (*out > 0)
+        return PH_OK;
+    if (own)
+        return read_number(out, "PH_COMM_PORT", own, call);
+    if (master == NULL)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: no port for the ranks to meet at: set PH_COMM_PORT, or port in "
+                       "ph_comm_options, or start the program with mpirun",
+                       call);
+    PH_TRY(read_number(out, "MASTER_PORT", master, call));
+    ++*out; /* the launcher's own is taken */
+    return PH_OK;
+}
+
+ph_status ph__comm_place_address(char out[300], const ph_comm_options *options, unsigned number,
+                                 const char *call)
+{
+    const char *host = ph__environment("MASTER_ADDR");
+    uint32_t port;
+    if (host == NULL || host[0] == '\0')
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: the ranks need to know where rank 0 is: set MASTER_ADDR to its host, or "
+            "start the program with mpirun",
+            call);
+    PH_TRY(read_port(&port, options, call));
+    port += number;
+    if (port == 0 || port > UINT16_MAX)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: port %u; ports are from 1 to 65535", call,
+                       (unsigned)port);
+    bool bare = strchr(host, ':') && host[0] != '['; /* an address of IPv6 */
+    (void)snprintf(out, 300, "%s%.255s%s:%u", bare ? "[" : "", host, bare ? "]" : "",
+                   (unsigned)port);
+    return PH_OK;
+}
+
+ph_status ph_comm_local_rank(uint32_t *out)
+{
+    static const char call[] = "ph_comm_local_rank";
+    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = ph__environment(names[i]);
+        if (text)
+            return read_number(out, names[i], text, call);
+    }
+    return PH_OK;
 }

@@ -10,8 +10,12 @@ typedef struct ph__comm_place {
     const ph__engine *engine; /* NULL: one rank */
 } ph__comm_place;
 
-/* By the options, the environment, MPI, or SLURM. Begins MPI where there are more ranks than
- * one. */
-ph_status ph__comm_place_find(ph__comm_place *out, const ph_comm_options *options,
+/* By the options, the environment, MPI, or SLURM. Begins MPI where there are more ranks than one;
+ * for GPUs only where a launcher of MPI has started the process: NCCL needs none. */
+ph_status ph__comm_place_find(ph__comm_place *out, const ph_comm_options *options, bool gpu,
                               const char *call);
+/* "HOST:PORT" of rank 0 for the n-th communicator of the process, from 0. ARGUMENT: none is
+ * named. */
+ph_status ph__comm_place_address(char out[300], const ph_comm_options *options, unsigned number,
+                                 const char *call);
 #endif

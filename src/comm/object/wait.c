@@ -70,7 +70,7 @@ ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
 {
     if (atomic_load_explicit(&comm->failed, memory_order_relaxed))
         return ph__comm_give_up(comm, "not told"); /* the first failure stays */
-    if (ph__engine_is_given_up())
+    if (ph__engine_is_given_up(comm->engine))
         return ph__comm_break(comm, PH_ERROR_PEER,
                               "rank %u of %u: another communicator of the process has failed, "
                               "and MPI cannot be used after that",

@@ -2,6 +2,7 @@
 /* comm/work/captured.c: the collectives of one capture: what its replays wait for and tell. */
 #include "comm/work/captured.h"
 #include "comm/object/broken.h"
+#include "comm/object/log.h"
 #include "comm/work/agree.h"
 #include "comm/work/order.h"
 #include <string.h>
@@ -52,6 +53,20 @@ static ph_status compare_captures(ph__captured *captured, const char *call)
     return captured->refusal.status == PH_OK ? PH_OK : ph_error_set(&captured->refusal);
 }
 
+/* GPUs run without the host: it tells the other ranks now. */
+static void tell_replay(ph__captured_of *of)
+{
+    ph_comm *comm = of->comm;
+    if (comm->gpu == NULL) {
+        push_fingerprint(comm->work, of->fingerprint);
+        return;
+    }
+    ph__operation replay = {
+        .kind = PH__OPERATION_REPLAY, .graph = of->fingerprint, .count = of->list.count};
+    ph__operation_note_scope(&replay);
+    ph__board_log(comm->board, &replay);
+}
+
 static ph_status begin_replay(ph__collectives *base, ph_stream *stream, const char *call)
 {
     ph__captured *captured = captured_of_base(base);
@@ -64,7 +79,7 @@ static ph_status begin_replay(ph__collectives *base, ph_stream *stream, const ch
     for (size_t i = 0; i < captured->of.count; i++)
         PH_TRY(ph__order_wait(captured->of.at[i].comm, stream));
     for (size_t i = 0; i < captured->of.count; i++)
-        push_fingerprint(captured->of.at[i].comm->work, captured->of.at[i].fingerprint);
+        tell_replay(&captured->of.at[i]);
     return PH_OK;
 }
 
@@ -75,6 +90,8 @@ static void end_replay(ph__collectives *base, ph_stream *stream, bool launched)
         ph_comm *comm = captured->of.at[i].comm;
         if (launched)
             ph_ignore(ph__order_note(comm, stream));
+        else if (comm->gpu)
+            ph__board_unlog(comm->board);
         else
             atomic_fetch_sub(&comm->work->replays_begun, 1);
     }

@@ -166,7 +166,7 @@ static ph_status submit_group(ph_comm *comm, const char *call)
                        "%s: a capture of the stream has begun or ended since the work was given; "
                        "the group is dropped: keep a group inside a capture, or outside",
                        call);
-    if (has_exchanges(work)) {
+    if (comm->gpu == NULL && has_exchanges(work)) {
         ph__collective_args end = {.comm = comm, .flags = PH__IN_GROUP};
         end.operation.kind = PH__OPERATION_GROUP_END;
         ph__operation_note_scope(&end.operation);

@@ -5,22 +5,20 @@
 
 ph_status ph__order_wait(ph_comm *comm, ph_stream *stream)
 {
-    ph__comm_work *work = comm->work;
-    if (work->order_stream == 0 || work->order_stream == stream->id)
+    if (comm->order_stream == 0 || comm->order_stream == stream->id)
         return PH_OK;
-    return ph_stream_wait_event(stream, work->order);
+    return ph_stream_wait_event(stream, comm->order);
 }
 
 ph_status ph__order_note(ph_comm *comm, ph_stream *stream)
 {
-    ph__comm_work *work = comm->work;
-    ph_status status = ph_event_record(work->order, stream);
+    ph_status status = ph_event_record(comm->order, stream);
     if (status != PH_OK)
         return ph__comm_break(comm, status,
                               "the order of the collectives of rank %u is lost, as an event could "
                               "not be recorded",
                               (unsigned)comm->rank);
-    work->order_stream = stream->id;
+    comm->order_stream = stream->id;
     return PH_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "comm/work/submit.h"
 #include "comm/object/broken.h"
 #include "comm/work/captured.h"
+#include "comm/work/on_gpu.h"
 #include "comm/work/order.h"
 #include <phonograph/kernel.h>
 
@@ -25,10 +26,14 @@ static ph_status fail_middle(ph_comm *comm, size_t done, ph_status status, const
                           why.message);
 }
 
-static ph_status submit_eagerly(ph_comm *comm, ph_stream *stream, const ph__collective_args *args,
+static ph_status submit_eagerly(ph_comm *comm, ph_stream *stream, ph__collective_args *args,
                                 size_t count, const char *call)
 {
     PH_TRY(ph__order_wait(comm, stream));
+    if (comm->gpu) {
+        PH_TRY(ph__on_gpu_submit(comm, stream, args, count, call));
+        return ph__order_note(comm, stream);
+    }
     for (size_t i = 0; i < count; i++) {
         atomic_fetch_add(&comm->work->submitted, 1);
         ph_status status = launch_one(comm, stream, &args[i], call);
@@ -38,6 +43,17 @@ static ph_status submit_eagerly(ph_comm *comm, ph_stream *stream, const ph__coll
         }
     }
     return ph__order_note(comm, stream);
+}
+
+static ph_status launch_all(ph_comm *comm, ph_stream *stream, const ph__collective_args *args,
+                            size_t count, const char *call)
+{
+    for (size_t i = 0; i < count; i++) {
+        ph_status status = launch_one(comm, stream, &args[i], call);
+        if (status != PH_OK)
+            return fail_middle(comm, i, status, call);
+    }
+    return PH_OK;
 }
 
 /* Behind the last one of the capture, whatever communicator that is of: workers that wait for other
@@ -50,13 +66,13 @@ static ph_status capture_all(ph__captured *captured, ph__captured_of *of, ph_str
     if (captured->last_stream && captured->last_stream != stream->id)
         PH_TRY(ph_stream_wait_event(stream, captured->last));
     for (size_t i = 0; i < count; i++) {
-        args[i].operation.index = (uint32_t)of->list.count;
+        args[i].operation.index = (uint32_t)(of->list.count + i);
         args[i].flags |= PH__OF_GRAPH;
-        ph_status status = launch_one(of->comm, stream, &args[i], call);
-        if (status != PH_OK)
-            return fail_middle(of->comm, i, status, call);
-        ph__captured_add(of, &args[i].operation);
     }
+    PH_TRY(of->comm->gpu ? ph__on_gpu_submit(of->comm, stream, args, count, call)
+                         : launch_all(of->comm, stream, args, count, call));
+    for (size_t i = 0; i < count; i++)
+        ph__captured_add(of, &args[i].operation);
     captured->last_stream = stream->id;
     return ph_event_record(captured->last, stream);
 }

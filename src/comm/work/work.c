@@ -15,7 +15,6 @@ static void drop_work(ph_comm *comm)
     for (size_t kind = 0; kind < PH__OPERATIONS; kind++)
         for (size_t form = 0; form < 3; form++)
             ph_kernel_release(work->kernels[kind][form]);
-    ph_event_destroy(work->order);
     ph__vec_free(&work->group);
     /* Transfers that were given up may write into the room and the notes for good. */
     if (!atomic_load(&comm->failed))
@@ -30,13 +29,13 @@ ph_status ph__comm_need_work(ph_comm *comm, const char *call)
     if (comm->work)
         return PH_OK;
     ph__comm_work *work = ph__calloc(1, sizeof *work);
-    if (work)
+    if (work && comm->gpu == NULL)
         work->room = ph__alloc(PH__ROOM_BYTES);
-    if (work == NULL || work->room == NULL) {
+    if (work == NULL || (comm->gpu == NULL && work->room == NULL)) {
         ph__free(work);
         return ph__fail_host_memory(call, "the collectives of the communicator");
     }
-    ph_status status = ph_event_create(&work->order, comm->device, NULL);
+    ph_status status = comm->order ? PH_OK : ph_event_create(&comm->order, comm->device, NULL);
     if (status != PH_OK) {
         ph__free(work->room);
         ph__free(work);

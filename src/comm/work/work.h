@@ -32,8 +32,6 @@ typedef struct ph__exchange {
 struct ph__comm_work {
     /* By kind, and by addresses: send alone, receive alone, both. Made when first needed. */
     ph_kernel *kernels[PH__OPERATIONS][3];
-    ph_event *order;       /* behind the last collective that was submitted */
-    uint64_t order_stream; /* the id of its stream; 0: none was */
     atomic_uint submitted; /* eagerly, and not over */
     /* ---- a group that is open ---- */
     bool grouping;
@@ -44,8 +42,8 @@ struct ph__comm_work {
     _Atomic uint64_t replays[PH__REPLAYS];
     _Atomic uint64_t replays_begun, replays_run;
     /* ---- of the collective that runs, on whatever thread ---- */
-    uint64_t graph; /* the fingerprint of the graph that runs */
-    unsigned char *room;
+    uint64_t graph;      /* the fingerprint of the graph that runs */
+    unsigned char *room; /* NULL: GPUs */
     PH__VEC(ph__exchange *) exchanges;
 };
 

@@ -2,37 +2,80 @@
 /* device/handles/failed.c: failures of work that has run on a device. */
 #include "device/handles/failed.h"
 
-void ph__failed_add(ph_device *device, ph__failed_work *work)
+/* Under the lock. */
+static void put_last(ph_device *device, ph__failed_work *work)
 {
-    ph__mutex_lock(&device->failed_lock);
     ph__failed_work **at = &device->failed;
-    while (*at)
+    while (*at && *at != work)
         at = &(*at)->next;
+    if (*at)
+        return;
     work->next = NULL;
     *at = work;
     atomic_fetch_add(&device->failed_count, 1);
+}
+
+void ph__failed_add(ph_device *device, ph__failed_work *work)
+{
+    ph__mutex_lock(&device->failed_lock);
+    put_last(device, work);
     ph__mutex_unlock(&device->failed_lock);
+}
+
+void ph__failed_set(ph_device *device, ph__failed_work *work, const ph_error *error)
+{
+    ph__mutex_lock(&device->failed_lock);
+    work->error = *error;
+    put_last(device, work);
+    ph__mutex_unlock(&device->failed_lock);
+}
+
+/* Under the lock. */
+static void take_out(ph_device *device, ph__failed_work *work)
+{
+    ph__failed_work **at = &device->failed;
+    while (*at && *at != work)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return;
+    *at = work->next;
+    atomic_fetch_sub(&device->failed_count, 1);
 }
 
 void ph__failed_remove(ph_device *device, ph__failed_work *work)
 {
-    ph__mutex_lock(&device->failed_lock);
-    ph__failed_work **at = &device->failed;
-    while (*at && *at != work)
-        at = &(*at)->next;
-    if (*at) {
-        *at = work->next;
-        atomic_fetch_sub(&device->failed_count, 1);
+    bool looking = true;
+    for (unsigned round = 0; looking;) {
+        ph__mutex_lock(&device->failed_lock);
+        looking = work->looking > 0;
+        if (!looking)
+            take_out(device, work);
+        ph__mutex_unlock(&device->failed_lock);
+        if (looking)
+            ph__back_off(&round, 100);
     }
+}
+
+/* Under the lock, which it lets go while it looks. */
+static void look_at(ph_device *device, ph__failed_work *work)
+{
+    work->looking++;
     ph__mutex_unlock(&device->failed_lock);
+    work->look(work);
+    ph__mutex_lock(&device->failed_lock);
+    work->looking--;
 }
 
 ph_status ph__failed_report(ph_device *device, const char *call)
 {
     ph_error error = {.status = PH_OK};
     ph__mutex_lock(&device->failed_lock);
-    if (device->failed)
-        error = device->failed->error;
+    /* One that is looked at stays in the list. */
+    for (ph__failed_work *work = device->failed; work && error.status == PH_OK; work = work->next) {
+        if (work->error.status == PH_OK && work->look)
+            look_at(device, work);
+        error = work->error;
+    }
     ph__mutex_unlock(&device->failed_lock);
     if (error.status == PH_OK)
         return PH_OK;

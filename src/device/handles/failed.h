@@ -7,11 +7,17 @@
 /* The caller's, in the list of a device from add until remove. */
 struct ph__failed_work {
     ph__failed_work *next;
-    ph_error error;
+    ph_error error; /* PH_OK: it has not failed yet */
+    /* Waits call it before they report: it may find a failure, and set it. NULL: nothing to look
+     * for. No lock is held. */
+    void (*look)(ph__failed_work *work);
+    unsigned looking; /* threads that are in it */
 };
-/* Waits report the oldest. */
+/* Waits report the oldest that has failed. */
 void ph__failed_add(ph_device *device, ph__failed_work *work);
-/* Nothing where it is not in the list. */
+/* Sets its failure, and adds it where it is not in the list. */
+void ph__failed_set(ph_device *device, ph__failed_work *work, const ph_error *error);
+/* Nothing where it is not in the list. Waits for threads that look. */
 void ph__failed_remove(ph_device *device, ph__failed_work *work);
 
 /* Behind a wait that has succeeded. */

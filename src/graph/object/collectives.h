@@ -13,6 +13,7 @@ struct ph__collectives {
     bool (*same)(const ph__collectives *self, const ph__collectives *other);
 };
 
-/* Whether a node of the record is a collective, whose parameters stay as all ranks know them. */
+/* Whether a node of the record is a collective, whose parameters stay as all ranks know them: also
+ * one of NCCL's kernels, whoever launched it. */
 bool ph__collective_is_node(const ph_graph *graph, size_t node);
 #endif

@@ -107,9 +107,60 @@ TEST(places_of_the_environment)
     assert_int_equal(unsetenv("SLURM_NTASKS"), 0);
 }
 
+static bool is_gpu(void)
+{
+    ph_device_info info;
+    return ph_device_get_info(&info, world.device) == PH_OK && info.kind == PH_DEVICE_CUDA;
+}
+
+TEST(several_gpus_need_nccl_and_a_place_to_meet)
+{
+    const ph_comm_options two = {.size = 2}, far = {.size = 2, .port = 65536};
+    expect_refused(&far, PH_ERROR_ARGUMENT, "port 65536");
+    if (!is_gpu())
+        return;
+    assert_int_equal(setenv("PH_NCCL", "/nonexistent/libnccl.so.2", 1), 0);
+    expect_refused(&two, PH_ERROR_UNSUPPORTED, "more GPUs than one need NCCL");
+    assert_int_equal(setenv("PH_NCCL", "libc.so.6", 1), 0);
+    expect_refused(&two, PH_ERROR_UNSUPPORTED, "has no ncclGetVersion");
+    assert_int_equal(unsetenv("PH_NCCL"), 0);
+    assert_int_equal(setenv("FAKE_NCCL_VERSION", "21705", 1), 0);
+    expect_refused(&two, PH_ERROR_UNSUPPORTED, "is 2.17");
+    assert_int_equal(unsetenv("FAKE_NCCL_VERSION"), 0);
+    expect_refused(&two, PH_ERROR_ARGUMENT, "set MASTER_ADDR");
+    assert_int_equal(setenv("MASTER_ADDR", "127.0.0.1", 1), 0);
+    expect_refused(&two, PH_ERROR_ARGUMENT, "set PH_COMM_PORT");
+    assert_int_equal(setenv("PH_COMM_PORT", "many", 1), 0);
+    expect_refused(&two, PH_ERROR_ARGUMENT, "PH_COMM_PORT is \"many\"");
+    assert_int_equal(setenv("PH_COMM_PORT", "70000", 1), 0);
+    expect_refused(&two, PH_ERROR_ARGUMENT, "ports are from 1 to 65535");
+    assert_int_equal(unsetenv("PH_COMM_PORT"), 0);
+    assert_int_equal(unsetenv("MASTER_ADDR"), 0);
+}
+
+TEST(the_local_rank_is_the_launchers)
+{
+    uint32_t rank = 7;
+    assert_ok(ph_comm_local_rank(&rank));
+    assert_int_equal(rank, 0);
+    assert_int_equal(setenv("SLURM_LOCALID", "2", 1), 0);
+    assert_ok(ph_comm_local_rank(&rank));
+    assert_int_equal(rank, 2);
+    assert_int_equal(setenv("LOCAL_RANK", "3", 1), 0);
+    assert_ok(ph_comm_local_rank(&rank));
+    assert_int_equal(rank, 3);
+    assert_int_equal(setenv("LOCAL_RANK", "-1", 1), 0);
+    assert_error(ph_comm_local_rank(&rank), PH_ERROR_ARGUMENT, "LOCAL_RANK is \"-1\"");
+    assert_error(ph_comm_local_rank(NULL), PH_ERROR_ARGUMENT, "ph_comm_local_rank: out");
+    assert_int_equal(unsetenv("LOCAL_RANK"), 0);
+    assert_int_equal(unsetenv("SLURM_LOCALID"), 0);
+}
+
 TEST(several_ranks_without_the_plug_in)
 {
     const ph_comm_options two = {.size = 2};
+    if (is_gpu())
+        return;
     assert_int_equal(setenv("PH_COMM_MPI", "/nonexistent/libphonograph_mpi.so", 1), 0);
     expect_refused(&two, PH_ERROR_UNSUPPORTED, "more ranks than one need MPI");
     assert_int_equal(setenv("PH_COMM_MPI", "libc.so.6", 1), 0);
@@ -139,6 +190,8 @@ int main(void)
                                        IN_WORLD(places_that_do_not_exist),
                                        IN_WORLD(places_of_the_environment),
                                        IN_WORLD(several_ranks_without_the_plug_in),
+                                       IN_WORLD(several_gpus_need_nccl_and_a_place_to_meet),
+                                       IN_WORLD(the_local_rank_is_the_launchers),
                                        IN_WORLD(an_abort_is_the_failure_that_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,11 @@ TEST(nodes_of_collectives_stay_as_captured)
     const ph_slot_span span = {
         .name = "x", .base = x, .shifted = moved, .bytes = COUNT * sizeof *x};
     size_t slot;
+    if (t_ranks_have_gpus()) { /* only NVIDIA's NCCL has kernels */
+        ph_graph_destroy(graph);
+        ph_graph_destroy(shifted);
+        return;
+    }
     assert_error(ph_graph_slot_find(&slot, graph, "x", x, COUNT * sizeof *x, NULL),
                  PH_ERROR_UNSUPPORTED, "a collective");
     assert_error(ph_graph_slot_declare_address(&slot, graph, "x", x, 8, &place, 1, NULL),

@@ -40,6 +40,8 @@ TEST(options_that_say_another_place_are_refused_on_every_rank)
 {
     const ph_comm_options options = {.size = team.size + 1, .rank = team.rank};
     ph_comm *comm;
+    if (t_ranks_are_without_mpi())
+        return; /* nobody else says who is there */
     assert_error(ph_comm_create(&comm, team.device, &options), PH_ERROR_MISMATCH, "MPI says rank");
     assert_null(comm);
     const ph_comm_options same = {.size = team.size, .rank = team.rank};

@@ -2,6 +2,7 @@
 /* Ranks that do not do the same: an error on all of them, which says what each has. */
 #include "support/ranks.h"
 #include "support/test.h"
+#include <string.h>
 
 enum {
     COUNT = 64
@@ -33,10 +34,19 @@ static ph_status sum_of(size_t count, ph_reduce_op op)
     return ph_all_reduce(team.comm, x, x, count, PH_DTYPE_F32, op, team.stream);
 }
 
+/* GPUs are told of a difference as soon as both ranks have submitted: maybe in that call. */
+static void expect_submitted(ph_status status)
+{
+    assert_true(status == PH_OK || (t_ranks_have_gpus() && status == PH_ERROR_MISMATCH));
+}
+
 /* The stream reports it, and so does each call that comes later. */
 static void expect_mismatch(const char *first, const char *second)
 {
     assert_error(ph_stream_synchronize(team.stream), PH_ERROR_MISMATCH, "the ranks do not agree");
+    /* There the lowest rank that had submitted is named, which need not be rank 0. */
+    if (t_ranks_have_gpus() && strncmp(first, "rank 0 has ", 11) == 0)
+        first += 11;
     assert_error(ph_comm_check(team.comm), PH_ERROR_MISMATCH, first);
     assert_error(ph_comm_check(team.comm), PH_ERROR_MISMATCH, second);
     assert_error(sum_of(COUNT, PH_REDUCE_SUM), PH_ERROR_MISMATCH,
@@ -49,15 +59,15 @@ static void expect_mismatch(const char *first, const char *second)
 TEST(counts_that_differ_are_named)
 {
     assert_ok(sum_of(COUNT, PH_REDUCE_SUM));
-    assert_ok(sum_of(is_odd() ? COUNT - 1 : COUNT, PH_REDUCE_SUM));
-    assert_error(ph_stream_synchronize(team.stream), PH_ERROR_MISMATCH, "as number 3");
+    expect_submitted(sum_of(is_odd() ? COUNT - 1 : COUNT, PH_REDUCE_SUM));
+    assert_error(ph_stream_synchronize(team.stream), PH_ERROR_MISMATCH, "as number 2");
     expect_mismatch("rank 0 has all_reduce of 64 f32 (sum)", "all_reduce of 63 f32 (sum)");
 }
 
 TEST(operations_are_named_with_their_scopes)
 {
     assert_ok(ph_annotation_push(team.stream, is_odd() ? "validate" : "train", NULL));
-    assert_ok(sum_of(COUNT, is_odd() ? PH_REDUCE_MAX : PH_REDUCE_SUM));
+    expect_submitted(sum_of(COUNT, is_odd() ? PH_REDUCE_MAX : PH_REDUCE_SUM));
     assert_ok(ph_annotation_pop(team.stream));
     expect_mismatch("rank 0 has all_reduce of 64 f32 (sum), in \"train\"",
                     "all_reduce of 64 f32 (max), in \"validate\"");
@@ -66,16 +76,16 @@ TEST(operations_are_named_with_their_scopes)
 TEST(kinds_and_roots_are_named)
 {
     if (is_odd())
-        assert_ok(ph_broadcast(team.comm, x, x, COUNT, PH_DTYPE_F32, 1, team.stream));
+        expect_submitted(ph_broadcast(team.comm, x, x, COUNT, PH_DTYPE_F32, 1, team.stream));
     else
-        assert_ok(sum_of(COUNT, PH_REDUCE_SUM));
+        expect_submitted(sum_of(COUNT, PH_REDUCE_SUM));
     expect_mismatch("all_reduce of 64", "broadcast of 64 f32 from rank 1");
 }
 
 TEST(results_are_not_read_back)
 {
     float host[COUNT];
-    assert_ok(sum_of(is_odd() ? 1 : COUNT, PH_REDUCE_SUM));
+    expect_submitted(sum_of(is_odd() ? 1 : COUNT, PH_REDUCE_SUM));
     assert_error(ph_memcpy(host, x, sizeof host, team.stream), PH_ERROR_MISMATCH,
                  "ph_memcpy: a collective before has failed");
     assert_error(ph_device_synchronize(team.device), PH_ERROR_MISMATCH, "ph_device_synchronize");
@@ -99,9 +109,10 @@ TEST(graphs_replayed_in_another_order)
     assert_ok(ph_graph_replay(graphs[0], team.stream));
     assert_ok(ph_graph_replay(graphs[1], team.stream));
     assert_ok(ph_stream_synchronize(team.stream));
-    assert_ok(ph_graph_replay(graphs[is_odd()], team.stream));
-    assert_ok(ph_graph_replay(graphs[!is_odd()], team.stream));
-    assert_error(ph_stream_synchronize(team.stream), PH_ERROR_MISMATCH, "as number 4");
+    expect_submitted(ph_graph_replay(graphs[is_odd()], team.stream));
+    expect_submitted(ph_graph_replay(graphs[!is_odd()], team.stream));
+    assert_error(ph_stream_synchronize(team.stream), PH_ERROR_MISMATCH,
+                 t_ranks_have_gpus() ? "as number 3, " : "as number 4");
     assert_error(ph_graph_replay(graphs[0], team.stream), PH_ERROR_MISMATCH,
                  "ph_graph_replay: the communicator has failed");
     ph_comm_abort(team.comm, NULL);
@@ -110,9 +121,11 @@ TEST(graphs_replayed_in_another_order)
     assert_ok(ph_stream_synchronize(team.stream));
 }
 
-/* The last test: a transfer stays under way, so that MPI is given up. */
+/* The last test: a transfer stays under way, so that MPI is given up. NCCL looks at no sizes. */
 TEST(contents_of_another_size)
 {
+    if (t_ranks_have_gpus())
+        return;
     if (team.rank == 0)
         assert_ok(ph_send(team.comm, x, COUNT, PH_DTYPE_F32, 1, team.stream));
     if (team.rank == 1) {

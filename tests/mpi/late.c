@@ -7,7 +7,7 @@
 TEST(a_barrier_ends_with_its_deadline)
 {
     t_team team;
-    ph_comm *second;
+    ph_comm *second = NULL;
     t_team_open(&team, 20000);
     assert_ok(ph_comm_barrier(team.comm, 0));
     if (team.rank != 0) {
@@ -22,10 +22,11 @@ TEST(a_barrier_ends_with_its_deadline)
         ph_comm_abort(team.comm, NULL);
         assert_ok(ph_stream_synchronize(team.stream));
         assert_error(ph_comm_check(team.comm), PH_ERROR_PEER, "waited too long");
-        assert_error(ph_comm_create(&second, team.device, NULL), PH_ERROR_PEER,
-                     "an earlier communicator of the process has failed");
-        assert_null(second);
+        if (!t_ranks_are_without_mpi())
+            assert_error(ph_comm_create(&second, team.device, NULL), PH_ERROR_PEER,
+                         "an earlier communicator of the process has failed");
     }
+    assert_null(second);
     t_ranks_meet();
     t_team_close(&team);
     t_rank_leaves(); /* MPI_Finalize would wait for those that have given up */

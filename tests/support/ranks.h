@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/ranks.h: tests of several ranks: the program starts itself with mpirun. */
+/* tests/support/ranks.h: tests of several ranks: the program starts itself, with mpirun. */
 #ifndef PH_TESTS_RANKS_H
 #define PH_TESTS_RANKS_H
 #include "support/support.h"
@@ -10,6 +10,12 @@
 int t_ranks_run(const struct CMUnitTest *tests, size_t count);
 #define t_ranks(tests) t_ranks_run((tests), sizeof(tests) / sizeof *(tests))
 
+/* mpirun, with the environment set so that it starts several ranks here; NULL: there is no MPI. */
+const char *t_mpirun(void);
+
+/* They have a GPU each, as PH_TEST_DEVICE says; PH_TEST_WITHOUT_MPI starts them without mpirun. */
+bool t_ranks_have_gpus(void);
+bool t_ranks_are_without_mpi(void);
 unsigned t_rank(void);
 unsigned t_rank_count(void);
 /* Says that this rank has passed, and ends it at once, without any clean-up. */
@@ -18,7 +24,7 @@ void t_rank_dies(void); /* the same by SIGKILL */
 /* Waits until every rank has called it so often, by files: no use of a communicator. */
 void t_ranks_meet(void);
 
-/* A host device, a stream, and a communicator of all ranks, with this timeout. */
+/* A device, a stream, and a communicator of all ranks, with this timeout. */
 typedef struct t_team {
     ph_device *device;
     ph_stream *stream;

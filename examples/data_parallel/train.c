@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* data_parallel/train.c: what one rank does: it trains on its part of each batch, eagerly, and
- * again with the whole step as one graph, the sum of the gradients over all ranks in it. */
+/* data_parallel/train.c: what one rank does: it trains on its part of each batch, eagerly or with
+ * the whole step as one graph, the sum of the gradients over all ranks in it. */
 #include "data_parallel.h"
 #include <phonograph/annotation.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -12,9 +11,9 @@ enum {
 };
 
 struct training {
-    const struct team *team;
-    int rank;
+    struct run *run;
     common *c;
+    int64_t ranks, rank;
     ph_module *net;
     ph_optimizer *optimizer;
     ph_graph *graph;
@@ -23,7 +22,6 @@ struct training {
     ph_tensor *x, *y; /* this rank's part of the batch */
     /* all gradients in a row, and the loss behind them: of this rank, and of all */
     ph_tensor *mine, *sum;
-    struct reduce reduce;
 };
 
 /* ---- the step ---- */
@@ -57,9 +55,9 @@ static void take_from_row(struct training *t)
 static ph_status sum_over_ranks(struct training *t, ph_stream *stream)
 {
     PH_TRY(ph_annotation_push(stream, "all_reduce", NULL));
-    ph_status st = reduce_all(&t->reduce, stream);
-    ph_status ended = ph_annotation_pop(stream);
-    return st != PH_OK ? st : ended;
+    PH_TRY(ph_all_reduce(t->run->comm, ph_tensor_data(t->sum), ph_tensor_data(t->mine),
+                         (size_t)ph_tensor_count(t->sum), PH_DTYPE_F32, PH_REDUCE_SUM, stream));
+    return ph_annotation_pop(stream);
 }
 
 /* What runs eagerly, and what is captured. Each rank's loss is the mean over its part, so the
@@ -70,7 +68,7 @@ static ph_status step(ph_stream *stream, void *user)
     ph_tape *tape = t->c->tape;
     ph_optimizer_zero_grad(tape, t->optimizer);
     ph_tensor *loss = ph_cross_entropy(tape, ph_call(tape, t->net, t->x), t->y);
-    loss = ph_mul_scalar(tape, loss, 1.0 / t->team->ranks);
+    loss = ph_mul_scalar(tape, loss, 1.0 / (double)t->ranks);
     ph_backward(tape, loss);
     bool before = ph_tape_set_grad_enabled(tape, false);
     put_in_row(t, loss);
@@ -98,22 +96,31 @@ static ph_status make_rows(struct training *t)
     int64_t count = 1;
     for (size_t i = 0; i < t->parameter_count; i++)
         count += ph_tensor_count(t->parameters[i]);
+    if (count > MOST_VALUES)
+        return ph_fail(PH_ERROR_SIZE, "%lld values are too many", (long long)count);
     PH_TRY(ph_tensor_create(&t->mine, c->device, PH_DTYPE_F32, PH_SHAPE(count)));
     PH_TRY(ph_tensor_create(&t->sum, c->device, PH_DTYPE_F32, PH_SHAPE(count)));
     ph_tensor_fill(c->tape, t->mine, 0);
     ph_tensor_fill(c->tape, t->sum, 0);
-    PH_TRY(ph_tape_clear(c->tape));
-    return reduce_open(&t->reduce, t->team, t->rank, c->device, ph_tensor_data(t->mine),
-                       ph_tensor_data(t->sum), (size_t)count);
+    return ph_tape_clear(c->tape);
 }
 
-/* All ranks begin with the same weights, as they have one seed; DistributedDataParallel sends
- * those of rank 0 round instead. */
+/* Rank 0's weights, on all ranks. */
+static ph_status share_weights(struct training *t)
+{
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        const ph_tensor *p = t->parameters[i];
+        PH_TRY(ph_broadcast(t->run->comm, ph_tensor_data(p), ph_tensor_data(p),
+                            (size_t)ph_tensor_count(p), PH_DTYPE_F32, 0, t->c->stream));
+    }
+    return PH_OK;
+}
+
 static ph_status create(struct training *t)
 {
     const int64_t widths[] = {PIXELS, 128, 128, CLASSES};
     const ph_sgd_options options = {.lr = 0.05, .momentum = 0.9};
-    const int64_t rows = BATCH / t->team->ranks;
+    const int64_t rows = BATCH / t->ranks;
     common *c = t->c;
     PH_TRY(common_network(&t->net, c, widths, 4, 0, 1));
     ph_module_parameters(t->net, collect, t);
@@ -121,22 +128,20 @@ static ph_status create(struct training *t)
     PH_TRY(ph_graph_create(&t->graph, NULL));
     PH_TRY(ph_tensor_create(&t->x, c->device, PH_DTYPE_F32, PH_SHAPE(rows, PIXELS)));
     PH_TRY(ph_tensor_create(&t->y, c->device, PH_DTYPE_I64, PH_SHAPE(rows)));
-    return make_rows(t);
+    PH_TRY(make_rows(t));
+    return share_weights(t);
 }
 
-/* The eager steps before the capture make the momenta, and have NCCL set up what the collective
- * needs. NCCL has threads of its own, which a global capture would forbid much: the capture is
- * this thread's alone. */
-static ph_status one_step(struct training *t, int64_t i, bool graphed)
+/* The eager step before the capture makes the momenta. */
+static ph_status one_step(struct training *t, int64_t i)
 {
-    const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL,
-                                        .enable_annotations = true};
+    const ph_capture_options options = {.enable_annotations = true};
     common *c = t->c;
-    int64_t rows = BATCH / t->team->ranks, part = i % (c->train / BATCH) * t->team->ranks + t->rank;
+    int64_t rows = BATCH / t->ranks, part = i % (c->train / BATCH) * t->ranks + t->rank;
     ph_tensor_copy(c->tape, t->x, common_batch(c, c->images, part, rows));
     ph_tensor_copy(c->tape, t->y, common_batch(c, c->labels, part, rows));
     PH_TRY(ph_tape_clear(c->tape));
-    if (!graphed || i < WARM_UP)
+    if (!t->run->graphed || i < WARM_UP)
         return step(c->stream, t);
     if (i == WARM_UP)
         PH_TRY(ph_graph_capture(t->graph, c->stream, &options, step, t));
@@ -167,84 +172,58 @@ static ph_status evaluate(struct training *t, double *right)
 }
 
 /* The nodes of the scope "all_reduce", by kind and name. */
-static ph_status find_collective(ph_graph *graph, struct result *result)
+static ph_status find_collective(ph_graph *graph, struct run *run)
 {
     const ph_record *record;
     PH_TRY(ph_graph_record(&record, graph));
-    result->nodes = ph_record_node_count(record);
-    for (size_t i = 0; i < result->nodes; i++) {
+    run->nodes = ph_record_node_count(record);
+    for (size_t i = 0; i < run->nodes; i++) {
         const ph_annotation_pair *pairs;
         ph_node_info node;
-        size_t count, used = strlen(result->collective);
+        size_t count, used = strlen(run->collective);
         PH_TRY(ph_record_annotation(&pairs, &count, record, i));
         if (count == 0)
             continue;
         PH_TRY(ph_record_node(&node, record, i));
-        (void)snprintf(result->collective + used, sizeof result->collective - used, "%s%s%s%s",
+        (void)snprintf(run->collective + used, sizeof run->collective - used, "%s%s%s%s",
                        used > 0 ? ", " : "", ph_node_kind_name(node.kind),
                        node.kind == PH_NODE_KERNEL ? " " : "",
                        node.kind == PH_NODE_KERNEL ? node.name : "");
     }
-    return result->collective[0] ? PH_OK
-                                 : ph_fail(PH_ERROR_CALLER, "the graph has no collective in it");
+    return run->collective[0] ? PH_OK
+                              : ph_fail(PH_ERROR_CALLER, "the graph has no collective in it");
 }
 
-static ph_status train(struct training *t, bool graphed, struct result *result)
+static ph_status train_all(struct training *t, struct result *result)
 {
-    const struct team *team = t->team;
     PH_TRY(create(t));
     for (int i = 0; i < STEPS; i++) {
-        if (graphed && i == team->failing_step && t->rank == team->ranks - 1)
+        if (i == t->run->failing_step && t->rank == t->ranks - 1)
             return ph_fail(PH_ERROR_CALLER, "gives up before step %d, as it was told to", i);
-        PH_TRY(one_step(t, i, graphed));
+        PH_TRY(one_step(t, i));
         ph_tensor *loss = ph_slice(t->c->tape, t->sum, 0, -1, ph_tensor_count(t->sum));
         PH_TRY(ph_tensor_item(&result->losses[i], t->c->tape, loss));
     }
     PH_TRY(read_weights(t, result));
     PH_TRY(evaluate(t, &result->right));
-    return graphed ? find_collective(t->graph, result) : PH_OK;
+    return t->run->graphed ? find_collective(t->graph, t->run) : PH_OK;
 }
 
-/* The graph goes first: NCCL counts the graphs that a communicator is in, and may wait for them. */
-static ph_status destroy(struct training *t)
+ph_status train(struct run *run, struct result *result)
 {
-    ph_graph_destroy(t->graph);
-    ph_status st = reduce_close(&t->reduce);
-    ph_optimizer_destroy(t->optimizer);
-    ph_module_release(t->net);
-    ph_tensor *tensors[] = {t->x, t->y, t->mine, t->sum};
+    struct training t = {.run = run, .c = run->c};
+    t.ranks = ph_comm_size(run->comm);
+    t.rank = ph_comm_rank(run->comm);
+    *result = (struct result){.values = 0};
+    ph_status status = train_all(&t, result);
+    /* The others need not wait until their time is over. */
+    if (status != PH_OK)
+        ph_comm_abort(run->comm, ph_error_last()->message);
+    ph_graph_destroy(t.graph);
+    ph_optimizer_destroy(t.optimizer);
+    ph_module_release(t.net);
+    ph_tensor *tensors[] = {t.x, t.y, t.mine, t.sum};
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
         ph_tensor_release(tensors[i]);
-    return st;
-}
-
-static ph_status run(const struct team *team, int rank, common *c, bool graphed)
-{
-    struct training t = {.team = team, .rank = rank, .c = c};
-    struct shared *shared = team->shared;
-    PH_TRY(train(&t, graphed, team->reference ? &shared->whole : &shared->results[rank][graphed]));
-    return destroy(&t);
-}
-
-/* A rank that fails leaves at once, and its memory goes with the process: cleaning up can mean
- * waiting for what the other ranks do not do any more. They, too, wait for this one; that ends
- * with the process that began them all (main.c). */
-int train_rank(const struct team *team, int rank)
-{
-    char device[64], data[4096];
-    char *arguments[] = {"data_parallel", device, data};
-    common c;
-    printf("rank %d of %d ", rank, team->ranks); /* common_open says on what */
-    (void)snprintf(device, sizeof device, team->gpus ? "%s:%d" : "%s", team->device, rank);
-    (void)snprintf(data, sizeof data, "%s", team->data ? team->data : "");
-    ph_status st = common_open(&c, team->data ? 3 : 2, arguments);
-    for (int graphed = 0; graphed < (team->reference ? 1 : 2) && st == PH_OK; graphed++)
-        st = run(team, rank, &c, graphed);
-    if (st != PH_OK) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "data_parallel: rank %d", rank);
-        _Exit(common_end(name, st));
-    }
-    common_close(&c);
-    return 0;
+    return status;
 }

@@ -2,6 +2,7 @@
 /* tests/cli/examples.c: the small examples run, check themselves, and say what their text
  * promises. */
 #include "support/command.h"
+#include "support/ranks.h"
 #include "support/support.h"
 #include "support/test.h"
 #include <stdio.h>
@@ -146,22 +147,35 @@ TEST(misuse_is_refused)
     t_result_free(&r);
 }
 
-/* The other rank waits for the one that gave up, and does not do so for ever. */
-TEST(test_data_parallel_failure)
+/* The other ranks wait for the one that gave up, and do not do so for ever. */
+static void expect_that_all_give_up(const char *mpirun)
 {
-    t_result r =
-        t_run(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host:threads=1", "", "7"}});
-    assert_int_equal(r.status, 1);
-    assert_string_equal(
-        r.err, "data_parallel: rank 1: PH_ERROR_CALLER: gives up before step 7, as it was told to\n"
-               "data_parallel: rank 0 would have waited for it, and was stopped\n");
+    t_result r = t_run(&(t_command){
+        .argv = {mpirun, "-n", "2", T_PROGRAM("data_parallel"), "host:threads=1", "", "7"}});
+    assert_non_null(strstr(r.err, "data_parallel: rank 1: PH_ERROR_CALLER: gives up before step 7, "
+                                  "as it was told to"));
+    assert_non_null(strstr(r.err, "data_parallel: rank 0: PH_ERROR_PEER: "));
+    assert_non_null(strstr(r.err, "gave up: gives up before step 7"));
     t_result_free(&r);
-    t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "gpu"}}, 1, "",
-             "'gpu' is none of host, cuda and auto");
-    t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "hostile"}}, 1, "",
-             "'hostile' is none of host, cuda and auto");
+}
+
+TEST(data_parallel_has_the_same_bits_on_all_ranks)
+{
+    static const char *const ranks[] = {"2", "4"};
+    const char *mpirun = t_mpirun();
+    t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "hostile"}}, 1, "", "hostile");
     t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host", "", "abc"}}, 1, "",
              "'abc' is no step from 0 to 119");
+    if (mpirun == NULL)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        t_result r = t_run(&(t_command){
+            .argv = {mpirun, "-n", ranks[i], T_PROGRAM("data_parallel"), "host:threads=1"}});
+        assert_int_equal(r.status, 0);
+        assert_non_null(strstr(r.out, "are the same to the last bit, on all"));
+        t_result_free(&r);
+    }
+    expect_that_all_give_up(mpirun);
 }
 
 static bool has_gpu(void)
@@ -239,7 +253,7 @@ int main(void)
         cmocka_unit_test(example_liveness_names_what_died_and_goes_on),
         cmocka_unit_test(example_locate_finds_the_nan_and_the_hang),
         cmocka_unit_test(example_linear_is_right_for_both_inputs),
-        cmocka_unit_test(test_data_parallel_failure),
+        cmocka_unit_test(data_parallel_has_the_same_bits_on_all_ranks),
         cmocka_unit_test(existing_cuda_cpp_serves_equal_bits_by_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,12 @@ has_d3()
     [ -f "${carried:-}/usr/share/nodejs/d3/dist/d3.min.js" ] || [ -f /usr/share/nodejs/d3/dist/d3.min.js ]
 }
 
+# In the first python3, or in the system's, whose packages these are.
+has_python_module()
+{
+    python3 -c "import $1" || /usr/bin/python3 -c "import $1"
+}
+
 has_chromium()
 {
     command -v chromium || command -v chromium-browser || command -v google-chrome
@@ -156,6 +162,8 @@ need_test()
     need libcmocka-dev has_library cmocka
     need libopenblas0-pthread has_blas
     want python3 has_command python3
+    want python3-pytest has_python_module pytest
+    want python3-numpy has_python_module numpy
     want abigail-tools has_command abidiff
     want clang-format-14 has_command clang-format-14
     want libdw-dev has_library libdw

@@ -32,3 +32,17 @@ file(CREATE_LINK ${PROJECT_BINARY_DIR}/lib ${python_dir}/lib SYMBOLIC)
 file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin ${python_dir}/bin SYMBOLIC)
 add_custom_target(python ALL DEPENDS ${python_outputs} ${python_generated}/stamp)
 add_dependencies(python phonograph phonograph_nn)
+
+# Any Python from 3.11 on loads it: it uses the limited API alone. Without Python's headers the package calls by ctypes.
+execute_process(COMMAND ${PH_PYTHON} -c "import sysconfig; print(sysconfig.get_paths()['include'])"
+    OUTPUT_VARIABLE python_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(EXISTS ${python_include}/Python.h)
+    add_library(python_calls MODULE python/module/calls.c)
+    set_target_properties(python_calls PROPERTIES PREFIX "" OUTPUT_NAME _calls SUFFIX .abi3.so
+        LIBRARY_OUTPUT_DIRECTORY ${python_dir} BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/lib")
+    target_include_directories(python_calls SYSTEM PRIVATE ${python_include})
+    target_link_libraries(python_calls PRIVATE phonograph)
+    add_dependencies(python python_calls)
+else()
+    message(STATUS "the Python package: without its compiled module: no Python.h (the Debian package python3-dev)")
+endif()

@@ -30,6 +30,11 @@ add_custom_command(OUTPUT ${python_generated}/stamp
 file(MAKE_DIRECTORY ${python_dir}/bindings)
 file(CREATE_LINK ${PROJECT_BINARY_DIR}/lib ${python_dir}/lib SYMBOLIC)
 file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin ${python_dir}/bin SYMBOLIC)
+# What a wheel has of them (python/make_wheel.py); no part of an ordinary installation.
+install(TARGETS phonograph phonograph_nn LIBRARY DESTINATION lib NAMELINK_SKIP COMPONENT wheel EXCLUDE_FROM_ALL)
+if(TARGET phonograph_cli)
+    install(TARGETS phonograph_cli RUNTIME DESTINATION bin COMPONENT wheel EXCLUDE_FROM_ALL)
+endif()
 add_custom_target(python ALL DEPENDS ${python_outputs} ${python_generated}/stamp)
 add_dependencies(python phonograph phonograph_nn)
 

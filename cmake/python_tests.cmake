@@ -42,7 +42,7 @@ foreach(file ${python_tests})
         continue()
     endif()
     set(settings PYTHONPATH=${PROJECT_BINARY_DIR}/python PH_TEST_CHECK=$<TARGET_FILE:python_check>
-        PH_TEST_GENERATE=${PROJECT_SOURCE_DIR}/python/generate PH_TEST_SOURCE=${PROJECT_SOURCE_DIR})
+        PH_TEST_GENERATE=${PROJECT_SOURCE_DIR}/python/generate PH_TEST_SOURCE=${PROJECT_SOURCE_DIR} PH_TEST_BUILD=${PROJECT_BINARY_DIR})
     set(run sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${PH_TEST_PYTHON} ${file})
     add_test(NAME python.${name} COMMAND ${run})
     set_tests_properties(python.${name} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "${settings}")

@@ -57,6 +57,13 @@ def run_child(text, timeout=120, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
+def pytest_terminal_summary(terminalreporter):
+    """`./build.sh test` lists such lines at its end."""
+    for report in terminalreporter.stats.get("skipped", []):
+        test = report.nodeid.split("/")[-1].replace(".py::", " ")
+        terminalreporter.write_line(f"skipped: python.{test}: {report.longrepr[2].removeprefix('Skipped: ')}")
+
+
 def pytest_sessionfinish():
     """The software libcuda counts what is left at the exit: frames of exceptions keep objects in circles."""
     gc.collect()

@@ -35,14 +35,20 @@ install(TARGETS phonograph phonograph_nn LIBRARY DESTINATION lib NAMELINK_SKIP C
 if(TARGET phonograph_cli)
     install(TARGETS phonograph_cli RUNTIME DESTINATION bin COMPONENT wheel EXCLUDE_FROM_ALL)
 endif()
-add_custom_target(python ALL DEPENDS ${python_outputs} ${python_generated}/stamp)
+# The tests need it; other builds make it when it is asked for.
+if(PH_TESTS)
+    set(python_all ALL)
+endif()
+add_custom_target(python ${python_all} DEPENDS ${python_outputs} ${python_generated}/stamp)
 add_dependencies(python phonograph phonograph_nn)
 
 # Any Python from 3.11 on loads it: it uses the limited API alone. Without Python's headers the package calls by ctypes.
-execute_process(COMMAND ${PH_PYTHON} -c "import sysconfig; print(sysconfig.get_paths()['include'])"
-    OUTPUT_VARIABLE python_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT CMAKE_CROSSCOMPILING)
+    execute_process(COMMAND ${PH_PYTHON} -c "import sysconfig; print(sysconfig.get_paths()['include'])"
+        OUTPUT_VARIABLE python_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
 if(EXISTS ${python_include}/Python.h)
-    add_library(python_calls MODULE python/module/calls.c)
+    add_library(python_calls MODULE EXCLUDE_FROM_ALL python/module/calls.c)
     set_target_properties(python_calls PROPERTIES PREFIX "" OUTPUT_NAME _calls SUFFIX .abi3.so
         LIBRARY_OUTPUT_DIRECTORY ${python_dir} BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/lib")
     target_include_directories(python_calls SYSTEM PRIVATE ${python_include})

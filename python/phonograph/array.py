@@ -142,8 +142,17 @@ class Array:
     def __cuda_array_interface__(self):
         if self.is_host and not self._on_gpu():
             raise AttributeError("this is no memory of a GPU")
-        # 1 is CUDA's legacy default stream; 0 is not allowed.
-        return {**self._interface(), "stream": (self.stream._cuda() or 1) if self.stream else None}
+        # Of streams, 1 is CUDA's legacy default stream; 0 is not allowed.
+        return {**self._interface(), "stream": self._producer()}
+
+    def _producer(self):
+        """For __cuda_array_interface__: the stream, or None where all work is done."""
+        if self.stream is None:
+            return None
+        if self.stream.handle is None:  # closed: nobody can wait for it any more
+            self.stream.device.synchronize()
+            return None
+        return self.stream._cuda() or 1
 
     def _on_gpu(self):
         return self.stream is not None and self.stream.device.is_cuda
@@ -185,10 +194,21 @@ def new_array(stream, shape, dtype, allocate, free, pinned=False):
     return Array(out.value, shape, dtype, stream=stream, base=memory, host=host, pinned=pinned)
 
 
+def _stream_of_view(thing):
+    """The stream of the Array that a view of numpy's is of, however far down."""
+    for _ in range(64):
+        thing = getattr(thing, "base", None)
+        if isinstance(thing, Array):
+            return thing.stream
+    return None
+
+
 def _from_interface(thing, interface, host):
     address, readonly = interface["data"]
-    shape, strides = interface["shape"], interface.get("strides")
-    return Array(address, shape, dtype_of(interface["typestr"]), strides=strides, readonly=readonly, base=thing, host=host)
+    return Array(
+        address, interface["shape"], interface["typestr"], strides=interface.get("strides"), readonly=readonly,
+        stream=_stream_of_view(thing), base=thing, host=host,
+    )  # fmt: skip
 
 
 def _from_buffer(thing):

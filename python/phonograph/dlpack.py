@@ -83,6 +83,9 @@ def _order(array, stream):
     """Later work of the consumer's stream comes after the work so far of the array's own stream."""
     if array.stream is None or stream == -1 or array.pinned:
         return
+    if array.stream.handle is None:  # closed: nobody can wait for it any more
+        array.stream.device.synchronize()
+        return
     if not array.stream.device.is_cuda:
         if stream is not None:
             raise ValueError("a stream is named for memory of the processor")

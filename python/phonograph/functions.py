@@ -21,13 +21,16 @@ _failures = collections.deque(maxlen=64)  # exceptions of callbacks that could n
 def hold(thing):
     number = next(_numbers)
     _holds[number] = thing
-    lifetime.count_python(1)
     return number
 
 
 def let_go(number):
-    if _holds.pop(number, None) is not None:
-        lifetime.count_python(-1)
+    _holds.pop(number, None)
+
+
+def holds_any():
+    """Whether the library may still call Python, if only to let go of something."""
+    return bool(_holds)
 
 
 def add_failure(exception):

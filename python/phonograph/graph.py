@@ -2,6 +2,7 @@
 """The graph: capture work once, replay it with one launch."""
 
 import ctypes
+from numbers import Integral
 
 from . import functions, hot
 from .array import Array, asarray
@@ -198,7 +199,7 @@ class Graph(Owner):
                 raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._slots) or 'none'}")
             pair.slot, kind = self._slots[name]
             if kind is True:
-                pair.value = value if isinstance(value, int) else asarray(value, stream).address
+                pair.value = int(value) if isinstance(value, Integral) else asarray(value, stream).address
             else:
                 kept.append(value if isinstance(value, kind) else kind(value))
                 pair.value = ctypes.addressof(kept[-1])

@@ -2,6 +2,7 @@
 """Kernels: CUDA C text, PTX or compiled code for a GPU; a function for the host device."""
 
 import ctypes
+from numbers import Integral
 from typing import NamedTuple
 
 from . import functions, hot, lifetime
@@ -129,8 +130,8 @@ class Kernel(Owner):
 
     def _address(self, stream, value, kept):
         """The address; what must live until the kernel has run goes to kept."""
-        if value is None or isinstance(value, int):
-            return value
+        if value is None or isinstance(value, Integral):
+            return value if value is None else int(value)
         array = value if isinstance(value, Array) else asarray(value, stream)
         if not array.is_contiguous:
             raise ValueError(f"{self.name}: an array that is not contiguous; pass its address as a number to use it as it is")

@@ -20,8 +20,6 @@ from .bindings import core
 _live = {}  # id -> weak reference of each object that has a handle
 _late = collections.deque()  # (call, arguments) that were put off
 _thread = threading.local()
-_needs_python = 0  # functions of Python that the library may still call
-_lock = threading.Lock()
 
 
 class callback_scope:
@@ -55,13 +53,6 @@ def end_late():
         except IndexError:  # another thread was faster
             return
         call(*arguments)
-
-
-def count_python(change):
-    """Counts the functions of Python that the library holds."""
-    global _needs_python
-    with _lock:
-        _needs_python += change
 
 
 class Owner:
@@ -121,7 +112,9 @@ def _at_exit():
     for thing, _ in handles:
         thing._handle = None  # threads that go on get errors
     core.ph_log_set(core.ph_log_fn(), None)
-    if _needs_python:
+    from .functions import holds_any
+
+    if holds_any():
         for kind in ("Graph", "Device"):
             for thing, handle in handles:
                 if type(thing).__name__ == kind:

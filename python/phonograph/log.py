@@ -14,7 +14,6 @@ def set_log(function):
     """
     if function is None:
         core.ph_log_set(core.ph_log_fn(), None)
-        _kept.clear()
         return
 
     @core.ph_log_fn

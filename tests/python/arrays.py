@@ -158,6 +158,26 @@ def test_numpy_in():
     assert ph.asarray(ours).readonly
 
 
+def test_a_view_of_ours_knows_its_stream(device, stream):
+    if device.is_cuda:
+        pytest.skip("numpy sees no memory of a GPU")
+    x = stream.zeros((4, 4))
+    assert ph.asarray(numpy.asarray(x)[1:, 2]).stream is stream and ph.asarray(numpy.zeros(3)).stream is None
+
+
+def test_a_closed_stream_leaves_its_arrays(device):
+    stream = device.stream()
+    x = stream.zeros(4, "uint8")
+    stream.fill(x, 3)
+    stream.close()
+    capsule = x.__dlpack__()
+    if device.is_cuda:
+        assert x.__cuda_array_interface__["stream"] is None
+    with device.stream() as other:
+        assert x.to_numpy(other).tolist() == [3] * 4
+    del capsule
+
+
 def test_buffers_in():
     raw = bytearray(b"\x01\x02\x03")
     y = ph.asarray(raw)

@@ -22,6 +22,13 @@ def test_function_of_python(device, stream, axpy):
     assert y.to_numpy().tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
 
 
+def test_addresses_as_numbers(device, stream, axpy):
+    """An integer of numpy's is an address, not an array of one."""
+    x, y = stream.array(numpy.ones(4, "float32")), stream.zeros(4)
+    stream.launch(axpy, 4, 1.0, x.address, numpy.uint64(y.address))
+    assert y.to_numpy().tolist() == [1] * 4
+
+
 def test_blocks_and_shared_memory(device, stream):
     seen = []
 

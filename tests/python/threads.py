@@ -139,6 +139,24 @@ def test_objects_that_end_in_a_callback_end_later(device, stream):
         gc.enable()
 
 
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_a_graph_that_ends_in_a_capture(device, stream, mode):
+    """A graph that holds a function waits for its replays; in another capture of the thread that must not kill the capture."""
+    seen, other = [], device.stream()
+    inner, outer, x = ph.Graph(), ph.Graph(), stream.zeros(4)
+    with inner.capture(other):
+        other.call(lambda: seen.append(1))
+    inner.replay(other)
+    with outer.capture(stream, mode=mode):
+        stream.fill(x, 2)
+        inner.close()
+        del inner
+        stream.fill(x, 3)
+    outer.replay(stream)
+    assert seen == [1] and (x.to_numpy() == 3).all()
+    other.close()
+
+
 def test_a_capture_beside_a_thread_that_waits(device):
     """One thread waits for a stream while another captures on its own in the mode of its thread."""
     gate, one, two = threading.Event(), device.stream(), device.stream()

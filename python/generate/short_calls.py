@@ -13,7 +13,7 @@ takes some nanoseconds; releasing and taking the lock would take longer.
 SHORT_CALLS = frozenset(
     """
     ph_error_last ph_error_set ph_status_name ph_version
-    ph_device_default_stream ph_device_is_capturing ph_stream_device ph_stream_priority
+    ph_device_retain ph_device_default_stream ph_device_is_capturing ph_stream_device ph_stream_priority
     ph_stream_is_capturing ph_stream_get_capture_info
     ph_kernel_name ph_kernel_args_size ph_pool_get_id
     ph_graph_get_state ph_graph_epoch ph_graph_slot_count ph_graph_slot_get ph_graph_writes

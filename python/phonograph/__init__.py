@@ -16,6 +16,7 @@ The objects here own what they stand for; phonograph.bindings has every call of 
 
 from .annotation import annotate
 from .array import Array, asarray
+from .cache import Cache
 from . import errors
 from .device import Device
 from .errors import (
@@ -33,7 +34,7 @@ from .stream import Event, Stream
 from .version import __version__
 
 __all__ = [
-    "Array", "ArgumentError", "CallerError", "CaptureError", "DefaultStream", "Device", "DeviceError",
+    "Array", "ArgumentError", "Cache", "CallerError", "CaptureError", "DefaultStream", "Device", "DeviceError",
     "DeviceMemoryError", "Error", "Event", "FileError", "Graph", "HostMemoryError", "Kernel", "Mismatch", "NotFound",
     "Overwritten", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput", "StateError", "Stream",
     "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check", "set_log",

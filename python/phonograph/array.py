@@ -90,9 +90,10 @@ class Array:
     def free(self):
         """Gives the memory back now. The array, and every view of it, must not be used any more."""
         memory = self._memory()
-        if not isinstance(memory, _Memory):
+        if isinstance(memory, _Memory):
+            memory.close()
+        elif self.nbytes:
             raise TypeError("memory of another library is freed by that")
-        memory.close()
 
     def _use(self, stream):
         """Declares that the stream uses the memory, where it is of another."""
@@ -171,15 +172,26 @@ class Array:
         return dlpack.export(self, stream, max_version, dl_device, copy)
 
 
+def _free_memory(free, address, device):
+    free(address, None)
+    core.ph_device_release(device)
+
+
 class _Memory(Owner):
-    """A block of the allocator, freed with its last view."""
+    """A block of the allocator, freed with its last view. It has a reference to its device, which no call of the library has for it."""
+
+    _destroy = staticmethod(_free_memory)
 
     def __init__(self, address, free, device):
-        self._destroy, self._device = free, device
+        core.ph_device_retain(device)
+        self._free, self._device = free, device
         self._own(address)
 
     def _end_arguments(self, handle):
-        return (handle, None)
+        return (self._free, handle, self._device)
+
+    def _devices(self, handle):
+        return [self._device]
 
 
 def new_array(stream, shape, dtype, allocate, free, pinned=False):
@@ -189,7 +201,7 @@ def new_array(stream, shape, dtype, allocate, free, pinned=False):
         raise ValueError(f"a negative length in the shape {shape}")
     out = ctypes.c_void_p()
     check(allocate(ctypes.byref(out), math.prod(shape), dtype.itemsize, stream._handle))
-    memory = _Memory(out.value, free, stream.device)
+    memory = _Memory(out.value, free, core.ph_stream_device(stream._handle)) if out.value else None  # no bytes
     host = pinned or not stream.device.is_cuda
     return Array(out.value, shape, dtype, stream=stream, base=memory, host=host, pinned=pinned)
 
@@ -254,11 +266,11 @@ def asarray(thing, stream=None):
 
 def _wait_for(producer, stream):
     """producer: the stream of __cuda_array_interface__. 1 and 2 are CUDA's names of default streams, which no wrapper has."""
-    from .stream import Stream
+    from .stream import Stream, order
 
     if producer > 2:
         with Stream.wrap(producer) as wrapped:
-            stream.wait(wrapped) if stream is not None else wrapped.synchronize()
+            order(stream, wrapped) if stream is not None else wrapped.synchronize()
     elif stream is not None and producer == 1:
         stream.wait(stream.device.default_stream)
     else:

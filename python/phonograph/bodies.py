@@ -5,8 +5,12 @@ from .bindings import core
 from .errors import check, set_record
 
 
-def run_body(body, call):
-    """Makes call(function of C), which runs body(). What body raises is raised here."""
+def body_of(body):
+    """(a function of C that runs body(), finish): finish(status) raises what the call failed with.
+
+    That is body's own exception, where the call has returned its status. A call may also go on after a failure of the body,
+    and succeed.
+    """
     raised = []
 
     @core.ph_capture_fn
@@ -18,7 +22,9 @@ def run_body(body, call):
             return set_record(exception)
         return core.PH_OK
 
-    status = call(run)
-    if raised:
-        raise raised[-1]
-    check(status)
+    def finish(status):
+        if status and raised and status == int(getattr(raised[-1], "status", core.PH_ERROR_CALLER)):
+            raise raised[-1]
+        check(status)
+
+    return run, finish

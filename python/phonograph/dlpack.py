@@ -91,7 +91,7 @@ def _order(array, stream):
             raise ValueError("a stream is named for memory of the processor")
         array.stream.synchronize()  # a consumer on the processor reads at once
         return
-    from .stream import Stream
+    from .stream import Stream, order
 
     if stream in (None, 1):
         array.stream.device.default_stream.wait(array.stream)
@@ -99,7 +99,7 @@ def _order(array, stream):
         array.stream.synchronize()
     else:
         with Stream.wrap(stream) as consumer:
-            consumer.wait(array.stream)
+            order(consumer, array.stream)
 
 
 def export(array, stream, max_version, dl_device, copy):

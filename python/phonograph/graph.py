@@ -7,7 +7,7 @@ from numbers import Integral
 from . import functions, hot
 from .array import Array, asarray
 from .bindings import core
-from .bodies import run_body
+from .bodies import body_of
 from .errors import Error, check, error_of
 from .lifetime import Owner, new_handle
 from .record import Record
@@ -50,7 +50,7 @@ class Graph(Owner):
         self.device, self._slots = None, {}
         self._own(new_handle(core.ph_graph_create, ctypes.byref(settings)))
 
-    def _quiet(self, handle):
+    def _abort(self, handle):
         core.ph_graph_capture_abort(handle)
 
     # ---- capture and replay ----
@@ -245,24 +245,16 @@ class Graph(Owner):
         """Holds replays against body(), the captured function, run eagerly: ph_verify_result as a dict."""
         settings = struct_from(core.ph_verify_options, options)
         result = core.ph_verify_result()
-        run_body(
-            body,
-            lambda call: core.ph_graph_verify(
-                ctypes.byref(result), self._handle, stream._handle, call, None, ctypes.byref(settings)
-            ),
-        )
+        run, finish = body_of(body)
+        finish(core.ph_graph_verify(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
         return dict_of(result, verdict=core.ph_verify_verdict)
 
     def verdict(self, stream, body, **options):
         """Compares eager runs of body(), the captured function, with replays: ph_verdict as a dict."""
         settings = struct_from(core.ph_verdict_options, options)
         result = core.ph_verdict()
-        run_body(
-            body,
-            lambda call: core.ph_graph_verdict(
-                ctypes.byref(result), self._handle, stream._handle, call, None, ctypes.byref(settings)
-            ),
-        )
+        run, finish = body_of(body)
+        finish(core.ph_graph_verdict(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
         return dict_of(result, bound=core.ph_bound)
 
     def _repr_html_(self):

@@ -81,6 +81,13 @@ class Owner:
         if self._handle is not None:
             self.close()
 
+    def _abort(self, handle):
+        """At the exit: ends an open capture."""
+
+    def _devices(self, handle):
+        """At the exit: the devices that may still call Python."""
+        return []
+
     def __enter__(self):
         return self
 
@@ -115,7 +122,7 @@ def _at_exit():
     from .functions import holds_any
 
     if holds_any():
-        for kind in ("Graph", "Device"):
-            for thing, handle in handles:
-                if type(thing).__name__ == kind:
-                    thing._quiet(handle)
+        for thing, handle in handles:
+            thing._abort(handle)
+        for device in {device for thing, handle in handles for device in thing._devices(handle)}:
+            core.ph_device_synchronize(device)

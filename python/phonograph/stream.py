@@ -44,6 +44,9 @@ class Stream(Owner):
         wrapped.device = Device._of(core.ph_stream_device(wrapped._handle))
         return wrapped
 
+    def _devices(self, handle):
+        return [core.ph_stream_device(handle)]
+
     @property
     def __cuda_stream__(self):
         """A function that returns (0, the CUDA stream), as cuda.core and others ask for it."""
@@ -152,6 +155,14 @@ class Stream(Owner):
     def pinned(self, shape, dtype="float32"):
         """A new Array of pinned host memory, which numpy can see on every device."""
         return new_array(self, shape, dtype_of(dtype), core.ph_malloc_pinned, core.ph_free_pinned, pinned=True)
+
+
+def order(later, earlier):
+    """Later work of one stream comes after the work so far of another, which may be of another Device of the same GPU."""
+    if later.device.handle == earlier.device.handle:
+        later.wait(earlier)
+    else:  # streams of two devices have no events together
+        earlier.synchronize()
 
 
 class Event(Owner):

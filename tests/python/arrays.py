@@ -209,6 +209,17 @@ def test_cuda_array_interface_in(device, stream):
         assert y.to_numpy(other).tolist() == [0, 1, 2, 3]
 
 
+def test_two_devices_of_one_gpu(device, stream):
+    """A stream that is wrapped is of the device that was opened first."""
+    if not device.is_cuda:
+        pytest.skip("a GPU's")
+    with ph.Device(device.name) as second, second.stream() as mine, second.stream() as consumer:
+        x = mine.array(numpy.arange(4, dtype="float32"))
+        number = consumer.__cuda_stream__()[1]
+        assert x.__dlpack__(stream=number)
+        assert ph.asarray(OnGpu(x, mine.__cuda_stream__()[1]), consumer).to_numpy(consumer).tolist() == [0, 1, 2, 3]
+
+
 def test_copies_and_fills_are_checked(stream):
     x = stream.empty(4)
     with pytest.raises(ValueError, match="16 bytes over 8|8 bytes over 16"):
@@ -229,6 +240,9 @@ def test_copies_and_fills_are_checked(stream):
         stream.empty(-1)
     assert stream.empty(0).address == 0 and stream.empty((3, 0)).to_numpy().shape == (3, 0)
     assert stream.empty(()).to_numpy().shape == ()
+    stream.empty(0).free()
+    with pytest.raises(TypeError, match="another library"):
+        ph.asarray(numpy.zeros(3)).free()
 
 
 def test_memory_used_on_another_stream_waits(device, stream):

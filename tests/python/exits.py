@@ -118,6 +118,11 @@ def test_an_error_at_exit_is_the_programs_own():
     assert status == 1 and "ValueError: mine" in error and "Fatal" not in error
 
 
+def test_the_exit_waits_for_functions():
+    status, out, error = run_child(BEGIN + "import os\nfor _ in range(5): stream.call(lambda: (time.sleep(0.05), os.write(1, b'.')))")
+    assert (status, out, error) == (0, ".....", "")
+
+
 @pytest.mark.parametrize("round_", range(5))
 def test_threads_beside_the_exit(round_):
     """Threads make, use and drop everything while the interpreter goes."""

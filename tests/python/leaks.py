@@ -38,7 +38,7 @@ for part in range(3):
     sizes.append(pages())
 live = len(lifetime._live), len(functions._holds), len(lifetime._late)
 grown = min(after - before for before, after in zip(sizes, sizes[1:]))  # what leaks leaks each time
-print(grown * 4096 // (count // 3), *live)
+print(grown * 4096, *live)
 """
 
 CASES = {
@@ -76,6 +76,12 @@ def one(n):
     try: ph.Graph().replay(stream)
     except ph.StateError: pass
 """),
+    "caches": (2000, """
+def one(n):
+    cache = ph.Cache(device, after=1, event=lambda event: n)
+    for turn in range(4):
+        cache.run(stream, n, lambda: stream.copy(y, x), pointers={"x": x, "y": y})
+"""),
     "records": (3000, """
 graph = ph.Graph()
 with graph.capture(stream): stream.copy(y, x)
@@ -92,5 +98,6 @@ def test_memory_stays_flat(case):
     status, out, error = run_child(PROGRAM % (text, count), timeout=280)
     assert status == 0, error
     grown, live, holds, late = map(int, out.split())
-    assert grown < 16, f"{grown} bytes for each of {count}"  # less than the smallest block of any allocator
+    # Less than the smallest block of any allocator for each; below that many pages the allocators move about.
+    assert grown < max(16 * (count // 3), 192 << 10), f"{grown} bytes for {count // 3}"
     assert live <= 8 and holds == 0 and late == 0, out

@@ -90,6 +90,28 @@ def test_objects_keep_what_they_need():
     assert gone() is None
 
 
+def test_memory_outlives_closed_objects():
+    lines = []
+    ph.set_log(lambda level, text: lines.append(text))
+    try:
+        device = ph.Device("host:threads=1")
+        stream = device.stream()
+        x, y = stream.zeros(8), stream.pinned(8)
+        device.close()
+        z = stream.zeros(8)  # the stream keeps the device
+        stream.close()
+        assert (numpy.asarray(y).shape, x.shape, z.shape) == ((8,),) * 3
+        with pytest.raises(ph.ArgumentError):
+            device.stream()
+        circle = [x, y, z, stream, device]  # whose members end in any order
+        circle.append(circle)
+        del x, y, z, stream, device, circle
+        gc.collect()
+    finally:
+        ph.set_log(None)
+    assert lines == []  # none was freed after its device
+
+
 def test_pool_has_the_memory(device, stream):
     with pytest.raises(ph.PoolLimit) as raised:
         with device.pool(limit=1 << 20) as small:

@@ -105,8 +105,8 @@ has_d3()
     [ -f "${carried:-}/usr/share/nodejs/d3/dist/d3.min.js" ] || [ -f /usr/share/nodejs/d3/dist/d3.min.js ]
 }
 
-# In the first python3, or in the system's, whose packages these are.
-has_python_module()
+# All of them in the first python3, or all in the system's, whose packages these are.
+has_python_modules()
 {
     python3 -c "import $1" || /usr/bin/python3 -c "import $1"
 }
@@ -168,11 +168,11 @@ need_test()
     need libcmocka-dev has_library cmocka
     need libopenblas0-pthread has_blas
     want python3 has_command python3
-    want python3-pytest has_python_module pytest
-    want python3-numpy has_python_module numpy
-    want python3-setuptools has_python_module setuptools
-    want python3-wheel has_python_module wheel
-    want python3-venv has_python_module ensurepip
+    want python3-pytest has_python_modules 'pytest, numpy'
+    want python3-numpy has_python_modules 'pytest, numpy'
+    want python3-setuptools has_python_modules 'setuptools, wheel, ensurepip'
+    want python3-wheel has_python_modules 'setuptools, wheel, ensurepip'
+    want python3-venv has_python_modules 'setuptools, wheel, ensurepip'
     want python3-dev has_python_header
     want abigail-tools has_command abidiff
     want clang-format-14 has_command clang-format-14
@@ -207,9 +207,9 @@ need_wheel()
 {
     need_install
     need python3 has_command python3
-    need python3-setuptools has_python_module setuptools
-    need python3-wheel has_python_module wheel
-    need python3-venv has_python_module ensurepip
+    need python3-setuptools has_python_modules 'setuptools, wheel, ensurepip'
+    need python3-wheel has_python_modules 'setuptools, wheel, ensurepip'
+    need python3-venv has_python_modules 'setuptools, wheel, ensurepip'
     want python3-dev has_python_header
 }
 
@@ -698,7 +698,7 @@ do_wheel()
     build release installable
     build release python
     python=python3
-    python3 -c 'import setuptools, wheel' 2>/dev/null || python=/usr/bin/python3
+    python3 -c 'import setuptools, wheel, ensurepip' 2>/dev/null || python=/usr/bin/python3
     say "packing wheels in $into"
     "$python" -B "$root/python/make_wheel.py" --build "$root/build/release" --output "$into"
 }

@@ -18,7 +18,7 @@ from .annotation import annotate
 from .array import Array, asarray
 from .cache import Cache
 from . import errors
-from .device import Device
+from .device import Device, drivers
 from .errors import (
     ArgumentError, CallerError, CaptureError, DefaultStream, DeviceError, DeviceMemoryError, Error, FileError,
     HostMemoryError, Mismatch, NotFound, Overwritten, PoolBusy, PoolLimit, SizeError, StaleInput, StateError, Unpinned,
@@ -37,5 +37,6 @@ __all__ = [
     "Array", "ArgumentError", "Cache", "CallerError", "CaptureError", "DefaultStream", "Device", "DeviceError",
     "DeviceMemoryError", "Error", "Event", "FileError", "Graph", "HostMemoryError", "Kernel", "Mismatch", "NotFound",
     "Overwritten", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput", "StateError", "Stream",
-    "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check", "set_log",
+    "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check", "drivers",
+    "set_log",
 ]

@@ -11,6 +11,18 @@ from .lifetime import Owner, new_handle
 from .structs import dict_of, read_struct, struct_from, take_text
 
 
+def drivers():
+    """The drivers of the library, and whether each can be used: dicts with name, device_count, version and reason."""
+    found = []
+    while True:
+        info = core.ph_driver_info()
+        status = core.ph_driver_get_info(ctypes.byref(info), len(found))
+        if status == core.PH_ERROR_NOT_FOUND:
+            return found
+        check(status)
+        found.append(dict_of(info))
+
+
 class Device(Owner):
     """ph_device: "auto" (the first GPU that works, else the host device), "host", "cuda", "cuda:1".
 

@@ -13,6 +13,7 @@ from .lifetime import Owner, new_handle
 from .record import Record
 from .structs import dict_of, read_struct, struct_from, take_text
 
+_replay = hot.ph_graph_replay
 _MODES = {"global": core.PH_CAPTURE_GLOBAL, "thread_local": core.PH_CAPTURE_THREAD_LOCAL, "relaxed": core.PH_CAPTURE_RELAXED}
 
 
@@ -71,7 +72,7 @@ class Graph(Owner):
         if values:
             self._replay_with(stream, values)
             return
-        status = hot.ph_graph_replay(self._handle, stream._handle)
+        status = _replay(self._handle, stream._handle)
         if status:
             raise error_of(status)
 

@@ -80,6 +80,29 @@ def test_arrays_of_another_library(device, stream, kernel):
     assert (y.to_numpy() == 1).all()
 
 
+def test_a_capture_that_other_code_began(device, stream, kernel):
+    """Nobody would let go of a function there: it is refused, and the capture goes on."""
+    driver = ctypes.CDLL("libcuda.so.1")
+
+    def entry(name):
+        found = ctypes.c_void_p()
+        assert driver.cuGetProcAddress(name, ctypes.byref(found), 12000, ctypes.c_uint64(0)) == 0
+        return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(found.value)
+
+    number, graph = ctypes.c_void_p(stream.__cuda_stream__()[1]), ctypes.c_void_p()
+    x = stream.zeros(4)
+    ph.check(core.ph_context_push_cuda(device.handle))
+    try:
+        assert entry(b"cuStreamBeginCapture")(number, 1) == 0
+        stream.fill(x, 0)
+        with pytest.raises(ph.StateError, match="capture that other code began"):
+            stream.call(lambda: None)
+        assert entry(b"cuStreamEndCapture")(number, ctypes.addressof(graph)) == 0
+        assert entry(b"cuGraphDestroy")(graph, None) == 0
+    finally:
+        core.ph_context_pop_cuda(device.handle)
+
+
 def test_a_kernel_for_the_host_device_alone_is_refused(device, stream, kernel):
     with pytest.raises(ph.UnsupportedError):
         device.kernel("host_only", parameters=[], host=lambda *_: None)

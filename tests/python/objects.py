@@ -20,6 +20,17 @@ def test_device_says_what_it_is(device):
     assert not device.is_capturing
 
 
+def test_drivers(device):
+    found = {driver["name"]: driver for driver in ph.drivers()}
+    assert set(found) == {"host", "cuda"} and found["host"]["reason"] == ""
+    assert (found["cuda"]["reason"] == "") == (found["cuda"]["device_count"] > 0) or not device.is_cuda
+
+
+def test_every_public_name_is_there():
+    assert sorted(ph.__all__, key=str.lower) and all(hasattr(ph, name) for name in ph.__all__)
+    assert set(ph.__all__) >= {kind.__name__ for kind in ph.errors._CLASSES.values()}
+
+
 def test_unknown_device_is_not_found():
     with pytest.raises(ph.NotFound) as raised:
         ph.Device("no such device")

@@ -21,8 +21,8 @@ from . import errors
 from .device import Device, drivers
 from .errors import (
     ArgumentError, CallerError, CaptureError, DefaultStream, DeviceError, DeviceMemoryError, Error, FileError,
-    HostMemoryError, Mismatch, NotFound, Overwritten, PoolBusy, PoolLimit, SizeError, StaleInput, StateError, Unpinned,
-    UnsupportedError, WrongDevice, check,
+    HostMemoryError, Mismatch, NotFound, Overwritten, PeerError, PoolBusy, PoolLimit, SizeError, StaleInput, StateError,
+    Unpinned, UnsupportedError, WrongDevice, check,
 )
 from .graph import Graph
 from .kernel import Kernel, address
@@ -36,7 +36,7 @@ from .version import __version__
 __all__ = [
     "Array", "ArgumentError", "Cache", "CallerError", "CaptureError", "DefaultStream", "Device", "DeviceError",
     "DeviceMemoryError", "Error", "Event", "FileError", "Graph", "HostMemoryError", "Kernel", "Mismatch", "NotFound",
-    "Overwritten", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput", "StateError", "Stream",
-    "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check", "drivers",
-    "set_log",
+    "Overwritten", "PeerError", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput",
+    "StateError", "Stream", "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check",
+    "drivers", "set_log",
 ]

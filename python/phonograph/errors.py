@@ -95,6 +95,10 @@ class PoolBusy(Error, RuntimeError):
     """PH_ERROR_POOL_BUSY: another capture or scope records to the pool."""
 
 
+class PeerError(Error, RuntimeError):
+    """PH_ERROR_PEER: another rank of a communicator failed, or did not come in time."""
+
+
 class CallerError(Error, RuntimeError):
     """PH_ERROR_CALLER: a function of the caller's has failed; __cause__ is its exception."""
 
@@ -118,6 +122,7 @@ _CLASSES = {
     core.PH_ERROR_STALE_INPUT: StaleInput,
     core.PH_ERROR_OVERWRITTEN: Overwritten,
     core.PH_ERROR_POOL_BUSY: PoolBusy,
+    core.PH_ERROR_PEER: PeerError,
     core.PH_ERROR_CALLER: CallerError,
 }
 

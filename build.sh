@@ -29,6 +29,7 @@ usage: ./build.sh COMMAND [OPTIONS]
                     first where python3 has it; JSON lines are appended to FILE
   install [--prefix DIR]
                     build and install the library and the command phonograph (default: /usr/local)
+  wheel [DIR]       build wheels of the Python package into DIR (default: build/wheel)
   deb [DIR]         build Debian packages of the library and the command into DIR (default: build/deb)
   setup             install what demo and test need, and build nothing
   carry [DIR]       on a Debian with a network: unpack the libraries that test, test-gpu and the benchmarks need
@@ -110,6 +111,17 @@ has_d3()
     [ -f "${carried:-}/usr/share/nodejs/d3/dist/d3.min.js" ] || [ -f /usr/share/nodejs/d3/dist/d3.min.js ]
 }
 
+# All of them in the first python3, or all in the system's, whose packages these are.
+has_python_modules()
+{
+    python3 -c "import $1" || /usr/bin/python3 -c "import $1"
+}
+
+has_python_header()
+{
+    python3 -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")'
+}
+
 has_chromium()
 {
     command -v chromium || command -v chromium-browser || command -v google-chrome
@@ -162,6 +174,12 @@ need_test()
     need libcmocka-dev has_library cmocka
     need libopenblas0-pthread has_blas
     want python3 has_command python3
+    want python3-pytest has_python_modules 'pytest, numpy'
+    want python3-numpy has_python_modules 'pytest, numpy'
+    want python3-setuptools has_python_modules 'setuptools, wheel, ensurepip'
+    want python3-wheel has_python_modules 'setuptools, wheel, ensurepip'
+    want python3-venv has_python_modules 'setuptools, wheel, ensurepip'
+    want python3-dev has_python_header
     want abigail-tools has_command abidiff
     want clang-format-14 has_command clang-format-14
     want libdw-dev has_library libdw
@@ -191,6 +209,16 @@ need_deb()
     need debhelper has_command dh
     need dpkg-dev has_command dpkg-buildpackage
     need fakeroot has_command fakeroot
+}
+
+need_wheel()
+{
+    need_install
+    need python3 has_command python3
+    need python3-setuptools has_python_modules 'setuptools, wheel, ensurepip'
+    need python3-wheel has_python_modules 'setuptools, wheel, ensurepip'
+    need python3-venv has_python_modules 'setuptools, wheel, ensurepip'
+    want python3-dev has_python_header
 }
 
 need_bench()
@@ -669,6 +697,20 @@ do_install()
     esac
 }
 
+do_wheel()
+{
+    [ $# -le 1 ] || die "wheel takes one folder"
+    into=${1:-$root/build/wheel}
+    ensure need_wheel
+    configure release
+    build release installable
+    build release python
+    python=python3
+    python3 -c 'import setuptools, wheel, ensurepip' 2>/dev/null || python=/usr/bin/python3
+    say "packing wheels in $into"
+    "$python" -B "$root/python/make_wheel.py" --build "$root/build/release" --output "$into"
+}
+
 do_deb()
 {
     [ $# -le 1 ] || die "deb takes one folder"
@@ -718,6 +760,7 @@ test-gpu) do_test_gpu "$@" ;;
 bench) do_bench "$@" ;;
 bench-gpu) do_bench_gpu "$@" ;;
 install) do_install "$@" ;;
+wheel) do_wheel "$@" ;;
 deb) do_deb "$@" ;;
 setup)
     [ $# -eq 0 ] || die "setup takes no argument"

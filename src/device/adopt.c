@@ -213,6 +213,8 @@ static bool wait_for_mark(ph_stream *stream)
     ph__stream_hold(stream);
     if (ph__stream_capture_id_locked(stream) == 0)
         marked = driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT) == PH__R_OK;
+    if (marked && ph__stream_capture_id_locked(stream) != 0)
+        marked = false; /* the event may be of the capture */
     ph__stream_unhold(stream);
     if (marked)
         (void)driver->event_synchronize(event);
@@ -220,15 +222,29 @@ static bool wait_for_mark(ph_stream *stream)
     return marked;
 }
 
-void ph__stream_wait(ph_stream *stream)
+/* A capture may begin on the stream at any moment. */
+static bool wait_beside_captures(ph_stream *stream)
+{
+    const ph__driver *driver = stream->device->driver;
+    if (!stream->wrapped && !stream->is_default)
+        return driver->stream_wait(stream->handle) != PH__R_CAPTURE_UNSUPPORTED;
+    if (stream->wrapped && wait_for_mark(stream))
+        return true;
+    if (ph__stream_capture_id(stream) != 0)
+        return false;
+    (void)driver->stream_synchronize(stream->handle);
+    return true;
+}
+
+bool ph__stream_wait(ph_stream *stream)
 {
     ph_capture_mode mode;
     if (ph__capture_is_foreign(stream, ph__stream_capture_id(stream)))
-        return;
+        return true;
     ph__relaxed_begin(stream->device, &mode);
-    if (!stream->wrapped || !wait_for_mark(stream))
-        (void)stream->device->driver->stream_synchronize(stream->handle);
+    bool waited = wait_beside_captures(stream);
     ph__relaxed_end(stream->device, mode);
+    return waited;
 }
 
 /* ---- kernels ---- */

@@ -9,9 +9,13 @@
  * stream: to be destroyed once nobody can be using it. */
 ph__drv_stream *ph__stream_replace(ph_stream *stream);
 
-/* Waits for the retained stream's work, which may be destroyed meanwhile; not at all while it is
- * in a capture of somebody else's, which waiting would kill. Failures are its user's to see. */
-void ph__stream_wait(ph_stream *stream);
+/* Waits for the work of the retained stream, which its user may be destroying. Failures of the
+ * work are its user's to see.
+ * - true: the work is done. A stream in a capture of other code is not waited for: that would kill
+ *   the capture.
+ * - false: the stream is in a capture of this library, perhaps since this call began. The capture
+ *   goes on. */
+bool ph__stream_wait(ph_stream *stream);
 /* A stream of the user's own, given as the driver's handle; takes the reference to the device
  * over on success. */
 ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call);

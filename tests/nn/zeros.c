@@ -346,6 +346,18 @@ static void pool_limit(void)
     t_scene_close(&s);
 }
 
+static void comm_numbers(void)
+{
+    t_scene s;
+    ph_comm *comm;
+    t_scene_open(&s);
+    assert_error(ph_comm_create(&comm, s.device, &(ph_comm_options){.size = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "size is PH_ZERO");
+    assert_error(ph_comm_create(&comm, s.device, &(ph_comm_options){.timeout_ms = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "timeout_ms is PH_ZERO");
+    t_scene_close(&s);
+}
+
 static void cache_numbers(void)
 {
     t_scene s;
@@ -731,6 +743,8 @@ static const struct row {
     {"ph_pool_options.limit", REFUSED, pool_limit},
     {"ph_graph_cache_options.budget", REFUSED, cache_numbers},
     {"ph_graph_cache_options.max_graphs", REFUSED, cache_numbers},
+    {"ph_comm_options.size", REFUSED, comm_numbers},
+    {"ph_comm_options.timeout_ms", REFUSED, comm_numbers},
     {"ph_graphed_options.max_backwards", REFUSED, graphed_numbers},
     {"ph_graphed_options.check_foreign_every", REFUSED, graphed_numbers},
     {"ph_cross_entropy_options.classes", REFUSED, loss_classes},
@@ -754,6 +768,7 @@ static const struct row {
     {"ph_data_loader_options.seed", DEFAULT, loader_zeros},
     {"ph_data_loader_options.rank", DEFAULT, loader_zeros},
     {"ph_launch_config.shared_bytes", AS_IT_IS, NULL},
+    {"ph_comm_options.rank", AS_IT_IS, NULL},
     {"ph_sgd_options.group_count", AS_IT_IS, NULL},
     {"ph_adam_options.group_count", AS_IT_IS, NULL},
     {"ph_rmsprop_options.group_count", AS_IT_IS, NULL},

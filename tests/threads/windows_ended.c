@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/threads/windows_ended.c: a capture that another thread ends between a call's question
- * whether the stream is capturing and its submission. The call does its work all the same. */
+/* tests/threads/windows_ended.c: a capture that another thread ends, or begins, between a call's
+ * question whether the stream is capturing and its submission. The call does its work all the
+ * same, and the capture goes on. */
 #include "windows.h"
 
 static atomic_bool open_now, end_now, ended;
@@ -83,11 +84,62 @@ TEST(test_external_events_as_a_capture_ends)
     submit_as_it_ends("stream_wait_event", wait_for_it);
 }
 
+/* ---- the end of a graph that holds objects, beside a capture that begins ---- */
+static void *begin_alone(void *status)
+{
+    const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL};
+    ph_status *out = status;
+    *out = ph_graph_capture_begin(graph, world.stream, &options);
+    atomic_store(&open_now, true);
+    while (!atomic_load(&end_now))
+        sched_yield();
+    if (*out == PH_OK)
+        *out = ph_graph_capture_end(graph, add_one(world.stream, NULL));
+    return NULL;
+}
+
+static pthread_t beginner;
+static ph_status began;
+
+static void let_begin(void *unused)
+{
+    (void)unused;
+    assert_true(ph__thread_start(&beginner, "beginner", begin_alone, &began));
+    while (!atomic_load(&open_now))
+        sched_yield();
+}
+
+static void count_release(void *counter)
+{
+    atomic_fetch_add((atomic_int *)counter, 1);
+}
+
+TEST(a_capture_survives_the_end_of_a_graph_that_replayed_on_its_stream)
+{
+    static atomic_int released;
+    ph_graph *one = make_one();
+    atomic_store(&open_now, false);
+    atomic_store(&end_now, false);
+    assert_ok(ph_graph_retain(one, count_release, &released, true));
+    assert_ok(ph_graph_replay(one, world.stream));
+    ph__driver_before("stream_wait", let_begin, NULL);
+    ph_graph_destroy(one);
+    assert_true(atomic_load(&open_now));
+    assert_int_equal(atomic_load(&released), 0);
+    atomic_store(&end_now, true);
+    pthread_join(beginner, NULL);
+    assert_int_equal(began, PH_OK);
+    assert_int_equal(atomic_load(&released), 1);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 3, world.stream);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_external_events_as_a_capture_ends),
         IN_WORLD(test_replay_as_a_capture_ends),
+        IN_WORLD(a_capture_survives_the_end_of_a_graph_that_replayed_on_its_stream),
     };
     return cmocka_run_group_tests_name("threads.windows_ended", tests, NULL, NULL);
 }

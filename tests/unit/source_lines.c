@@ -21,9 +21,15 @@ typedef struct trace {
     int count, line; /* line: of the call that took the trace */
 } trace;
 
+/* Frame 1 is the caller's; sanitizers put a frame of their own before these. */
 __attribute__((noinline)) static void take_trace(trace *out)
 {
+    int own = 0;
     out->count = backtrace(out->frames, MOST);
+    while (own + 1 < out->count && out->frames[own + 1] != __builtin_return_address(0))
+        own++;
+    out->count -= own;
+    memmove(out->frames, out->frames + own, (size_t)out->count * sizeof *out->frames);
 }
 
 /* Frame 1 lies in here. */

@@ -2,6 +2,7 @@
 /* comm/object/comm.c: communicators: create, release, and the queries. */
 #include "comm/object/comm.h"
 #include "base/alloc.h"
+#include "base/option.h"
 #include "comm/object/broken.h"
 #include "comm/object/channel.h"
 #include "comm/object/gpu.h"
@@ -46,6 +47,10 @@ static ph_status check_options(const ph_device *device, const ph_comm_options *o
     PH_TRY(ph__device_check(device, call));
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_comm_options");
+    if (options) {
+        PH_TRY(ph__option_no_zero(options->size, "size", call));
+        PH_TRY(ph__option_no_zero(options->timeout_ms, "timeout_ms", call));
+    }
     if (options && options->timeout_ms > UINT64_MAX / 1000000)
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: ph_comm_options: timeout_ms %llu; at most %llu, 0 is ten minutes", call,

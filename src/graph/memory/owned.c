@@ -123,14 +123,18 @@ ph__batch *ph__graph_detach_batch(ph_graph *graph)
     return batch;
 }
 
-/* A failed stream is done as well: its failure is its user's to see, at the stream. */
-static void wait_for_replay_streams(ph__batch *batch)
+/* A failed stream is done as well: its failure is its user's to see, at the stream. false: a
+ * capture has begun on one. */
+static bool wait_for_replay_streams(ph__batch *batch)
 {
-    for (size_t i = 0; i < batch->streams.count; i++) {
-        ph__stream_wait(batch->streams.at[i]);
-        ph__stream_release(batch->streams.at[i]);
+    for (; batch->streams.count > 0; batch->streams.count--) {
+        ph_stream *last = batch->streams.at[batch->streams.count - 1];
+        if (!ph__stream_wait(last))
+            return false;
+        ph__stream_release(last);
     }
     ph__vec_free(&batch->streams);
+    return true;
 }
 
 static void drop_list(ph__retained_list *list)
@@ -147,8 +151,10 @@ static void release_objects(ph__deferred *item)
 {
     ph__batch *batch = (ph__batch *)item; /* its first member */
     ph_device *device = batch->device;
-    if (device)
-        wait_for_replay_streams(batch);
+    if (device && !wait_for_replay_streams(batch)) {
+        ph__device_defer(device, item);
+        return;
+    }
     size_t cursor = 0;
     uint64_t key;
     void *list;

@@ -2,6 +2,7 @@
 /* memory/alloc/free.c: the slow path of ph_free: blocks that other streams use, poison, history. */
 #include "memory/alloc/free.h"
 #include "base/log.h"
+#include "device/adopt.h"
 #include "device/capture/refuse.h"
 #include "memory/alloc/stream_users.h"
 #include "memory/block/block.h"
@@ -20,14 +21,6 @@
  * live. */
 static _Alignas(16) ph__stream_uses freeing = {.state = PH__BLOCK_FREEING};
 
-static void wait_for_stream(ph__memory *memory, ph_stream *stream)
-{
-    ph_capture_mode mode;
-    ph__relaxed_begin(memory->device, &mode);
-    (void)memory->driver->stream_synchronize(stream->handle);
-    ph__relaxed_end(memory->device, mode);
-}
-
 /* Waiting for a stream in a capture would kill that. */
 static bool may_wait(const ph__memory *memory, const ph_stream *stream)
 {
@@ -41,8 +34,7 @@ static ph__stream_uses *uses_for_free(ph__memory *memory, ph_stream *stream, boo
     ph__stream_uses *uses = ph__stream_uses_create();
     if (uses)
         return uses;
-    if (may_wait(memory, stream)) {
-        wait_for_stream(memory, stream);
+    if (may_wait(memory, stream) && ph__stream_wait(stream)) {
         *waited = true;
         return NULL;
     }
@@ -109,10 +101,8 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
     uses->state = PH__BLOCK_FREEING;
     bool noted = !foreign || waited || ph__stream_user_add(memory, uses, stream, capture_id);
     ph__spin_unlock(&memory->lock);
-    if (!noted && may_wait(memory, stream)) {
-        wait_for_stream(memory, stream);
-        noted = true;
-    }
+    if (!noted && may_wait(memory, stream))
+        noted = ph__stream_wait(stream);
     if (noted)
         ph__stream_uses_defer(memory, uses, stream);
     else

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/range_map.h"
+#include "device/adopt.h"
 #include "device/capture/refuse.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/capture/replay_allocator.h"
@@ -205,11 +206,7 @@ static bool remember_stream(ph__memory *memory, ph__pinned *block, ph_stream *st
         return true;
     if (ph__capturing(memory) || ph__stream_capture_id(stream) != 0)
         return false;
-    ph_capture_mode mode;
-    ph__relaxed_begin(memory->device, &mode);
-    (void)memory->driver->stream_synchronize(stream->handle);
-    ph__relaxed_end(memory->device, mode);
-    return true;
+    return ph__stream_wait(stream);
 }
 
 static bool free_pinned_block(ph__memory *memory, uintptr_t address, ph_stream *stream)

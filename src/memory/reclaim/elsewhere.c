@@ -34,7 +34,7 @@ static bool wait_at_once(const ph__memory *memory, ph_stream *const *streams, si
     for (size_t i = 0; i < count && may; i++)
         may = ph__stream_capture_id(streams[i]) == 0;
     for (size_t i = 0; i < count && may; i++)
-        ph__stream_wait(streams[i]);
+        may = ph__stream_wait(streams[i]);
     return may;
 }
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Names and values for the work of a capture."""
+
+import contextlib
+import ctypes
+
+from .bindings import core
+from .errors import check
+
+
+def _pair(key, value):
+    pair = core.ph_annotation_pair(key.encode())
+    if isinstance(value, bool):
+        pair.type, pair.boolean = core.PH_ANNOTATION_BOOL, value
+    elif isinstance(value, int):
+        pair.type, pair.integer = core.PH_ANNOTATION_INTEGER, value
+    elif isinstance(value, float):
+        pair.type, pair.real = core.PH_ANNOTATION_REAL, value
+    elif isinstance(value, str):
+        pair.type, pair.text = core.PH_ANNOTATION_TEXT, value.encode()
+    else:
+        raise TypeError(f"the annotation {key} is a {type(value).__name__}: it must be a str, int, float or bool")
+    return pair
+
+
+@contextlib.contextmanager
+def annotate(stream, name=None, **values):
+    """The nodes that this thread captures inside get the name and the values: ph_annotation_push.
+
+    with phonograph.annotate(stream, "forward", layer=3): ...
+    """
+    pairs = (core.ph_annotation_pair * len(values))(*(_pair(key, value) for key, value in values.items()))
+    options = core.ph_annotation_options(ctypes.cast(pairs, ctypes.POINTER(core.ph_annotation_pair)), len(values))
+    text = name.encode() if name is not None else None
+    check(core.ph_annotation_push(stream._handle, text, ctypes.byref(options)))
+    try:
+        yield
+    except BaseException:
+        core.ph_annotation_pop(stream._handle)
+        raise
+    check(core.ph_annotation_pop(stream._handle))

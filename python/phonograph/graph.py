@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: MIT
+"""The graph: capture work once, replay it with one launch."""
+
+import ctypes
+from numbers import Integral
+
+from . import functions, hot
+from .array import Array, asarray
+from .bindings import core
+from .bodies import body_of
+from .errors import Error, check, error_of
+from .lifetime import Owner, new_handle
+from .record import Record
+from .structs import dict_of, read_struct, struct_from, take_text
+
+_replay = hot.ph_graph_replay
+_MODES = {"global": core.PH_CAPTURE_GLOBAL, "thread_local": core.PH_CAPTURE_THREAD_LOCAL, "relaxed": core.PH_CAPTURE_RELAXED}
+
+
+class _Capture:
+    """`with graph.capture(stream):` an exception aborts the capture and goes on."""
+
+    def __init__(self, graph, stream, options):
+        self._graph, self._stream, self._options = graph, stream, options
+
+    def __enter__(self):
+        graph = self._graph
+        check(core.ph_graph_capture_begin(graph._handle, self._stream._handle, ctypes.byref(self._options)))
+        graph.device = self._stream.device
+        return graph
+
+    def __exit__(self, kind, exception, trace):
+        if exception is None:
+            check(core.ph_graph_capture_end(self._graph._handle, core.PH_OK))
+            return
+        status = int(exception.status) if isinstance(exception, Error) else core.PH_ERROR_CALLER
+        core.ph_graph_capture_end(self._graph._handle, status)
+
+
+class Graph(Owner):
+    """ph_graph. keep_graph: the template stays for later changes; defer_upload: see ph_graph_options.
+
+    One thread at a time uses a graph. Memory that its nodes address is not kept alive by it, except
+    memory of the processor that another library owns, as numpy's, which nobody else could watch.
+    """
+
+    _destroy = core.ph_graph_destroy
+
+    def __init__(self, **options):
+        settings = struct_from(core.ph_graph_options, options)
+        self.device, self._slots = None, {}
+        self._own(new_handle(core.ph_graph_create, ctypes.byref(settings)))
+
+    def _abort(self, handle):
+        core.ph_graph_capture_abort(handle)
+
+    # ---- capture and replay ----
+
+    def capture(self, stream, *, pool=None, mode="global", **options):
+        """Captures the work of a `with` block. An exception aborts the capture, and goes on.
+
+        options: the members of ph_capture_options, as check_input_liveness=True,
+        enable_annotations=True, strict=True. mode: "global", "thread_local" or "relaxed".
+        """
+        settings = struct_from(core.ph_capture_options, options)
+        settings.pool, settings.mode = pool and pool._handle, _MODES.get(mode, mode)
+        self._slots = {}
+        return _Capture(self, stream, settings)
+
+    def replay(self, stream, **values):
+        """Launches the whole graph. values: of slots, by name, which stay until they are set again."""
+        if values:
+            self._replay_with(stream, values)
+            return
+        status = _replay(self._handle, stream._handle)
+        if status:
+            raise error_of(status)
+
+    def instantiate(self):
+        """Makes the executable of a graph with keep_graph, or makes it again."""
+        check(core.ph_graph_instantiate(self._handle))
+
+    def upload(self, stream):
+        """Uploads the executable of a graph with defer_upload."""
+        check(core.ph_graph_upload(self._handle, stream._handle))
+
+    def reset(self):
+        """Drops the capture; the object can capture again. May wait, for functions of Python in it."""
+        check(core.ph_graph_reset(self._handle))
+        self._slots = {}
+
+    def update(self, other):
+        """Gives the executable the parameters of another capture of the same shape; Mismatch says why not."""
+        result = core.ph_update_result()
+        check(core.ph_graph_update(self._handle, other._handle, ctypes.byref(result)))
+
+    def hold(self, thing):
+        """Keeps an object alive until the graph is reset."""
+        functions.hold_in_graph(self._handle, thing)
+
+    @property
+    def state(self):
+        """ph_graph_state: NEW, CAPTURING, ENDED, READY or FAILED, with PH_GRAPH_ before it."""
+        return core.ph_graph_state(hot.ph_graph_get_state(self._handle))
+
+    @property
+    def pool(self):
+        """The Pool of the capture, for further captures."""
+        from .pool import Pool
+
+        return Pool._of(new_handle(core.ph_graph_pool, self._handle), self.device)
+
+    @property
+    def memory(self):
+        """ph_graph_memory as a dict: bytes of pools, executable, template."""
+        return dict_of(read_struct(core.ph_graph_memory, core.ph_graph_get_memory, self._handle))
+
+    @property
+    def changes(self):
+        """ph_graph_changes as a dict: uploads, updates, nodes that became slower."""
+        return dict_of(read_struct(core.ph_graph_changes, core.ph_graph_get_changes, self._handle))
+
+    # ---- epochs and liveness ----
+
+    @property
+    def epoch(self):
+        """The number of the last replay, for check_output; 0 before any."""
+        return hot.ph_graph_epoch(self._handle)
+
+    def check_output(self, array, epoch):
+        """Raises Overwritten where a later replay may have written the output of that epoch."""
+        place = array.address if isinstance(array, Array) else int(array)
+        status = hot.ph_graph_check_output(self._handle, place, epoch)
+        if status:
+            raise error_of(status)
+
+    def check_inputs(self):
+        """Raises StaleInput where memory that the graph addresses was freed."""
+        check(core.ph_graph_check_inputs(self._handle))
+
+    @property
+    def inputs(self):
+        """Memory from elsewhere that the graph addresses, and whether it is live: a list of dicts."""
+        count = ctypes.c_size_t()
+        check(core.ph_graph_input_count(ctypes.byref(count), self._handle))
+        return [
+            dict_of(read_struct(core.ph_input_info, core.ph_graph_input, self._handle, index), state=core.ph_input_state)
+            for index in range(count.value)
+        ]
+
+    # ---- slots ----
+
+    def slot(self, name, array, alignment=0):
+        """Makes a slot of every place that is proved to address the array: replay(stream, name=other) rebinds it."""
+        place = asarray(array)
+        options = core.ph_slot_options(alignment)
+        out = ctypes.c_size_t()
+        check(
+            core.ph_graph_slot_find(
+                ctypes.byref(out), self._handle, name.encode(), place.address, place.nbytes, ctypes.byref(options)
+            )
+        )
+        self._slots[name] = (out.value, True)
+
+    def prove_slots(self, other, **arrays):
+        """Makes slots that a second capture proves, as ph_graph_slot_prove.
+
+        other: a Graph of the same work, in which each input lies elsewhere. arrays: by name, the pair
+        (array of this capture, array of the other). Returns {name: ""}, or the reason why not.
+        """
+        spans, kept = (core.ph_slot_span * len(arrays))(), []
+        for span, (name, (here, there)) in zip(spans, arrays.items()):
+            here, there = asarray(here), asarray(there)
+            shifted = (ctypes.c_void_p * 1)(there.address)
+            kept.append(shifted)
+            span.name, span.base, span.bytes = name.encode(), here.address, here.nbytes
+            span.shifted = ctypes.cast(shifted, type(span.shifted))
+        proofs, captures = (core.ph_slot_proof * len(arrays))(), (ctypes.c_void_p * 1)(other._handle)
+        check(core.ph_graph_slot_prove(proofs, self._handle, captures, 1, spans, len(arrays)))
+        for name, proof in zip(arrays, proofs):
+            if proof.slot != core.PH_SLOT_NONE:
+                self._slots[name] = (proof.slot, True)
+        return {name: proof.reason.decode() for name, proof in zip(arrays, proofs)}
+
+    def declare_scalar(self, name, node, offset, value):
+        """Makes a slot of a value in the parameters of a kernel node: value is of ctypes, as captured, as c_float(2)."""
+        out = ctypes.c_size_t()
+        places = (core.ph_slot_place * 1)(core.ph_slot_place(node, offset))
+        check(
+            core.ph_graph_slot_declare_scalar(
+                ctypes.byref(out), self._handle, name.encode(), ctypes.addressof(value), ctypes.sizeof(value), places, 1
+            )
+        )
+        self._slots[name] = (out.value, type(value))
+
+    def _replay_with(self, stream, values):
+        pairs, kept = (core.ph_slot_value * len(values))(), []
+        for pair, (name, value) in zip(pairs, values.items()):
+            if name not in self._slots:
+                raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._slots) or 'none'}")
+            pair.slot, kind = self._slots[name]
+            if kind is True:
+                pair.value = int(value) if isinstance(value, Integral) else asarray(value, stream).address
+            else:
+                kept.append(value if isinstance(value, kind) else kind(value))
+                pair.value = ctypes.addressof(kept[-1])
+        status = hot.ph_graph_replay_with(self._handle, stream._handle, ctypes.addressof(pairs), len(values))
+        if status:
+            raise error_of(status)
+
+    # ---- looking into it ----
+
+    def record(self):
+        """A Record: nodes, parameters, dependencies, and the allocation of each address."""
+        handle = new_handle(core.ph_graph_record, self._handle)
+        return Record(take_text(core.ph_record_json, handle))
+
+    def dot(self, verbose=False):
+        """The graph as Graphviz DOT."""
+        return take_text(core.ph_record_dot, new_handle(core.ph_graph_record, self._handle), verbose)
+
+    def profile(self, stream, **options):
+        """Replays the graph and measures each node: a Profile. options: replays, warmup."""
+        from .profile import Profile
+
+        return Profile(self, stream, **options)
+
+    def races(self):
+        """Nodes that use the same memory with no order between them: a list of dicts, certain ones first."""
+        handle = new_handle(core.ph_graph_find_races, self._handle)
+        try:
+            count = core.ph_races_count(handle, None)
+            return [dict_of(read_struct(core.ph_race, core.ph_races_at, handle, index)) for index in range(count)]
+        finally:
+            core.ph_races_destroy(handle)
+
+    def diff(self, other):
+        """The differences to another capture, as text, a line each."""
+        handle = new_handle(core.ph_graph_diff, self._handle, other._handle)
+        try:
+            return take_text(core.ph_diff_text, handle)
+        finally:
+            core.ph_diff_destroy(handle)
+
+    def verify(self, stream, body, **options):
+        """Holds replays against body(), the captured function, run eagerly: ph_verify_result as a dict."""
+        settings = struct_from(core.ph_verify_options, options)
+        result = core.ph_verify_result()
+        run, finish = body_of(body)
+        finish(core.ph_graph_verify(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
+        return dict_of(result, verdict=core.ph_verify_verdict)
+
+    def verdict(self, stream, body, **options):
+        """Compares eager runs of body(), the captured function, with replays: ph_verdict as a dict."""
+        settings = struct_from(core.ph_verdict_options, options)
+        result = core.ph_verdict()
+        run, finish = body_of(body)
+        finish(core.ph_graph_verdict(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
+        return dict_of(result, bound=core.ph_bound)
+
+    def _repr_html_(self):
+        return self.record()._repr_html_()

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""The dozen calls that programs make most: by the compiled module where the package has it, else by ctypes.
+
+Both take and return the same: integers (or None) for handles and addresses, and the status as an integer.
+"""
+
+from ctypes import c_bool, c_int, c_size_t, c_uint8, c_uint64, c_void_p
+
+from .bindings.core import _library
+
+_P = c_void_p
+CALLS = {
+    "ph_event_record": (c_int, _P, _P),
+    "ph_graph_check_output": (c_int, _P, _P, c_uint64),
+    "ph_graph_epoch": (c_uint64, _P),
+    "ph_graph_get_state": (c_int, _P),
+    "ph_graph_replay": (c_int, _P, _P),
+    "ph_graph_replay_with": (c_int, _P, _P, _P, c_size_t),
+    "ph_launch": (c_int, _P, _P, _P, _P, c_size_t),
+    "ph_memcpy": (c_int, _P, _P, c_size_t, _P),
+    "ph_memset": (c_int, _P, c_uint8, c_size_t, _P),
+    "ph_stream_is_capturing": (c_bool, _P),
+    "ph_stream_wait_event": (c_int, _P, _P),
+    "ph_stream_wait_stream": (c_int, _P, _P),
+}
+_SHORT = ("ph_graph_epoch", "ph_graph_get_state", "ph_stream_is_capturing")
+
+
+def by_ctypes():
+    """The calls by ctypes, by name."""
+    return {name: _library.plain(name, types[0], types[1:], short=name in _SHORT) for name, types in CALLS.items()}
+
+
+try:
+    from . import _calls
+
+    COMPILED = True
+    globals().update({name: getattr(_calls, name) for name in CALLS})
+except ImportError:
+    COMPILED = False
+    globals().update(by_ctypes())

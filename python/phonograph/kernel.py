@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Kernels: CUDA C text, PTX or compiled code for a GPU; a function for the host device."""
+
+import ctypes
+from numbers import Integral
+from typing import NamedTuple
+
+from . import functions, hot, lifetime
+from .array import Array, asarray
+from .bindings import core
+from .errors import error_of
+from .lifetime import Owner, new_handle
+
+_ACCESS = {None: 0, "in": core.PH_ACCESS_IN, "out": core.PH_ACCESS_OUT, "inout": core.PH_ACCESS_INOUT}
+
+
+class address(NamedTuple):
+    """A parameter that is an address of the device's memory, for Kernel.
+
+    access: "in", "out", "inout", or None: not known. count: the name of the parameter that has the
+    number of elements; itemsize: bytes of an element. Both together declare the extent, for
+    races (ph_param_access): without them it is not known.
+    """
+
+    access: str = None
+    count: str = None
+    itemsize: int = 0
+
+
+def _fields(parameters):
+    return [(name, ctypes.c_void_p if _is_address(kind) else kind) for name, kind in parameters]
+
+
+def _is_address(kind):
+    return kind is address or isinstance(kind, address)
+
+
+def _param(name, kind, layout):
+    field = getattr(layout, name)
+    param = core.ph_param(name.encode(), core.PH_PARAM_ADDRESS if _is_address(kind) else core.PH_PARAM_VALUE)
+    param.offset, param.size = field.offset, field.size
+    if isinstance(kind, address) and kind.access:
+        param.access.kind, param.access.bytes = _ACCESS[kind.access], kind.itemsize
+        if kind.count:
+            param.access.count = getattr(layout, kind.count).offset + 1
+    return param
+
+
+def _function_address(function):
+    return function if isinstance(function, int) else ctypes.cast(function, ctypes.c_void_p).value
+
+
+class Kernel(Owner):
+    """ph_kernel, with typed parameters.
+
+    parameters: pairs (name, type), in order; a type is one of ctypes, as c_float, or address.
+    cuda: CUDA C text with an extern "C" __global__ function `name`. image: PTX, cubin or fatbin.
+    options: NVRTC's, as "-use_fast_math". host: the host device's form:
+    - the address of a compiled ph_host_kernel_fn: a function of ctypes, or an integer (of cffi:
+      int(ffi.cast("intptr_t", f)));
+    - a function of Python, called as host(range, arguments): range is a ph_block_range, arguments
+      has a member for each parameter. It runs with Python's lock. What it raises is raised by the
+      next synchronize(). It must not use phonograph, but may use numpy: see array_at().
+    host_inline: see ph_kernel_source; refused for a function of Python.
+    """
+
+    _destroy = core.ph_kernel_release
+
+    def __init__(self, device, name, parameters, *, cuda=None, image=None, options=None, host=None, host_inline=False):
+        self.device, self.name = device, name
+        self.parameters = tuple(name for name, _ in parameters)
+        layout = type(f"{name}_arguments", (ctypes.Structure,), {"_fields_": _fields(parameters)})
+        self._layout, self._size = layout, ctypes.sizeof(layout)
+        self._is_address = [_is_address(kind) for _, kind in parameters]
+        self._thunk, self._python = self._host_form(host), callable(host) and not isinstance(host, ctypes._CFuncPtr)
+        if self._python and host_inline:
+            raise TypeError("host_inline: a function of Python waits for Python's lock, which an inline kernel must not")
+        params = (core.ph_param * len(parameters))(*(_param(n, kind, layout) for n, kind in parameters))
+        source = core.ph_kernel_source(name.encode())
+        source.cuda = cuda.encode() if cuda else None
+        if self._thunk:
+            source.host = self._thunk
+        source.args_size = self._size if parameters else 0
+        source.params, source.param_count = ctypes.cast(params, ctypes.POINTER(core.ph_param)), len(parameters)
+        image = image.encode() if isinstance(image, str) else image
+        if image:
+            source.cuda_image = ctypes.cast(ctypes.c_char_p(image), ctypes.c_void_p).value
+            source.cuda_image_bytes = len(image)
+        source.cuda_options = options.encode() if options else None
+        source.host_inline = host_inline
+        self._own(new_handle(core.ph_kernel_create, device._handle, ctypes.byref(source)))
+
+    def _host_form(self, host):
+        if host is None:
+            return None
+        if isinstance(host, (int, ctypes._CFuncPtr)):
+            self._kept = host
+            return core.ph_host_kernel_fn(_function_address(host))
+        if not callable(host):
+            raise TypeError(f"host is a {type(host).__name__}: it must be a function, or the address of one")
+        layout = self._layout
+
+        @core.ph_host_kernel_fn
+        def run(range_, arguments):
+            with lifetime.in_callback:
+                try:
+                    host(range_.contents, layout.from_address(arguments) if arguments else layout())
+                except BaseException as exception:
+                    functions.add_failure(exception)
+
+        return run
+
+    def launch(self, stream, arguments, grid=1, block=1, shared_bytes=0, programmatic=False):
+        """Launches the kernel: see Stream.launch."""
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({', '.join(self.parameters)}), not {len(arguments)}")
+        values, kept = [], [self._thunk] if self._python else []
+        for is_address, value in zip(self._is_address, arguments):
+            values.append(self._address(stream, value, kept) if is_address else value)
+        packed = self._layout(*values)
+        config = core.ph_launch_config(_dimensions(grid), _dimensions(block), shared_bytes, programmatic)
+        size = self._size if values else 0
+        status = hot.ph_launch(
+            stream._handle, self._handle, ctypes.addressof(config), ctypes.addressof(packed) if size else None, size
+        )
+        if status:
+            raise error_of(status)
+        if kept:
+            functions.hold_for_work(stream._handle, tuple(kept))
+
+    def _address(self, stream, value, kept):
+        """The address; what must live until the kernel has run goes to kept."""
+        if value is None or isinstance(value, Integral):
+            return value if value is None else int(value)
+        array = value if isinstance(value, Array) else asarray(value, stream)
+        if not array.is_contiguous:
+            raise ValueError(f"{self.name}: an array that is not contiguous; pass its address as a number to use it as it is")
+        array._use(stream)
+        if array.is_host and array.is_foreign:
+            kept.append(array)
+        return array.address
+
+
+def _dimensions(numbers):
+    if isinstance(numbers, int):
+        return (numbers, 1, 1)
+    numbers = tuple(numbers)
+    return numbers + (1,) * (3 - len(numbers))

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""Devices, streams, events, pools, errors: what they do, and what they refuse."""
+
+import gc
+import pickle
+import weakref
+
+import numpy
+import pytest
+
+import phonograph as ph
+from phonograph.bindings import core
+
+
+def test_device_says_what_it_is(device):
+    info = device.info
+    assert info["kind"] == ("PH_DEVICE_CUDA" if device.is_cuda else "PH_DEVICE_HOST")
+    assert info["name"] == device.name and info["memory_total"] > 0
+    assert device.name in repr(device)
+    assert not device.is_capturing
+
+
+def test_drivers(device):
+    found = {driver["name"]: driver for driver in ph.drivers()}
+    assert set(found) == {"host", "cuda"} and found["host"]["reason"] == ""
+    assert (found["cuda"]["reason"] == "") == (found["cuda"]["device_count"] > 0) or not device.is_cuda
+
+
+def test_every_public_name_is_there():
+    assert sorted(ph.__all__, key=str.lower) and all(hasattr(ph, name) for name in ph.__all__)
+    assert set(ph.__all__) >= {kind.__name__ for kind in ph.errors._CLASSES.values()}
+
+
+def test_unknown_device_is_not_found():
+    with pytest.raises(ph.NotFound) as raised:
+        ph.Device("no such device")
+    assert raised.value.status == core.PH_ERROR_NOT_FOUND and isinstance(raised.value, LookupError)
+    assert "no such device" in str(raised.value)
+
+
+def test_unknown_option_is_named():
+    with pytest.raises(TypeError, match="ph_device_options has no threads: it has .*host_threads"):
+        ph.Device("host", threads=2)
+    with pytest.raises(TypeError, match="reserved"):
+        ph.Device("host", reserved=1)
+
+
+def test_streams_and_events(device):
+    with device.stream() as one, device.stream(priority=-1) as two:
+        x = one.zeros(64, "uint8")
+        one.fill(x, 3)
+        event = one.record()
+        two.wait(event)
+        two.wait(one)
+        y = two.empty(64, "uint8")
+        two.copy(y, x)
+        two.synchronize()
+        assert event.query() and one.query() and two.query()
+        assert (y.to_numpy() == 3).all()
+        assert not one.is_capturing and two.priority <= one.priority
+
+
+def test_elapsed(device, stream):
+    start, end = device.event(timing=True), device.event(timing=True)
+    stream.record(start)
+    stream.record(end)
+    end.synchronize()
+    assert start.elapsed(end) >= 0
+    with pytest.raises(ph.ArgumentError):
+        device.event().elapsed(end)
+
+
+def test_closed_objects_are_refused(device):
+    stream = device.stream()
+    stream.close()
+    stream.close()
+    assert stream.handle is None and "closed" in repr(stream)
+    for call in (stream.synchronize, stream.query, lambda: stream.record(), lambda: stream.empty(4)):
+        with pytest.raises(ph.ArgumentError):
+            call()
+    x_stream = device.stream()
+    graph = ph.Graph()
+    graph.close()
+    with pytest.raises(ph.ArgumentError):
+        graph.replay(x_stream)
+
+
+def test_objects_keep_what_they_need():
+    device = ph.Device("host:threads=1")
+    stream = device.stream()
+    x = stream.zeros(8)
+    gone = weakref.ref(device)
+    del device
+    gc.collect()
+    assert gone() is not None
+    stream.fill(x, 1)
+    assert (x.to_numpy() == 1).all()
+    del stream
+    assert (x.to_numpy() == 1).all()  # the array keeps its stream
+    del x
+    assert gone() is None
+
+
+def test_memory_outlives_closed_objects():
+    lines = []
+    ph.set_log(lambda level, text: lines.append(text))
+    try:
+        device = ph.Device("host:threads=1")
+        stream = device.stream()
+        x, y = stream.zeros(8), stream.pinned(8)
+        device.close()
+        z = stream.zeros(8)  # the stream keeps the device
+        stream.close()
+        assert (numpy.asarray(y).shape, x.shape, z.shape) == ((8,),) * 3
+        with pytest.raises(ph.ArgumentError):
+            device.stream()
+        circle = [x, y, z, stream, device]  # whose members end in any order
+        circle.append(circle)
+        del x, y, z, stream, device, circle
+        gc.collect()
+    finally:
+        ph.set_log(None)
+    assert lines == []  # none was freed after its device
+
+
+def test_pool_has_the_memory(device, stream):
+    with pytest.raises(ph.PoolLimit) as raised:
+        with device.pool(limit=1 << 20) as small:
+            stream.empty(1 << 22)
+    assert isinstance(raised.value, MemoryError)
+    pool = device.pool()
+    with pool:
+        x = stream.empty(1 << 16)
+    assert pool.memory["allocated"] >= x.nbytes and pool.id[1] > 0 and pool.use_count >= 1
+    with pytest.raises(ph.StateError):
+        pool.__exit__(None, None, None)
+    before = device.memory["allocated"]
+    del x
+    assert device.memory["allocated"] < before
+    stream.synchronize()
+    pool.trim()
+    assert pool.memory["reserved"] == 0
+    device.trim()
+    small.close()
+
+
+def test_memory_snapshot_is_a_dict(device, stream):
+    x = stream.empty(1000)
+    text = str(device.memory_snapshot())
+    assert "segments" in text and x.nbytes
+
+
+def test_errors_have_a_class_each_and_can_be_copied():
+    classes = {ph.errors._CLASSES[member] for member in core.ph_status if member}
+    assert len(classes) == len(core.ph_status) - 1
+    for status, kind in ph.errors._CLASSES.items():
+        assert issubclass(kind, ph.Error) and core.ph_status(status).name in kind.__doc__
+    copied = pickle.loads(pickle.dumps(ph.CaptureError("text", core.PH_ERROR_CAPTURE, 900, "cuX")))
+    assert type(copied) is ph.CaptureError
+    assert (copied.message, copied.status, copied.native_code, copied.native_call) == ("text", 40, 900, "cuX")
+
+
+def test_a_status_without_a_record_has_its_name():
+    ph.check(0)
+    with pytest.raises(ph.NotFound):
+        ph.Device("nothing")
+    with pytest.raises(ph.StaleInput, match="PH_ERROR_STALE_INPUT"):
+        ph.check(core.PH_ERROR_STALE_INPUT)  # the record is of the other status
+    with pytest.raises(ph.Error, match="unknown status"):
+        ph.check(12345)
+
+
+def test_log_goes_to_the_function(device):
+    lines = []
+    ph.set_log(lambda level, text: lines.append((level, text)))
+    try:
+        core.ph_log_write(core.PH_LOG_WARNING, b"a line")
+    finally:
+        ph.set_log(None)
+    assert lines == [(core.PH_LOG_WARNING, "a line")]
+
+
+def test_wrapping_needs_cuda(device, stream):
+    if device.is_cuda:
+        with ph.Stream.wrap(stream) as wrapped:  # by __cuda_stream__
+            assert wrapped.__cuda_stream__() == stream.__cuda_stream__()
+            x = wrapped.zeros(16)
+            wrapped.fill(x, 1)
+            wrapped.synchronize()
+            assert wrapped.device.name == device.name
+        with ph.Stream.wrap(stream.__cuda_stream__()[1]) as wrapped:
+            wrapped.synchronize()
+    else:
+        assert not hasattr(stream, "__cuda_stream__")
+
+
+def test_function_of_python_in_stream_order(device, stream):
+    seen = []
+    x = stream.zeros(4, "uint8")
+    stream.fill(x, 7)
+    kept = stream.pinned(4, "uint8")
+    stream.copy(kept, x)
+    stream.call(lambda: seen.append(numpy.asarray(kept).tolist()))
+    stream.synchronize()
+    assert seen == [[7, 7, 7, 7]]
+
+
+def test_what_a_function_raises_comes_at_the_next_wait(device, stream):
+    stream.call(lambda: [][1])
+    with pytest.raises(ph.CallerError, match="IndexError") as raised:
+        stream.synchronize()
+    assert isinstance(raised.value.__cause__, IndexError)
+    stream.synchronize()  # once

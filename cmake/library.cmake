@@ -2,7 +2,7 @@
 # Two libraries, each of one set of objects, shared and static:
 #   phonograph::phonograph, phonograph::static         capture and replay; libc, pthreads and libdl alone
 #   phonograph::nn, phonograph::nn_static              tensors and modules, over the first one's public headers
-set(PH_NN_HEADERS tensor tape operators random module optimizer optimizer_kinds grad_scaler clip_grad data_loader lr_schedule module_copy module_state training values
+set(PH_NN_HEADERS tensor tape operators random module optimizer optimizer_kinds grad_scaler clip_grad data_loader data_parallel lr_schedule module_copy module_state training values
     graphed tensor_file dlpack nn)
 
 # docs/guide/abi.md: until 1.0 each minor version has a soname, and a version of its symbols.

@@ -5,6 +5,7 @@
 #define PHONOGRAPH_NN_H
 #include <phonograph/clip_grad.h>
 #include <phonograph/data_loader.h>
+#include <phonograph/data_parallel.h>
 #include <phonograph/dlpack.h>
 #include <phonograph/grad_scaler.h>
 #include <phonograph/graphed.h>

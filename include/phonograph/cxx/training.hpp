@@ -41,6 +41,35 @@ class lr_schedule : public handle<ph_lr_schedule, ph_lr_schedule_destroy>
     }
 };
 
+/* One network on several ranks: gradients are the means over all. Holds references of the module
+ * and the communicator. */
+class data_parallel : public handle<ph_data_parallel, ph_data_parallel_destroy>
+{
+  public:
+    using handle::handle;
+    data_parallel() noexcept = default;
+    data_parallel(ph_module *module, ph_comm *comm,
+                  const ph_data_parallel_options *options = nullptr)
+    {
+        check(ph_data_parallel_create(out(), module, comm, options));
+    }
+    void backward(ph_tape *on, ph_tensor *loss) const
+    {
+        ph_data_parallel_backward(on, get(), loss);
+    }
+    /* Returns what it was. */
+    bool set_sync(bool sync) const noexcept
+    {
+        return ph_data_parallel_set_sync(get(), sync);
+    }
+    ph_data_parallel_info info() const
+    {
+        ph_data_parallel_info info;
+        check(ph_data_parallel_get_info(&info, get()));
+        return info;
+    }
+};
+
 /* Fetches batches on threads of its own. The function takes a const ph_fetch_request & and returns
  * a ph_status or nothing. It is kept until the loader has ended, and is called by several threads
  * at once; what it throws fails the batch, and arrives at next(). */

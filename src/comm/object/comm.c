@@ -50,6 +50,7 @@ static ph_status check_options(const ph_device *device, const ph_comm_options *o
     if (options) {
         PH_TRY(ph__option_no_zero(options->size, "size", call));
         PH_TRY(ph__option_no_zero(options->timeout_ms, "timeout_ms", call));
+        PH_TRY(ph__option_no_zero(options->port, "port", call));
     }
     if (options && options->timeout_ms > UINT64_MAX / 1000000)
         return ph_fail(PH_ERROR_ARGUMENT,

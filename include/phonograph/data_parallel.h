@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/data_parallel.h: one network on several ranks, each of which trains on its part of a
+ * batch. Gradients are the means over all ranks (docs/notes/distributed.md). */
+#ifndef PHONOGRAPH_DATA_PARALLEL_H
+#define PHONOGRAPH_DATA_PARALLEL_H
+#include <phonograph/comm.h>
+#include <phonograph/module.h>
+#include <phonograph/tape.h>
+
+PH_BEGIN_DECLS
+
+/* Sums gradients in buckets: each is all-reduced on a stream of its own as soon as it is whole,
+ * while backward goes on. */
+typedef struct ph_data_parallel ph_data_parallel;
+
+typedef struct ph_data_parallel_options {
+    /* Bytes of gradients in a bucket, at least one gradient. 0: 25 MiB, and 1 MiB for the first
+     * one, which has the parameters that come last. The same on all ranks. */
+    uint64_t bucket_bytes, first_bucket_bytes;
+    uint64_t reserved[6];
+} ph_data_parallel_options;
+
+/* Every rank calls it with the same module and options, and all parameters and buffers become those
+ * of rank 0.
+ * - The parameters are the module's tensors that require a gradient now, each once. They and the
+ *   buffers are contiguous, of a type that collectives have, and on the communicator's device
+ *   (ARGUMENT, WRONG_DEVICE).
+ * - Retains the module and the communicator. Takes the memory of one more gradient per parameter.
+ * - Waits for the device, so no capture may be open on it (CAPTURE). Errors of collectives, too.
+ * - Threads: externally synchronised, as the module is. */
+PH_CALL ph_data_parallel_create(ph_data_parallel **out, ph_module *module, ph_comm *comm,
+                                const ph_data_parallel_options *options);
+/* Takes NULL. Waits for its stream. Gradients that are views of buckets keep their memory. */
+PH_API void ph_data_parallel_destroy(ph_data_parallel *parallel);
+
+/* ph_backward, after which the gradient of every parameter is the mean over all ranks of what its
+ * gradient would have been, the same bits on each.
+ * - Every rank calls it, in the same order as other collectives of the communicator. Which
+ *   parameters the loss depends on may differ: a parameter without a gradient on a rank counts as
+ *   zero there, and has a gradient afterwards.
+ * - Gradients are views of the buckets from then on, until they are set to others.
+ * - A gradient that a parameter had before is added to its rank's own, as by ph_backward, and is
+ *   part of the mean.
+ * - The tape's stream goes on when all means are there. Legal in a capture: each replay is the same
+ *   on all ranks.
+ * - Where the tape fails on a rank, that rank tells no other. ph_comm_abort does. */
+PH_API void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel, ph_tensor *loss);
+
+/* false: ph_data_parallel_backward is ph_backward from now on, and gradients are this rank's, to be
+ * summed over several micro-batches. The next one with true reduces them all. Returns what it was;
+ * at first true. A captured pass keeps what it was captured with. Takes NULL. */
+PH_API bool ph_data_parallel_set_sync(ph_data_parallel *parallel, bool sync);
+
+/* The number of buckets, and bytes of all: at most a few more than the parameters' own. */
+typedef struct ph_data_parallel_info {
+    size_t buckets, parameters;
+    uint64_t bytes;
+    uint64_t reserved[4];
+} ph_data_parallel_info;
+PH_CALL ph_data_parallel_get_info(ph_data_parallel_info *out, const ph_data_parallel *parallel);
+
+PH_END_DECLS
+#endif

@@ -111,6 +111,24 @@ static void test_a_data_loader_calls_a_lambda()
     CHECK(failing.next(w.stream).number == 2);
 }
 
+static void test_a_network_of_one_rank_has_its_own_gradients()
+{
+    world w;
+    phonograph::tape tape(w.stream);
+    phonograph::module layer(ph_linear_create, w.device, 2, 1);
+    phonograph::comm comm(w.device);
+    phonograph::data_parallel parallel(layer, comm);
+    CHECK(parallel.info().parameters == 2 && parallel.info().buckets == 1);
+    const float ones[] = {1, 1};
+    ph_tensor *x = ph_from_memory(tape, PH_DTYPE_F32, PH_SHAPE(1, 2), ones);
+    CHECK(parallel.set_sync(false) && !parallel.set_sync(true));
+    parallel.backward(tape, ph_sum(tape, ph_call(tape, layer, x)));
+    CHECK(tape.read<float>(ph_tensor_grad(ph_module_parameter(layer, "weight")))[1] == 1);
+    phonograph::check(ph_tape_clear(tape));
+    phonograph::data_parallel moved(std::move(parallel));
+    CHECK(moved && !parallel);
+}
+
 static void test_a_training_is_saved_and_loaded()
 {
     char folder[] = "/tmp/phonograph-cxx-XXXXXX";
@@ -228,6 +246,7 @@ int main()
     test_a_captured_step();
     test_a_scaled_step();
     test_a_data_loader_calls_a_lambda();
+    test_a_network_of_one_rank_has_its_own_gradients();
     test_a_training_is_saved_and_loaded();
     test_hooks_call_lambdas();
     test_values_and_generators();

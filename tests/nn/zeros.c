@@ -355,6 +355,29 @@ static void comm_numbers(void)
                  PH_ERROR_ARGUMENT, "size is PH_ZERO");
     assert_error(ph_comm_create(&comm, s.device, &(ph_comm_options){.timeout_ms = PH_ZERO}),
                  PH_ERROR_ARGUMENT, "timeout_ms is PH_ZERO");
+    assert_error(ph_comm_create(&comm, s.device, &(ph_comm_options){.port = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "port is PH_ZERO");
+    t_scene_close(&s);
+}
+
+static void parallel_numbers(void)
+{
+    t_scene s;
+    ph_module *net;
+    ph_comm *comm;
+    ph_data_parallel *parallel;
+    t_scene_open(&s);
+    assert_ok(ph_linear_create(&net, s.device, 2, 2));
+    assert_ok(ph_comm_create(&comm, s.device, NULL));
+    assert_error(ph_data_parallel_create(&parallel, net, comm,
+                                         &(ph_data_parallel_options){.bucket_bytes = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "bucket_bytes is PH_ZERO");
+    assert_error(
+        ph_data_parallel_create(&parallel, net, comm,
+                                &(ph_data_parallel_options){.first_bucket_bytes = PH_ZERO}),
+        PH_ERROR_ARGUMENT, "first_bucket_bytes is PH_ZERO");
+    ph_comm_release(comm);
+    ph_module_release(net);
     t_scene_close(&s);
 }
 
@@ -745,6 +768,9 @@ static const struct row {
     {"ph_graph_cache_options.max_graphs", REFUSED, cache_numbers},
     {"ph_comm_options.size", REFUSED, comm_numbers},
     {"ph_comm_options.timeout_ms", REFUSED, comm_numbers},
+    {"ph_comm_options.port", REFUSED, comm_numbers},
+    {"ph_data_parallel_options.bucket_bytes", REFUSED, parallel_numbers},
+    {"ph_data_parallel_options.first_bucket_bytes", REFUSED, parallel_numbers},
     {"ph_graphed_options.max_backwards", REFUSED, graphed_numbers},
     {"ph_graphed_options.check_foreign_every", REFUSED, graphed_numbers},
     {"ph_cross_entropy_options.classes", REFUSED, loss_classes},

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Data-parallel networks on one rank, and their misuse. */
+#include "support/nets.h"
+#include "support/test.h"
+#include <string.h>
+
+static ph_data_parallel *parallel;
+static ph_module *module;
+static ph_comm *comm;
+static t_scale scale;
+static t_scene s;
+
+FIXTURE(open_scene)
+{
+    t_scene_open(&s);
+    module = t_scale_open(&s, &scale, 2);
+    assert_ok(ph_comm_create(&comm, s.device, NULL));
+    assert_ok(ph_data_parallel_create(&parallel, module, comm, NULL));
+    return 0;
+}
+
+FIXTURE(close_scene)
+{
+    ph_data_parallel_destroy(parallel);
+    ph_comm_release(comm);
+    ph_module_release(module);
+    t_scene_close(&s);
+    return 0;
+}
+
+static void expect_refused(ph_module *of, ph_comm *on, const ph_data_parallel_options *options,
+                           ph_status status, const char *part)
+{
+    ph_data_parallel *out;
+    memset(&out, 0xab, sizeof out);
+    assert_error(ph_data_parallel_create(&out, of, on, options), status, part);
+    assert_null(out);
+}
+
+TEST(arguments_that_are_null_are_named)
+{
+    const ph_data_parallel_options reserved = {.reserved = {0, 1}};
+    ph_data_parallel_info info;
+    assert_error(ph_data_parallel_create(NULL, module, comm, NULL), PH_ERROR_ARGUMENT,
+                 "ph_data_parallel_create: out");
+    expect_refused(NULL, comm, NULL, PH_ERROR_ARGUMENT, "module");
+    expect_refused(module, NULL, NULL, PH_ERROR_ARGUMENT, "comm");
+    expect_refused(module, comm, &reserved, PH_ERROR_ARGUMENT, "ph_data_parallel_options");
+    assert_error(ph_data_parallel_get_info(NULL, parallel), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_data_parallel_get_info(&info, NULL), PH_ERROR_ARGUMENT, "parallel");
+    assert_false(ph_data_parallel_set_sync(NULL, true));
+    ph_data_parallel_destroy(NULL);
+    ph_data_parallel_backward(NULL, parallel, NULL);
+    ph_data_parallel_backward(s.tape, NULL, NULL);
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "ph_data_parallel_backward: parallel");
+}
+
+TEST(a_communicator_that_has_failed_is_refused)
+{
+    ph_comm_abort(comm, "no data left");
+    expect_refused(module, comm, NULL, PH_ERROR_PEER, "no data left");
+}
+
+TEST(a_communicator_of_another_device_is_refused)
+{
+    t_scene other;
+    ph_comm *far;
+    t_scene_open(&other);
+    assert_ok(ph_comm_create(&far, other.device, NULL));
+    expect_refused(module, far, NULL, PH_ERROR_WRONG_DEVICE, "");
+    ph_comm_release(far);
+    ph_data_parallel_backward(other.tape, parallel, NULL);
+    assert_error(ph_tape_clear(other.tape), PH_ERROR_WRONG_DEVICE, "another device than scale");
+    t_scene_close(&other);
+}
+
+TEST(parameters_that_are_not_contiguous_are_refused)
+{
+    ph_tensor *wide = t_leaf(&s, PH_SHAPE(2, 2), 1, 2, 3, 4);
+    ph_tensor *turned = ph_tensor_retain(ph_transpose(s.tape, wide, 0, 1));
+    assert_ok(ph_tape_clear(s.tape));
+    const ph_parameter parameter = {"turned", &turned};
+    const ph_module_desc desc = {.name = "turned",
+                                 .forward = t_scale_forward,
+                                 .self = &scale,
+                                 .parameters = &parameter,
+                                 .parameter_count = 1};
+    ph_module *net;
+    assert_ok(ph_module_create(&net, s.device, &desc));
+    expect_refused(net, comm, NULL, PH_ERROR_ARGUMENT, "turned is not contiguous");
+    ph_module_release(net);
+    ph_tensor_release(turned);
+    ph_tensor_release(wide);
+}
+
+TEST(no_capture_may_be_open)
+{
+    ph_data_parallel *out;
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, s.stream, NULL));
+    assert_status(ph_data_parallel_create(&out, module, comm, NULL), PH_ERROR_CAPTURE);
+    assert_null(out);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph_graph_destroy(graph);
+}
+
+/* A loss that failed leaves the network as it was. */
+TEST(a_pass_that_fails_is_no_end)
+{
+    ph_tensor *x = t_input(&s, 1, 1);
+    ph_data_parallel_backward(s.tape, parallel, ph_call(s.tape, module, x));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "more than one element");
+    for (int i = 1; i < 3; i++) {
+        float host[2];
+        ph_tensor *loss = ph_sum(s.tape, ph_call(s.tape, module, t_input(&s, 3, 4)));
+        ph_data_parallel_backward(s.tape, parallel, loss);
+        assert_ok(ph_tape_clear(s.tape));
+        assert_ok(ph_tensor_read(s.tape, ph_tensor_grad(scale.weight), host, sizeof host));
+        assert_true(host[0] == (float)(3 * i) && host[1] == (float)(4 * i));
+    }
+}
+
+/* Its gradients outlive it. */
+TEST(one_rank_is_a_backward_pass)
+{
+    ph_data_parallel_info info;
+    float host[2];
+    assert_ok(ph_data_parallel_get_info(&info, parallel));
+    assert_int_equal(info.buckets, 1);
+    assert_int_equal(info.parameters, 1);
+    assert_true(ph_data_parallel_set_sync(parallel, false));
+    assert_false(ph_data_parallel_set_sync(parallel, true));
+    ph_data_parallel_backward(s.tape, parallel,
+                              ph_sum(s.tape, ph_call(s.tape, module, t_input(&s, 3, 4))));
+    assert_ok(ph_tape_clear(s.tape));
+    ph_data_parallel_destroy(parallel);
+    parallel = NULL;
+    assert_ok(ph_tensor_read(s.tape, ph_tensor_grad(scale.weight), host, sizeof host));
+    assert_true(host[0] == 3 && host[1] == 4);
+}
+
+int main(void)
+{
+#define IN_SCENE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+    const struct CMUnitTest tests[] = {
+        IN_SCENE(arguments_that_are_null_are_named),
+        IN_SCENE(a_communicator_that_has_failed_is_refused),
+        IN_SCENE(a_communicator_of_another_device_is_refused),
+        IN_SCENE(parameters_that_are_not_contiguous_are_refused),
+        IN_SCENE(no_capture_may_be_open),
+        IN_SCENE(a_pass_that_fails_is_no_end),
+        IN_SCENE(one_rank_is_a_backward_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

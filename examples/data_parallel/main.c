@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* data_parallel: a network learns digits on several ranks, each a process with its part of every
- * batch; the whole step of a rank, the sum of the gradients over all ranks in it, is one graph.
+ * batch; the whole step of a rank, the means of the gradients over all ranks in it, is one graph.
  * Losses and weights must be the same to the last bit on all ranks, eagerly and replayed; and those
  * of one rank that trains on whole batches, but for rounding.
  *
@@ -124,8 +124,8 @@ static void print_table(const struct program *p)
     print_result("eagerly", &p->results[0]);
     print_result("one graph", &p->results[1]);
     print_result("one rank, whole batches, eagerly", &p->results[2]);
-    printf("\nthe graph of a step: %zu nodes; the sum over the ranks in it: %s\n", p->run.nodes,
-           p->run.collective);
+    printf("\nthe graph of a step: %zu nodes, %zu of which sum over the ranks%s%s\n", p->run.nodes,
+           p->run.collectives, p->run.collectives ? ": " : "", p->run.collective);
 }
 
 static ph_status compare(const struct program *p)

@@ -2,6 +2,7 @@
 /* tests/support/ranks.c: tests of several ranks. */
 #include "support/ranks.h"
 #include "support/command.h"
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,14 +191,33 @@ static bool run_ranks(const char *ranks)
     return passed == count;
 }
 
+/* NULL: nothing. */
+static const char *find_missing(void)
+{
+    ph_driver_info info;
+    uint32_t gpus = 0;
+    if (PH_TEST_MPIEXEC[0] == '\0' && !t_ranks_are_without_mpi())
+        return "no MPI was found";
+    if (!t_ranks_have_gpus())
+        return NULL;
+    for (size_t i = 0; ph_driver_get_info(&info, i) == PH_OK; i++)
+        gpus = strcmp(info.name, "cuda") == 0 ? info.device_count : gpus;
+    const char *named = getenv("PH_NCCL");
+    if (gpus < 2)
+        return "the machine has not two GPUs";
+    return dlopen(named ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL) ? NULL
+                                                                         : "no NCCL was found";
+}
+
 int t_ranks_run(const struct CMUnitTest *tests, size_t count)
 {
-    if (PH_TEST_MPIEXEC[0] == '\0' && !t_ranks_are_without_mpi()) {
-        (void)puts("skipped: no MPI was found: no test of several ranks was run");
-        return 77;
-    }
     if (t_rank_count() > 0)
         return run_rank(tests, count);
+    const char *missing = find_missing();
+    if (missing) {
+        (void)printf("skipped: %s: no test of several ranks was run\n", missing);
+        return 77;
+    }
     const char *most = getenv("PH_TEST_MOST_RANKS");
     return run_ranks("2") && ((most && strcmp(most, "2") == 0) || run_ranks("4")) ? 0 : 1;
 }

@@ -112,9 +112,31 @@ static bool run_chunk(ph__nccl_raw *comm, const nccl_work *w, size_t all, size_t
     }
 }
 
+/* Few bytes wait at the receivers, as in NVIDIA's: the root does not wait for them. */
+static bool run_small_broadcast(ph__nccl_raw *comm, const nccl_work *w, size_t bytes)
+{
+    bool root = w->op.peer == comm->rank;
+    for (int rank = root ? 0 : comm->rank; rank < (root ? comm->ranks : comm->rank + 1); rank++) {
+        nccl_mail *mail = &comm->shared->mail[w->op.peer][rank];
+        if (rank == w->op.peer)
+            continue;
+        while (atomic_load(&mail->full) == (root ? 1U : 0U))
+            if (!nap(comm))
+                return false;
+        memcpy(root ? mail->data : w->receive, root ? w->send : mail->data, bytes);
+        mail->bytes = (uint32_t)bytes;
+        atomic_store(&mail->full, root ? 1U : 0U);
+    }
+    if (root && w->receive != w->send)
+        memcpy(w->receive, w->send, bytes);
+    return true;
+}
+
 static bool run_collective(ph__nccl_raw *comm, const nccl_work *w)
 {
     size_t all = w->op.count * ph__element_bytes(type_of(w->op.type));
+    if (w->op.kind == NCCL_BROADCAST && all <= NCCL_MAIL)
+        return run_small_broadcast(comm, w, all);
     for (size_t at = 0; at < all; at += NCCL_CHUNK)
         if (!run_chunk(comm, w, all, at, all - at < NCCL_CHUNK ? all - at : NCCL_CHUNK))
             return false;

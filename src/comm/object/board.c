@@ -218,14 +218,21 @@ static bool has_ended(const ph__peer *peer)
     return peer->life >= 0 && poll(&life, 1, 0) == 1;
 }
 
-static const char *find_end(ph__peer *peer)
+static bool has_submitted_all(const ph__board *board, const ph__peer *peer)
+{
+    return board->logs && board->own &&
+           atomic_load(&((ph__seat *)(uintptr_t)peer->seat)->logged) >=
+               atomic_load(&board->own->logged);
+}
+
+static const char *find_end(const ph__board *board, ph__peer *peer)
 {
     uint32_t state =
         peer->seat ? atomic_load(&((ph__seat *)(uintptr_t)peer->seat)->state) : PH__SEAT_HERE;
     if (state == PH__SEAT_FAILED)
         return peer->seat->message;
     if (state == PH__SEAT_RELEASED)
-        return "it has released the communicator";
+        return has_submitted_all(board, peer) ? NULL : "it has released the communicator";
     return has_ended(peer) ? "its process has ended" : NULL;
 }
 
@@ -234,7 +241,7 @@ bool ph__board_find_gone(ph__board *board, uint32_t *rank, char reason[400])
     uint64_t now = ph__now_ns();
     for (uint32_t i = 0; board && i < board->size; i++) {
         ph__peer *peer = &board->peers[i];
-        const char *why = find_end(peer);
+        const char *why = find_end(board, peer);
         if (why == NULL)
             continue;
         if (peer->gone_since_ns == 0)

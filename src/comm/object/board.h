@@ -65,6 +65,7 @@ typedef struct ph__board {
     ph__seat *own; /* NULL: there is none */
     int file;      /* of own, until the others have opened it */
     uint32_t size;
+    bool logs;        /* ranks log what they submit: one that has submitted all may release */
     ph__peer peers[]; /* one for each rank; the own one is empty */
 } ph__board;
 

@@ -104,6 +104,7 @@ ph_status ph__gpu_connect(ph_comm *comm, const ph_comm_options *options, const c
     PH_TRY(ph__channel_join_board(comm, &create, deadline, call));
     PH_TRY(share_id(&id, comm, &create, deadline, call));
     PH_TRY(begin_nccl(&comm->gpu->data, comm, &id, NULL, &create, deadline, call));
+    comm->board->logs = true;
     comm->failure.look = look_at_logs;
     ph__failed_add(comm->device, &comm->failure);
     if (ph__gpu_watch(comm))

@@ -4,7 +4,7 @@
 import ctypes
 from numbers import Integral
 
-from . import functions, hot
+from . import driver, functions, hot
 from .array import Array, asarray
 from .bindings import core
 from .bodies import body_of
@@ -53,6 +53,25 @@ class Graph(Owner):
 
     def _abort(self, handle):
         core.ph_graph_capture_abort(handle)
+
+    @classmethod
+    def import_cuda(cls, device, cuda_graph, *, pool=None, check_input_liveness=False, check_foreign_every=0, **options):
+        """A Graph of a copy of a CUgraph that other code built (ph_graph_import_cuda), which is not changed.
+
+        cuda_graph: the handle as an integer, as of torch's raw_cuda_graph() or cuda.core. Its kernels
+        must stay loaded, and its memory allocated. options: as of Graph.
+        """
+        graph = cls(**options)
+        settings = core.ph_capture_options(pool=pool and pool._handle)
+        settings.check_input_liveness, settings.check_foreign_every = check_input_liveness, check_foreign_every
+        copy = driver.clone_graph(int(cuda_graph))
+        try:
+            check(core.ph_graph_import_cuda(graph._handle, device._handle, copy, ctypes.byref(settings)))
+        except BaseException:
+            driver.destroy_graph(copy)
+            raise
+        graph.device = device
+        return graph
 
     # ---- capture and replay ----
 

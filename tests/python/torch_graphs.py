@@ -464,37 +464,124 @@ def test_what_a_replay_costs():
     assert costs[2] < costs[0] + 2  # a wide bound: other programs run too
 
 
-# ---- a copy with slots ----
+# ---- slots ----
+
+
+SIZE = (8, 128, 512)
+
+
+def aligned():
+    """A random tensor at a multiple of 4096, the alignment that a proof by such captures covers."""
+    count = 2 * SIZE[0] * SIZE[1] * SIZE[2]
+    room = torch.empty(count + 4096, device="cuda", dtype=torch.uint8)
+    skip = -room.data_ptr() % 4096
+    return room[skip : skip + count].view(torch.bfloat16).view(SIZE).normal_()
+
+
+def captured_twice(body, **options):
+    """(x, two graphs of body(x) in one pool, whose x lie elsewhere, the output that both write, their stream)."""
+    x, gap, x2 = aligned(), torch.empty(123 << 12, device="cuda"), aligned()
+    pool, stream, graphs = torch.cuda.graph_pool_handle(), torch.cuda.Stream(), []
+    warm(lambda: body(x))
+    for source in (x, x2):
+        y = None
+        graph = pt.CUDAGraph()
+        with pt.graph(graph, pool=pool, stream=stream, **options):
+            y = body(source)
+        graphs.append(graph)
+    del gap
+    return x, x2, graphs, y, stream
 
 
 def test_a_copy_is_rebound_to_new_inputs_equal_to_the_bit():
     torch.manual_seed(0)
     net = torch.nn.Sequential(*[Block(512, 8) for _ in range(2)]).cuda().bfloat16().eval()
-    size = (8, 128, 512)
-    x = torch.randn(size, device="cuda", dtype=torch.bfloat16)
-    gap = torch.empty(123 << 12, device="cuda")
-    x2 = torch.randn(size, device="cuda", dtype=torch.bfloat16)
-    pool, stream, graphs = torch.cuda.graph_pool_handle(), torch.cuda.Stream(), []
     with torch.no_grad():
-        warm(lambda: net(x))
-        for source in (x, x2):
-            graph = pt.CUDAGraph()
-            with pt.graph(graph, pool=pool, stream=stream):
-                y = net(source)
-            graphs.append(graph)
-            out = y if len(graphs) == 2 else None
-            del y
+        x, x2, graphs, out, stream = captured_twice(net)
         first, second = (pt.import_graph(graph) for graph in graphs)
-        reasons = first.prove_slots(second, x=(x, x2))
-        assert reasons == {"x": ""}
+        assert first.prove_slots(second, x=(x, x2)) == {"x": ""}
         ours = phonograph.Stream.wrap(stream.cuda_stream)
         for _ in range(20):
-            room = torch.empty(x.nbytes + 4096, device="cuda", dtype=torch.uint8)
-            skip = -room.data_ptr() % 4096  # the proof knows no smaller alignment
-            z = room[skip : skip + x.nbytes].view(torch.bfloat16).view(size).normal_()
+            z = aligned()
             expected = net(z)
             torch.cuda.synchronize()
             first.replay(ours, x=z.data_ptr())
             stream.synchronize()
             assert torch.equal(out, expected)
-    del gap
+
+
+def test_torchs_own_executable_is_rebound_equal_to_the_bit():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*[Block(512, 8) for _ in range(2)]).cuda().bfloat16().eval()
+    with torch.no_grad():
+        x, x2, (graph, other), out, _ = captured_twice(net)
+        assert graph.prove_slots(other, x=(x, x2)) == {"x": ""}
+        other.reset()
+        for _ in range(100):
+            z = aligned()
+            expected = net(z)
+            graph.replay(x=z)
+            assert torch.equal(out, expected)
+        expected = net(x)
+        graph.replay(x=x)
+        assert torch.equal(out, expected)
+    zs, times = [aligned() for _ in range(16)], []
+    for replay in (graph.replay, lambda: None):
+        torch.cuda.synchronize()
+        for turn in range(300):
+            started = time.perf_counter()
+            replay(x=zs[turn % 16]) if replay == graph.replay else (x.copy_(zs[turn % 16]), torch.cuda.CUDAGraph.replay(graph))
+            times.append(time.perf_counter() - started)
+            torch.cuda.synchronize()
+    print(f"us of the host: rebound {1e6 * sorted(times[:300])[150]:.2f}, copied {1e6 * sorted(times[300:])[150]:.2f}")
+
+
+def test_rebound_dropout_draws_new_numbers():
+    x, x2, (graph, other), y, _ = captured_twice(lambda source: torch.nn.functional.dropout(source, 0.5))
+    reasons = graph.prove_slots(other, x=(x, x2))
+    if reasons["x"]:
+        pytest.skip(f"no proof: {reasons['x']}")
+    seen = []
+    for _ in range(3):
+        z = aligned()
+        graph.replay(x=z)
+        torch.cuda.synchronize()
+        kept = y != 0
+        assert torch.equal(y[kept], (2 * z)[kept]) and 0.4 < kept.float().mean() < 0.6
+        seen.append(kept.clone())
+    assert not torch.equal(seen[0], seen[1]) and not torch.equal(seen[1], seen[2])
+
+
+def test_a_slot_watches_what_it_was_set_to():
+    x, x2, (graph, other), y, _ = captured_twice(lambda source: 2 * source, check_input_liveness=True)
+    assert graph.prove_slots(other, x=(x, x2)) == {"x": ""}
+    z = aligned()
+    graph.replay(x=z)
+    del x
+    graph.replay()  # reads z
+    torch.cuda.synchronize()
+    assert torch.equal(y, 2 * z)
+    del z
+    with pytest.raises(phonograph.StaleInput, match="slot x"):
+        graph.replay()
+    z = aligned()
+    graph.replay(x=z)
+    torch.cuda.synchronize()
+    assert torch.equal(y, 2 * z)
+
+
+def test_slots_refuse_what_the_proof_does_not_cover():
+    x, x2, (graph, other), y, _ = captured_twice(lambda source: 2 * source)
+    with pytest.raises(KeyError, match="prove_slots makes them"):
+        graph.replay(x=x)
+    with pytest.raises(phonograph.ArgumentError, match="one shape and dtype"):
+        graph.prove_slots(other, x=(x, x2[:4]))
+    assert graph.prove_slots(other, x=(x, x2)) == {"x": ""}
+    for wrong in (x2[:4], x2.float(), x2.transpose(0, 1)):
+        with pytest.raises(phonograph.ArgumentError, match="CUDAGraph.replay: x must be contiguous"):
+            graph.replay(x=wrong)
+    with pytest.raises(phonograph.ArgumentError):
+        graph.replay(x=torch.empty(SIZE, dtype=torch.bfloat16))  # the processor's memory
+    graph.replay(x=x2)
+    torch.cuda.synchronize()
+    assert torch.equal(y, 2 * x2)

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.skipif(not HAS_TORCH, reason="this Python has no torch:
 if HAS_TORCH:
     import torch
 
+    import phonograph
     from phonograph.torch.blocks import Blocks
+    from phonograph.torch.capture import Inputs, StaleInputWarning
     from phonograph.torch.report import Report, names_of
     from phonograph.torch.storages import Operands, Places, Watched, describe, live_tensors, place_of
 
@@ -142,3 +144,81 @@ def test_words_of_nested_graphs_are_resolved():
     inner = {"index": 0, "kind": "memset", "name": "memset", "bytes": 8, "words": [word(0, 0x1004, "proved")]}
     outer = {"index": 0, "kind": "graph", "name": "graph", "words": [], "body": {"nodes": [inner]}}
     assert [entry["uses"] for entry in a_report([outer]).inputs] == [[(0, "+0")]]
+
+
+# ---- inputs ----
+
+
+def tensors_as_inputs(*tensors, operands):
+    """Inputs of a graph whose only kernel has the tensors' addresses as words; operands: those that operators were given."""
+    segments = [
+        {
+            "device": 0, "stream": 0, "address": tensor.data_ptr(), "segment_pool_id": (0, 0),
+            "blocks": [{"size": tensor.nbytes, "state": "active_allocated", "frames": [FRAME]}],
+        }
+        for tensor in tensors
+    ]  # fmt: skip
+    kernel = {"index": 0, "kind": "kernel", "name": "twice", "grid": [1, 1, 1], "block": [64, 1, 1]}
+    kernel["words"] = [word(8 * at, tensor.data_ptr()) for at, tensor in enumerate(tensors)]
+    graph = types.SimpleNamespace(record=lambda: types.SimpleNamespace(nodes=[kernel]))
+    report = Report(graph, (0, 3), Blocks(segments), Places([]), {})
+    return Inputs(report, [Watched(tensor, place_of(tensor), True) for tensor in operands])
+
+
+def test_an_ended_operand_is_refused_with_its_story():
+    x = torch.zeros(300)
+    inputs = tensors_as_inputs(x, operands=[x])
+    assert not inputs.dead
+    del x
+    with pytest.raises(phonograph.StaleInput) as caught:
+        inputs.check()
+    for text in ("1 dead tensor", "float32[300], 1200 bytes", "kernel 0 (twice), word +0", "allocated at model.py:7 make", "freed at"):
+        assert text in str(caught.value)
+
+
+def test_an_operand_that_no_node_addresses_is_warned_of_once(recwarn):
+    x = torch.zeros(300)
+    inputs = tensors_as_inputs(operands=[x])
+    del x
+    with pytest.warns(StaleInputWarning, match="no node was seen to address it"):
+        inputs.check()
+    recwarn.clear()
+    inputs.check()
+    assert not recwarn.list
+
+
+def test_only_some_of_many_dead_are_described():
+    tensors = [torch.zeros(300 + n) for n in range(7)]
+    inputs = tensors_as_inputs(*tensors, operands=tensors)
+    tensors.clear()
+    with pytest.raises(phonograph.StaleInput, match=r"7 dead tensors(.|\n)*and 2 more"):
+        inputs.check()
+
+
+def test_a_slot_watches_the_tensor_that_it_has():
+    x, y, z = torch.zeros(300), torch.zeros(300), torch.zeros(300)
+    span = (x.data_ptr(), x.nbytes)
+    inputs = tensors_as_inputs(x, operands=[x])
+    inputs.rebind("x", span, y)
+    del x
+    assert not inputs.dead and not inputs.all
+    inputs.rebind("x", span, y)  # the same again
+    del y
+    with pytest.raises(phonograph.StaleInput, match="slot x"):
+        inputs.check()
+    inputs.rebind("x", span, z)
+    inputs.check()
+    assert not inputs.dead
+    inputs.forget()
+    del z
+    assert not inputs.dead
+
+
+def test_a_storage_with_other_uses_is_still_watched():
+    both = torch.zeros(600)
+    x, rest, y = both[:300], both[300:], torch.zeros(300)
+    inputs = tensors_as_inputs(x, rest, operands=[both])
+    inputs.rebind("x", (x.data_ptr(), x.nbytes), y)
+    del x, rest, both
+    with pytest.raises(phonograph.StaleInput, match=r"float32\[600\]"):
+        inputs.check()

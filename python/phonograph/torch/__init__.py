@@ -8,6 +8,7 @@
         y = model(x)
     print(pt.inspect(g, x=x, model=model))   # each word of each kernel, and the tensor it addresses
     g.replay()                               # StaleInput, where an input was freed since
+    g.prove_slots(other, x=(x, x2)); g.replay(x=x3)      # rebinding, proved by a second capture
 
 torch is imported, and nothing is compiled against it.
 """

@@ -12,6 +12,7 @@ if(PH_AWK AND PH_SH)
         DEPENDS ${manual_headers} ${manual_sources}
         COMMENT "Making the manual pages")
     add_custom_target(manual ALL DEPENDS ${manual_dir}.made)
+    add_dependencies(installable manual)
     install(DIRECTORY ${manual_dir}/man3 ${manual_dir}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR})
     if(TARGET phonograph_cli)
         install(DIRECTORY ${manual_dir}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})

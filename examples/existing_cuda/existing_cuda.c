@@ -18,7 +18,7 @@
  * own, and called once before.
  *
  * Build, with the CUDA toolkit in /usr/local/cuda: cc existing_cuda.c -I/usr/local/cuda/include
- * $(pkg-config --cflags --libs phonograph) \ -L/usr/local/cuda/lib64
+ * $(pkg-config --cflags --libs phonograph) -L/usr/local/cuda/lib64
  * -L/usr/local/cuda/lib64/stubs -lcuda -lcublas */
 #include <cublas_v2.h>
 #include <cuda.h>

@@ -262,7 +262,8 @@ static ph_status compare_nodes(bool *same, ph__lesson *l, const char *call)
     for (size_t n = 0; *same && n < mine->node_count; n++) {
         const char *why;
         PH_TRY(ph__slot_other_in(&why, l->graph, &mine->nodes[n], &theirs->nodes[n], call));
-        *same = why ? UNEXPLAINED(l, "node %zu (%s): %s", n, mine->nodes[n].info.name, why)
+        *same = why ? UNEXPLAINED(l, "node %zu (%s): %s; what decides that belongs into the key", n,
+                                  mine->nodes[n].info.name, why)
                     : compare_words(l, &mine->nodes[n], &theirs->nodes[n]);
     }
     return PH_OK;

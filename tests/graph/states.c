@@ -515,7 +515,7 @@ TEST(test_words_of_refusals)
     ph_graph *ready = graph_in(PH_GRAPH_READY, false), *fresh = graph_in(PH_GRAPH_NEW, false);
     assert_error(ph_graph_capture_begin(ready, world.stream, NULL), PH_ERROR_STATE,
                  "ph_graph_capture_begin: the graph already owns a captured graph (READY); call "
-                 "ph_graph_reset first or "
+                 "ph_graph_reset (in C++ clear) first or "
                  "create a new graph");
     assert_error(ph_graph_instantiate(ready), PH_ERROR_STATE,
                  "is meant to be called only when keep_graph is set");

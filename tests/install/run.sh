@@ -8,6 +8,13 @@ source=$1 build=$2 cmake=$3 cc=$4 flags=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source" "$work/source"
+# What is installed is what the target "installable" builds, which `./build.sh install` takes.
+if [ -f "$build/build.ninja" ]; then
+    ninja -C "$build" -t query installable >"$work/inputs"
+    for file in manual lib/libphonograph.a lib/libphonograph_nn.a; do
+        grep -q " $file\$" "$work/inputs" || { echo "the target installable does not build $file"; exit 1; }
+    done
+fi
 "$cmake" --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 mv "$work/first" "$work/moved here"
 prefix="$work/moved here"

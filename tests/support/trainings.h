@@ -3,8 +3,10 @@
  * and prints of what it has, to the bit. */
 #ifndef PH_TESTS_TRAININGS_H
 #define PH_TESTS_TRAININGS_H
+#include "nn/loader/loader.h"
 #include "support/files.h"
 #include "support/tensors.h"
+#include <sched.h>
 
 typedef struct t_trained {
     t_scene s;
@@ -89,6 +91,23 @@ static inline void t_trained_attach(t_trained *t, const char *folder,
 {
     assert_ok(ph_training_create(&t->training, folder, options));
     t_trained_add_parts(t);
+}
+
+/* Waits for all that runs beside the caller, and has host memory meanwhile: the loader's threads,
+ * and work of the device. */
+static inline void t_trained_rest(t_trained *t)
+{
+    ph_data_loader *loader = t->loader;
+    for (bool fetching = true; fetching;) {
+        (void)sched_yield();
+        fetching = false;
+        ph__mutex_lock(&loader->lock);
+        for (size_t i = 0; i < loader->slot_count; i++)
+            fetching |= loader->slots[i].state == PH__BATCH_OPEN ||
+                        loader->slots[i].state == PH__BATCH_FETCHING;
+        ph__mutex_unlock(&loader->lock);
+    }
+    assert_ok(ph_device_synchronize(t->s.device));
 }
 
 static inline void t_trained_close(t_trained *t)

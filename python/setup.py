@@ -40,7 +40,7 @@ setup(
     license="MIT",
     license_files=["LICENSE"],
     python_requires=">=3.11",
-    packages=["phonograph", "phonograph.bindings"],
+    packages=["phonograph", "phonograph.bindings", "phonograph.torch"],
     package_data={"phonograph": ["py.typed", "*.so", "lib/*", "bin/*"], "phonograph.bindings": ["*.pyi"]},
     cmdclass={"bdist_wheel": Tagged},
     distclass=Compiled,

@@ -45,6 +45,19 @@ PH_CALL ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_st
  *   meaning; NULL: defaults. UNSUPPORTED: enable_annotations. */
 PH_CALL ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgraph_st *cuda_graph,
                              const ph_capture_options *options);
+/* Looks at a CUgraph, and the CUgraphExec made of it, that other code owns and launches, as
+ * PyTorch. A NEW graph becomes READY.
+ * - Both handles stay the owner's. They must live until the graph is reset or destroyed, which
+ *   destroys neither.
+ * - Legal: record, diff, races, inputs, ph_graph_check_inputs, slots, ph_graph_slots_set,
+ *   ph_graph_node_set_*. The owner's next launch has the values. No other thread may launch
+ *   meanwhile.
+ * - Before the first change, the executable is uploaded, and that is waited for: one that is
+ *   changed before its first upload stays slower.
+ * - STATE: replay, instantiate, upload, update, profile, verify and verdict, the owner's part.
+ * - No hook runs. Failure: the graph is as it was. */
+PH_CALL ph_graph_view_cuda(ph_graph *graph, ph_device *device, struct CUgraph_st *cuda_graph,
+                           struct CUgraphExec_st *exec);
 /* CUDA's own handles of a graph, valid until the next instantiate or reset. ph_graph_cuda needs
  * keep_graph, or a capture-end hook. ph_graph_exec_cuda needs an executable. */
 PH_CALL ph_graph_cuda(struct CUgraph_st **out, ph_graph *graph);

@@ -160,6 +160,11 @@ typedef struct ph_slot_value {
 } ph_slot_value;
 PH_CALL ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values,
                              size_t count);
+/* Sets slots as ph_graph_replay_with does, and launches nothing: the next launch has the values.
+ * For executables that other code launches (ph_graph_view_cuda), and to set ahead of a replay.
+ * - Checks and failures are those of ph_graph_replay_with. Launches in flight keep their values.
+ * - STATE: there is no executable. Legal while other streams capture. */
+PH_CALL ph_graph_slots_set(ph_graph *graph, const ph_slot_value *values, size_t count);
 /* *out: whether ph_graph_replay_with would accept the value for that slot, by the checks above.
  * Nothing is set. The driver is asked about memory that the library did not allocate. value NULL:
  * false. NOT_FOUND: no such slot. Legal in a capture. */

@@ -4,7 +4,7 @@
 import ctypes
 from numbers import Integral
 
-from . import functions, hot
+from . import driver, functions, hot
 from .array import Array, asarray
 from .bindings import core
 from .bodies import body_of
@@ -53,6 +53,37 @@ class Graph(Owner):
 
     def _abort(self, handle):
         core.ph_graph_capture_abort(handle)
+
+    @classmethod
+    def import_cuda(cls, device, cuda_graph, *, pool=None, check_input_liveness=False, check_foreign_every=0, **options):
+        """A Graph of a copy of a CUgraph that other code built (ph_graph_import_cuda), which is not changed.
+
+        cuda_graph: the handle as an integer, as of torch's raw_cuda_graph() or cuda.core. Its kernels
+        must stay loaded, and its memory allocated. options: as of Graph.
+        """
+        graph = cls(**options)
+        settings = core.ph_capture_options(pool=pool and pool._handle)
+        settings.check_input_liveness, settings.check_foreign_every = check_input_liveness, check_foreign_every
+        copy = driver.clone_graph(int(cuda_graph))
+        try:
+            check(core.ph_graph_import_cuda(graph._handle, device._handle, copy, ctypes.byref(settings)))
+        except BaseException:
+            driver.destroy_graph(copy)
+            raise
+        graph.device = device
+        return graph
+
+    @classmethod
+    def view_cuda(cls, device, cuda_graph, cuda_exec):
+        """A Graph that looks at a CUgraph and its CUgraphExec, integers, that other code owns and launches (ph_graph_view_cuda).
+
+        Both must live until this object is closed or reset. set_slots and changes of nodes hold for
+        the owner's next launch; replay is refused.
+        """
+        graph = cls()
+        check(core.ph_graph_view_cuda(graph._handle, device._handle, int(cuda_graph), int(cuda_exec)))
+        graph.device = device
+        return graph
 
     # ---- capture and replay ----
 
@@ -193,7 +224,13 @@ class Graph(Owner):
         )
         self._slots[name] = (out.value, type(value))
 
-    def _replay_with(self, stream, values):
+    def set_slots(self, stream=None, **values):
+        """Sets slots by name, and launches nothing: the next launch has the values. stream: of arrays that need one."""
+        pairs, _kept = self._pairs(stream, values)
+        check(core.ph_graph_slots_set(self._handle, pairs, len(values)))
+
+    def _pairs(self, stream, values):
+        """The values as an array of ph_slot_value, and what must live during the call."""
         pairs, kept = (core.ph_slot_value * len(values))(), []
         for pair, (name, value) in zip(pairs, values.items()):
             if name not in self._slots:
@@ -204,6 +241,10 @@ class Graph(Owner):
             else:
                 kept.append(value if isinstance(value, kind) else kind(value))
                 pair.value = ctypes.addressof(kept[-1])
+        return pairs, kept
+
+    def _replay_with(self, stream, values):
+        pairs, _kept = self._pairs(stream, values)
         status = hot.ph_graph_replay_with(self._handle, stream._handle, ctypes.addressof(pairs), len(values))
         if status:
             raise error_of(status)

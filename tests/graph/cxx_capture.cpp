@@ -90,6 +90,11 @@ static void test_slots()
     const ph_slot_value values[] = {{slot, y.data()}};
     graph.replay(s.stream, values);
     EXPECT(out.data(), 15);
+    const ph_slot_value back[] = {{slot, x.data()}};
+    graph.set_slots(back);
+    EXPECT(out.data(), 15); /* nothing ran */
+    graph.replay(s.stream);
+    EXPECT(out.data(), 11);
 }
 
 static void test_hooks()

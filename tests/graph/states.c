@@ -271,6 +271,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return PH_OK;
     case PH__CALL_IMPORT_CUDA:
         return ph_graph_import_cuda(graph, world.device, NULL, NULL);
+    case PH__CALL_VIEW_CUDA:
+        return ph_graph_view_cuda(graph, world.device, NULL, NULL);
     case PH__CALL_GET_CHANGES:
         return ph_graph_get_changes(&changes, graph);
     case PH__CALL_GET_MEMORY:
@@ -305,6 +307,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return prove_scalar(NULL, graph);
     case PH__CALL_SLOT_PROVE_SHIFTED:
         return prove_shifted(graph);
+    case PH__CALL_SLOTS_SET:
+        return ph_graph_slots_set(graph, NULL, 0);
     case PH__CALL_SLOT_COUNT:
         return ph_graph_slot_count(graph) == 0 ? PH_OK : PH_ERROR_STATE;
     case PH__CALL_SLOT_GET:
@@ -399,7 +403,7 @@ static ph_status done(ph__graph_call which)
         return t_on_host() ? PH_ERROR_UNSUPPORTED : PH_OK;
     if (which == PH__CALL_HOST || which == PH__CALL_EXEC_HOST)
         return t_on_host() ? PH_OK : PH_ERROR_UNSUPPORTED;
-    if (which == PH__CALL_IMPORT_CUDA)
+    if (which == PH__CALL_IMPORT_CUDA || which == PH__CALL_VIEW_CUDA)
         return PH_ERROR_ARGUMENT; /* no graph was given: looked at after the state */
     if (which == PH__CALL_PROFILE_DUMP_RECORD)
         return PH_ERROR_STATE; /* of another capture */

@@ -59,9 +59,13 @@ def run_child(text, timeout=120, **environment):
 
 def pytest_terminal_summary(terminalreporter):
     """`./build.sh test` lists such lines at its end."""
+    reasons = {}
     for report in terminalreporter.stats.get("skipped", []):
-        test = report.nodeid.split("/")[-1].replace(".py::", " ")
-        terminalreporter.write_line(f"skipped: python.{test}: {report.longrepr[2].removeprefix('Skipped: ')}")
+        test, reason = report.nodeid.split("/")[-1].replace(".py::", " "), report.longrepr[2].removeprefix("Skipped: ")
+        reasons.setdefault((test.split(" ")[0], reason), []).append(test)
+    for (file, reason), tests in reasons.items():
+        name = tests[0] if len(tests) == 1 else f"{file} ({len(tests)} tests)"
+        terminalreporter.write_line(f"skipped: python.{name}: {reason}")
 
 
 def pytest_sessionfinish():

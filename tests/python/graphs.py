@@ -316,3 +316,76 @@ def test_bindings_and_objects_mix(stream, pair):
     ph.check(core.ph_graph_pools(None, 0, ctypes.byref(count), graph.handle))
     assert count.value >= 0
     assert core.ph_graph_get_state(graph.handle) == core.PH_GRAPH_READY
+
+
+def test_a_graph_of_cuda_is_copied_in(device, stream, pair):
+    x, y = pair
+    if not device.is_cuda:
+        with pytest.raises(ph.UnsupportedError):
+            ph.Graph.import_cuda(device, 0)
+        return
+    theirs = ph.Graph(keep_graph=True)
+    with theirs.capture(stream):
+        stream.copy(y, x)
+    native = ctypes.c_void_p()
+    ph.check(core.ph_graph_cuda(ctypes.byref(native), theirs.handle))
+    ours = ph.Graph.import_cuda(device, native.value)
+    kept = ph.Graph.import_cuda(device, native.value, keep_graph=True)
+    theirs.close()
+    assert ours.state is core.PH_GRAPH_READY and kept.state is core.PH_GRAPH_ENDED
+    assert [node["kind"] for node in kept.record().nodes] == ["memcpy"]
+    ours.slot("x", x)
+    other = stream.array(numpy.full(64, 7, "float32"))
+    ours.replay(stream, x=other)
+    assert (y.to_numpy() == 7).all()
+
+
+def test_a_graph_of_cuda_that_is_not_taken_over_is_let_go(device, stream, pair):
+    x, y = pair
+    if not device.is_cuda:
+        pytest.skip("graphs of CUDA's need its driver")
+    theirs = ph.Graph(keep_graph=True)
+    with theirs.capture(stream):
+        stream.copy(y, x)
+    native = ctypes.c_void_p()
+    ph.check(core.ph_graph_cuda(ctypes.byref(native), theirs.handle))
+    with pytest.raises(ph.ArgumentError):  # without liveness
+        ph.Graph.import_cuda(device, native.value, check_foreign_every=3)
+    assert ph.Graph.import_cuda(device, native.value).state is core.PH_GRAPH_READY
+
+
+def test_slots_are_set_ahead_of_a_replay(stream, pair):
+    x, y = pair
+    graph = captured(stream, x, y)
+    graph.slot("x", x)
+    other = stream.array(numpy.full(64, 3, "float32"))
+    graph.set_slots(x=other)
+    assert (y.to_numpy() == 0).all()
+    graph.replay(stream)
+    assert (y.to_numpy() == 3).all()
+    with pytest.raises(KeyError, match="it has x"):
+        graph.set_slots(z=other)
+
+
+def test_a_graph_that_other_code_launches_is_looked_at(device, stream, pair):
+    x, y = pair
+    if not device.is_cuda:
+        with pytest.raises(ph.UnsupportedError):
+            ph.Graph.view_cuda(device, 1, 1)  # no address is read
+        return
+    theirs, native, executable = ph.Graph(keep_graph=True), ctypes.c_void_p(), ctypes.c_void_p()
+    with theirs.capture(stream):
+        stream.copy(y, x)
+    theirs.instantiate()
+    ph.check(core.ph_graph_cuda(ctypes.byref(native), theirs.handle))
+    ph.check(core.ph_graph_exec_cuda(ctypes.byref(executable), theirs.handle))
+    ours = ph.Graph.view_cuda(device, native.value, executable.value)
+    ours.slot("x", x)
+    other = stream.array(numpy.full(64, 7, "float32"))
+    ours.set_slots(x=other)
+    theirs.replay(stream)
+    assert (y.to_numpy() == 7).all()
+    with pytest.raises(ph.StateError, match="belong to other code"):
+        ours.replay(stream)
+    ours.close()
+    theirs.replay(stream)

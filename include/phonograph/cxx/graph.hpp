@@ -89,6 +89,11 @@ class graph : public handle<ph_graph, ph_graph_destroy>
     {
         return ph_graph_replay(get(), stream);
     }
+    /* Sets slots, and launches nothing. */
+    void set_slots(span<const ph_slot_value> values)
+    {
+        check(ph_graph_slots_set(get(), values.data(), values.size()));
+    }
     /* Sets slots, then replays. */
     void replay(ph_stream *stream, span<const ph_slot_value> values)
     {

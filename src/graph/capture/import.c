@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/capture/import.c: taking a graph over that was built elsewhere. */
+/* graph/capture/import.c: taking a graph over that was built elsewhere, and looking at one that
+ * stays there. */
 #include "graph/capture/complete.h"
 #include "graph/capture/debug.h"
 #include "graph/capture/options.h"
@@ -59,19 +60,17 @@ static ph_status hold_imported_pool(ph_graph *graph, ph_pool *pool, const char *
     return status;
 }
 
-static ph_status import_native(ph_graph *graph, void *native, const ph_capture_options *options,
-                               const char *call)
+static ph_status read_native(ph_graph *graph, void *native, ph_pool *pool, const char *call)
 {
     const ph__own_memory none = {0};
-    PH_TRY(hold_imported_pool(graph, options->pool, call));
+    PH_TRY(hold_imported_pool(graph, pool, call));
     int result =
         graph->device->driver->graph_import(&graph->template, graph->device->handle, native);
     if (result != PH__R_OK)
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
     PH_TRY(ph__graph_acquire_copies(graph, call));
-    PH_TRY(ph__graph_report_freed(graph, call));
-    return ph__graph_complete(graph, false, call);
+    return ph__graph_report_freed(graph, call);
 }
 
 /* The native graph goes back to the caller, and the graph is as it was. */
@@ -115,7 +114,46 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
                        call);
     graph->device = ph_device_retain(device);
     ph__graph_set_checks(graph, options);
-    ph_status status = import_native(graph, cuda_graph, options, call);
+    ph_status status = read_native(graph, cuda_graph, options->pool, call);
+    if (status == PH_OK)
+        status = ph__graph_complete(graph, false, call);
+    if (status != PH_OK)
+        undo_import(graph);
+    ph__graph_leave(graph);
+    return status;
+}
+
+/* ---- views ---- the state is that of any graph with an executable; the table refuses what the
+ * owner alone may do. */
+static ph_status view_exec(ph_graph *graph, void *exec, const char *call)
+{
+    int result = graph->device->driver->exec_view(&graph->exec, graph->template, exec);
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the executable of the graph");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_GRAPH_GET_NODES, "%s: the executable", call);
+    graph->state = PH_GRAPH_READY;
+    graph->viewed = true;
+    return PH_OK;
+}
+
+ph_status ph_graph_view_cuda(ph_graph *graph, ph_device *device, struct CUgraph_st *cuda_graph,
+                             struct CUgraphExec_st *exec)
+{
+    static const char call[] = "ph_graph_view_cuda";
+    static const ph_capture_options defaults;
+    PH_TRY(ph__graph_check(graph, PH__CALL_VIEW_CUDA));
+    if (device == NULL)
+        return ph__fail_null(call, "device");
+    if (cuda_graph == NULL)
+        return ph__fail_null(call, "cuda_graph");
+    if (exec == NULL)
+        return ph__fail_null(call, "exec");
+    graph->device = ph_device_retain(device);
+    ph__graph_set_checks(graph, &defaults);
+    ph_status status = read_native(graph, cuda_graph, NULL, call);
+    if (status == PH_OK)
+        status = view_exec(graph, exec, call);
     if (status != PH_OK)
         undo_import(graph);
     ph__graph_leave(graph);

@@ -49,7 +49,7 @@ void ph__graph_clear(ph_graph *graph)
     ph__cells_drop(graph);
     ph__slots_drop(graph);
     ph__locate_drop(graph);
-    graph->breadcrumbs = false;
+    graph->breadcrumbs = graph->viewed = false;
     graph->collectives = NULL;
     graph->changed = graph->hosts_changed = false;
     ph__inputs_free(&graph->inputs, graph);

@@ -73,7 +73,8 @@ struct ph_graph {
     ph__hook_set hooks;
 
     bool keep;
-    bool defer; /* executables are made without being uploaded */
+    bool viewed; /* template and executable belong to other code, which launches it */
+    bool defer;  /* executables are made without being uploaded */
     /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
     ph__drv_event *uploaded;
     /* the id of its stream; of the last replay before it */

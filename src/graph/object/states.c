@@ -47,6 +47,12 @@ static const bool reads_record[PH__CALL_COUNT] = {
 #undef PH__RECORD_CALL
 };
 
+static const bool of_owner[PH__CALL_COUNT] = {
+#define PH__OWNER_CALL(id) [PH__CALL_##id] = true,
+#include "graph/object/states.def"
+#undef PH__OWNER_CALL
+};
+
 /* Graphs are never const themselves: the record is as if it had been there. */
 static ph_status need_what_it_reads(const ph_graph *graph, ph__graph_call call)
 {
@@ -68,6 +74,12 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
             "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "
             "runs; do it after the call that runs it has returned",
             row->name);
+    if (graph->viewed && of_owner[call])
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the graph and its executable belong to other code, which launches it "
+                       "(ph_graph_view_cuda); let that code do it, or import a cuGraphClone with "
+                       "ph_graph_import_cuda",
+                       row->name);
     ph__answer answer = row->answer[graph->state];
     bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);
     if (answer == GO || (visible && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE)))

@@ -345,6 +345,14 @@ ph_status ph__slots_apply(ph_graph *graph, const char *call)
     return PH_OK;
 }
 
+ph_status ph_graph_slots_set(ph_graph *graph, const ph_slot_value *values, size_t count)
+{
+    static const char call[] = "ph_graph_slots_set";
+    PH_TRY(ph__graph_check(graph, PH__CALL_SLOTS_SET));
+    PH_TRY(ph__slots_stage(graph, values, count, call));
+    return graph->slots ? ph__slots_apply(graph, call) : PH_OK;
+}
+
 /* ---- liveness ---- */
 void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
 {

@@ -133,14 +133,35 @@ int ph__cuda_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph
     return PH__R_OK;
 }
 
+/* Nobody here knows whether it was uploaded: once more does no harm. */
+int ph__cuda_exec_view(ph__drv_exec **out, ph__drv_graph *graph, void *native)
+{
+    if (!out || !graph || !native)
+        return PH__R_INVALID_VALUE;
+    ph__drv_exec *exec = ph__calloc(1, sizeof *exec);
+    if (!exec)
+        return PH__R_OUT_OF_MEMORY;
+    *exec = (ph__drv_exec){.device = graph->device,
+                           .handle = native,
+                           .deferred = true,
+                           .viewed = true,
+                           .graph = graph,
+                           .memory.host_bytes = sizeof *exec};
+    graph->owned = false;
+    *out = exec;
+    return PH__R_OK;
+}
+
 /* CUDA's own call is potentially unsafe; launches in flight complete all the same. */
 void ph__cuda_exec_destroy(ph__drv_exec *exec)
 {
     if (!exec)
         return;
-    int mode = ph__cuda_relax();
-    (void)ph__cu.GraphExecDestroy(exec->handle);
-    ph__cuda_unrelax(mode);
+    if (!exec->viewed) {
+        int mode = ph__cuda_relax();
+        (void)ph__cu.GraphExecDestroy(exec->handle);
+        ph__cuda_unrelax(mode);
+    }
     ph__free(exec->kernels);
     ph__cuda_exec_drop_layouts(exec);
     ph__free(exec);

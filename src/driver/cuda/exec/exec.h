@@ -9,6 +9,7 @@ struct ph__drv_exec {
     ph__drv_device *device;
     ph__cu_exec handle;
     bool deferred;        /* not uploaded yet */
+    bool viewed;          /* made, launched and destroyed by other code */
     ph__drv_graph *graph; /* its template */
     ph__drv_memory memory;
     /* by index of the template's node: what each runs since an update brought others; NULL: the

@@ -58,6 +58,14 @@ int ph__host_graph_import(ph__drv_graph **out, ph__drv_device *device, void *nat
     return none("graphs");
 }
 
+int ph__host_exec_view(ph__drv_exec **out, ph__drv_graph *graph, void *native)
+{
+    (void)out;
+    (void)graph;
+    (void)native;
+    return none("executables");
+}
+
 /* The handle that phonograph/host.h reads. */
 void *ph__host_graph_native(ph__drv_graph *graph)
 {

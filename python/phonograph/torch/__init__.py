@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""phonograph.torch: looking into the CUDA graphs of PyTorch.
+
+    import phonograph.torch as pt
+
+    g = pt.CUDAGraph()
+    with pt.graph(g, check_input_liveness=True):
+        y = model(x)
+    print(pt.inspect(g, x=x, model=model))   # each word of each kernel, and the tensor it addresses
+    g.replay()                               # StaleInput, where an input was freed since
+    g.prove_slots(other, x=(x, x2)); g.replay(x=x3)      # rebinding, proved by a second capture
+
+torch is imported, and nothing is compiled against it.
+"""
+
+from .capture import CUDAGraph, StaleInputWarning, graph
+from .report import Report, import_graph, inspect
+
+__all__ = ["CUDAGraph", "Report", "StaleInputWarning", "graph", "import_graph", "inspect"]

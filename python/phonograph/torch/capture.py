@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""CUDAGraph and graph: torch's own, which can check before each replay that the inputs of the capture live."""
+
+import warnings
+
+import torch
+
+from ..array import Array
+from ..bindings import core
+from ..errors import ArgumentError, StaleInput, StateError
+from ..graph import Graph
+from .report import device_of, import_graph, inspect
+from .storages import Operands, Places, Watched, describe, live_tensors, place_of
+
+_MOST = 5  # dead tensors that a message describes
+
+
+class StaleInputWarning(UserWarning):
+    """A replay may read memory that was freed since the capture: no proof shows that a word is its address."""
+
+
+def _uses_of(report):
+    """{address of a word's value: [(kind, text)]} of words outside of the graph's pool."""
+    found = []
+    for node, word in report.words():
+        memory = word["torch"]
+        if not memory["own"]:
+            text = f"{node['kind']} {node['index']} ({node['name']}), word {word['name']}"
+            found.append((int(word["value"], 0), word["kind"] == "proved", text, memory["frames"]))
+    return found
+
+
+def _host_uses_of(report):
+    """The same of pinned memory, which copies alone address for certain."""
+    return [
+        (int(word["value"], 0), True, f"{node['kind']} {node['index']}, {word['name']}", [])
+        for node in report.nodes
+        for word in node["words"]
+        if word["kind"] == "proved" and not word["torch"] and node["kind"] in ("memcpy", "memset")
+    ]
+
+
+def _memory_of(tensor):
+    return Array(tensor.data_ptr(), tensor.nbytes, "uint8")
+
+
+class Inputs:
+    """The storages outside of the graph's pool that it addresses, and those of them that have ended."""
+
+    def __init__(self, report, operands):
+        known = {watched.address for watched in operands if not watched.dead}
+        others = [
+            Watched(tensor, (address, size), False)
+            for address, size, tensor in {item[0]: item for item in live_tensors()}.values()
+            if address not in known
+        ]
+        storages = [watched for watched in (*operands, *others) if not self._is_own(watched, report)]
+        places = Places((watched.address, watched.size, watched) for watched in storages)
+        for value, proved, text, frames in (*_uses_of(report), *_host_uses_of(report)):
+            for watched in places.find(value):
+                watched.uses.append((proved or watched.operand, text, value))
+                watched.frames = watched.frames or frames
+        self.all = [watched for watched in storages if watched.uses or watched.operand]
+        self.dead, self._bound = [], {}
+        kept = set(map(id, self.all))
+        for watched in (*operands, *others):
+            if id(watched) in kept:
+                watched.watch(self.dead)
+            else:
+                watched.forget()
+
+    @staticmethod
+    def _is_own(watched, report):
+        block = report.blocks.find(watched.address)
+        return block is not None and block.pool == report.pool
+
+    def forget(self):
+        for watched in (*self.all, *self._bound.values()):
+            watched.forget()
+
+    def rebind(self, name, span, tensor):
+        """The slot has another tensor's memory: that is watched instead of what the span of (address, bytes) had."""
+        bound = self._bound.get(name)
+        if bound is None:
+            self._release_span(*span)
+        elif not bound.dead and bound.address == tensor.untyped_storage().data_ptr():
+            return
+        else:
+            self._drop(bound)
+        self._bound[name] = watched = Watched(tensor, place_of(tensor), True)
+        watched.uses = [(True, f"slot {name}", tensor.data_ptr())]
+        watched.watch(self.dead)
+
+    def _release_span(self, address, size):
+        """Uses in the span are the slot's from now on. A storage without others may end."""
+        for watched in list(self.all):
+            if not watched.address <= address < watched.address + watched.size:
+                continue
+            watched.uses = [use for use in watched.uses if not address <= use[2] < address + size]
+            if not watched.uses:
+                self._drop(watched)
+                self.all.remove(watched)
+
+    def _drop(self, watched):
+        watched.forget()
+        watched.told_of = None
+        if watched in self.dead:
+            self.dead.remove(watched)
+
+    def check(self):
+        """Raises StaleInput for proved inputs that have ended. Warns of the others, once of each."""
+        proved = [watched for watched in self.dead if any(certain for certain, _, _ in watched.uses)]
+        if proved:
+            raise StaleInput(self._message(proved, "nothing was launched"), core.PH_ERROR_STALE_INPUT)
+        news = [watched for watched in self.dead if not watched.told]
+        for watched in news:
+            watched.told = True
+        if news:
+            warnings.warn(self._message(news, "the replay may read it"), StaleInputWarning, stacklevel=3)
+
+    @staticmethod
+    def _message(dead, outcome):
+        plural = "" if len(dead) == 1 else "s"
+        lines = [f"CUDAGraph.replay: {len(dead)} dead tensor{plural}: freed since the capture; {outcome}"]
+        for watched in dead[:_MOST]:
+            lines.append(f"- {watched.text}, {watched.size} bytes at {watched.address:#x}")
+            lines += [f"    {text}" for _, text, _ in watched.uses[:3]] or ["    an operator of the capture was given it; no node was seen to address it"]
+            lines += [f"    allocated at {frame['filename']}:{frame['line']} {frame['name']}" for frame in watched.frames[:3]]
+            lines += [f"    freed at {frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(watched.freed[-3:])]
+        if len(dead) > _MOST:
+            lines.append(f"- and {len(dead) - _MOST} more")
+        lines.append("keep the tensors as long as the graph, or capture again")
+        return "\n".join(lines)
+
+
+class CUDAGraph(torch.cuda.CUDAGraph):
+    """torch.cuda.CUDAGraph, whose template is always kept, so that inspect can read it.
+
+    torch captures, replays, and owns memory and random numbers. capture_begin takes
+    check_input_liveness: then replay() raises StaleInput where memory that the capture was given was
+    freed since. One thread at a time uses a graph.
+    """
+
+    def __new__(cls, keep_graph=False):
+        return super().__new__(cls, True)
+
+    def __init__(self, keep_graph=False):
+        super().__init__(True)
+        self._keeps, self._operands, self._inputs = keep_graph, None, None
+        self._view, self._spans = None, {}
+
+    def capture_begin(self, pool=None, capture_error_mode="global", check_input_liveness=False, **others):
+        """As torch's. check_input_liveness: every replay first checks that the inputs of the capture live."""
+        if pool is not None:
+            others["pool"] = pool
+        super().capture_begin(capture_error_mode=capture_error_mode, **others)
+        self._device = torch.device("cuda", torch.cuda.current_device())
+        if check_input_liveness:
+            self._watch_operands()
+
+    def _watch_operands(self):
+        self._operands = Operands()
+        self._operands.__enter__()
+
+    def capture_end(self):
+        operands, self._operands = self._operands, None
+        if operands is not None:
+            operands.__exit__(None, None, None)
+        super().capture_end()
+        if operands is not None:
+            self._inputs = Inputs(inspect(self, device=self._device), operands.storages)
+        if not self._keeps:
+            super().instantiate()
+
+    def instantiate(self):
+        """As torch's: for graphs of keep_graph=True."""
+        if not self._keeps:
+            raise StateError(
+                "CUDAGraph.instantiate: capture_end made the executable; set keep_graph=True to make it later", core.PH_ERROR_STATE
+            )
+        self._drop_view()
+        super().instantiate()
+
+    def replay(self, **tensors):
+        """As torch's. tensors: of slots, by name, which stay until they are set again: replay(x=other).
+
+        A tensor must be contiguous, and live while the graph replays it; StaleInput says so where
+        check_input_liveness is on. ArgumentError: another shape or dtype than that of the capture,
+        or an address that the proof does not cover.
+        """
+        if tensors:
+            self._set(tensors)
+        inputs = self._inputs
+        if inputs is not None and inputs.dead:
+            inputs.check()
+        super().replay()
+
+    def prove_slots(self, other, **pairs):
+        """Makes slots that a second capture proves: x=(tensor of this capture, tensor of the other).
+
+        - other: a CUDAGraph of the same work in the same pool, whose inputs lie elsewhere. It may be
+          reset afterwards.
+        - Returns {name: ""}, or the reason why there is no slot, as phonograph.Graph.prove_slots.
+        - The tensors need the same shape and dtype, and are contiguous.
+        """
+        for name, (here, there) in pairs.items():
+            if here.shape != there.shape or here.dtype != there.dtype or not (here.is_contiguous() and there.is_contiguous()):
+                raise ArgumentError(
+                    f"prove_slots: {name}: two contiguous tensors of one shape and dtype are needed, and these are "
+                    f"{describe(here)} and {describe(there)}",
+                    core.PH_ERROR_ARGUMENT,
+                )
+        view = self._need_view()
+        reasons = view.prove_slots(
+            import_graph(other, device=self._device, keep_graph=True),
+            **{name: tuple(map(_memory_of, pair)) for name, pair in pairs.items()},
+        )
+        for name, (here, _) in pairs.items():
+            if not reasons[name]:
+                self._spans[name] = (here.shape, here.dtype, here.data_ptr(), here.nbytes)
+        return reasons
+
+    def _need_view(self):
+        if self._view is None:
+            template, executable = super().raw_cuda_graph(), super().raw_cuda_graph_exec()
+            self._view = Graph.view_cuda(device_of(self._device.index), template, executable)
+        return self._view
+
+    def _set(self, tensors):
+        values = {}
+        for name, tensor in tensors.items():
+            span = self._spans.get(name)
+            if span is None:
+                raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._spans) or 'none'}; prove_slots makes them")
+            if tensor.shape != span[0] or tensor.dtype != span[1] or not tensor.is_contiguous():
+                raise ArgumentError(
+                    f"CUDAGraph.replay: {name} must be contiguous, of {span[1]} and shape {tuple(span[0])}; it is {describe(tensor)}",
+                    core.PH_ERROR_ARGUMENT,
+                )
+            values[name] = tensor.data_ptr()
+        self._view.set_slots(**values)
+        if self._inputs is not None:
+            for name, tensor in tensors.items():
+                self._inputs.rebind(name, self._spans[name][2:], tensor)
+
+    def _drop_view(self):
+        view, self._view, self._spans = getattr(self, "_view", None), None, {}
+        if view is not None:
+            view.close()
+
+    def reset(self):
+        self._drop_view()
+        inputs, self._inputs = self._inputs, None
+        if inputs is not None:
+            inputs.forget()
+        super().reset()
+
+    def __del__(self):
+        self._drop_view()  # before torch destroys what it looks at
+
+    @property
+    def inputs(self):
+        """With check_input_liveness, the storages that are watched: dicts of tensor, address, bytes, live, proved, uses."""
+        return [
+            {
+                "tensor": watched.text, "address": watched.address, "bytes": watched.size, "live": not watched.dead,
+                "proved": any(certain for certain, _, _ in watched.uses), "uses": [text for _, text, _ in watched.uses],
+            }
+            for watched in (self._inputs.all if self._inputs else [])
+        ]  # fmt: skip
+
+
+class graph(torch.cuda.graph):  # torch's name
+    """torch.cuda.graph for a CUDAGraph of this module, with check_input_liveness. Further parameters are torch's.
+
+    An exception of the block ends the capture, as torch does, and goes on. The stream of before is current then.
+    """
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global", *, check_input_liveness=False, **others):
+        if check_input_liveness and not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError("graph: check_input_liveness needs a phonograph.torch.CUDAGraph")
+        super().__init__(cuda_graph, pool=pool, stream=stream, capture_error_mode=capture_error_mode, **others)
+        self._check = check_input_liveness
+
+    def __enter__(self):
+        self._before = torch.cuda.current_stream()
+        try:
+            super().__enter__()
+        except BaseException:
+            torch.cuda.set_stream(self._before)
+            raise
+        if self._check:
+            self.cuda_graph._watch_operands()
+
+    def __exit__(self, *error):
+        try:
+            super().__exit__(*error)
+        except BaseException:
+            torch.cuda.set_stream(self._before)  # torch leaves its capture stream current then
+            raise

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""inspect: the nodes of a graph of torch, with each word of each kernel resolved to torch's memory."""
+
+import functools
+import html
+
+import torch
+
+from ..bindings import core
+from ..device import Device
+from ..errors import StateError
+from ..graph import Graph
+from .blocks import Blocks
+from .storages import Places, describe, live_tensors, place_of
+
+
+@functools.cache
+def device_of(index):
+    """The phonograph.Device of torch's GPU of that number."""
+    return Device(f"cuda:{index}")
+
+
+def template_of(graph, call):
+    """The CUgraph of a graph of torch, or of a handle as an integer."""
+    if isinstance(graph, int):
+        return graph
+    try:
+        return graph.raw_cuda_graph()
+    except RuntimeError as error:
+        raise StateError(
+            f"{call}: torch does not show the graph ({str(error).splitlines()[0]}); capture it first, with "
+            "torch.cuda.CUDAGraph(keep_graph=True) or phonograph.torch.CUDAGraph()",
+            core.PH_ERROR_STATE,
+        ) from error
+
+
+def import_graph(graph, *, device=None, **options):
+    """A phonograph.Graph of a copy of a torch graph, with slots, diff, races, profile and replays of its own.
+
+    - graph: a CUDAGraph of torch with keep_graph, or of phonograph.torch, or a CUgraph as an integer.
+    - It keeps `graph` alive, whose memory the copy uses. Replays of both must not overlap.
+    - Its replays do not advance torch's random generators: use torch's replay() for graphs that draw
+      random numbers, as with dropout.
+    - options: as of phonograph.Graph.import_cuda.
+    """
+    index = torch.cuda.current_device() if device is None else torch.device(device).index
+    imported = Graph.import_cuda(device_of(index), template_of(graph, "import_graph"), **options)
+    imported.template_owner = graph
+    return imported
+
+
+def names_of(things):
+    """{address of a storage: name}, of tensors, and of modules, whose parameters and buffers have theirs."""
+    found = {}
+    for name, thing in things.items():
+        if isinstance(thing, torch.Tensor):
+            tensors = [(name, thing)]
+        elif isinstance(thing, torch.nn.Module):
+            tensors = [(f"{name}.{path}", tensor) for path, tensor in (*thing.named_parameters(), *thing.named_buffers())]
+        else:
+            raise TypeError(f"inspect: {name} must be a tensor or a module, not {type(thing).__name__}")
+        for path, tensor in tensors:
+            place = place_of(tensor)
+            if place:
+                found.setdefault(place[0], path)
+    return found
+
+
+def _frame_text(frame):
+    return f"{frame['filename']}:{frame['line']} {frame['name']}"
+
+
+class Report:
+    """A graph of torch, as it was captured. The graph was not launched and not changed.
+
+    graph: a phonograph.Graph of a copy, for diff, races and the like. pool: the pair of numbers of the
+    graph's pool, or None. nodes: the dicts of phonograph.Record.nodes, where each word has "torch":
+    None, or a dict with
+    - address, bytes: of torch's block; offset: of the word's value in it
+    - state, pool: of the block, as torch names them; own: it is in the graph's own pool
+    - tensors: the live tensors of Python with that storage, as "float32[8, 64] model.weight"
+    - frames: that allocated it, while torch.cuda.memory._record_memory_history is on
+    """
+
+    def __init__(self, graph, pool, blocks, places, names):
+        self.graph, self.pool = graph, pool
+        self.blocks, self._places, self._names = blocks, places, names
+        self.record = graph.record()
+        self.nodes = self.record.nodes
+        self._resolved = {}
+        for node in self.nodes:
+            self._resolve(node)
+
+    def _resolve(self, node):
+        for word in node["words"]:
+            word["torch"] = self._memory(int(word["value"], 0))
+            if word["torch"] and word["kind"] == "value":
+                word["kind"] = "suspected"
+        for inner in (node.get("body") or {}).get("nodes", []):
+            self._resolve(inner)
+
+    def _memory(self, value):
+        block = self.blocks.find(value)
+        if block is None:
+            return None
+        known = self._resolved.get(value)
+        if known is None:
+            known = self._resolved[value] = {
+                "address": block.address, "bytes": block.requested, "offset": value - block.address,
+                "state": block.state, "pool": block.pool, "own": self.pool is not None and block.pool == self.pool,
+                "tensors": self.tensors_at(value), "frames": block.frames,
+            }  # fmt: skip
+        return known
+
+    def tensors_at(self, address):
+        """The live tensors of Python whose storage has the address, in words, each once."""
+        return list(dict.fromkeys(self._text(tensor) for tensor in self._places.find(address)))
+
+    def _text(self, tensor):
+        name = self._names.get(tensor.untyped_storage().data_ptr())
+        return f"{describe(tensor)} {name}" if name else describe(tensor)
+
+    def words(self):
+        """Each (node, word) that lies in torch's memory, of nested graphs too."""
+        waiting = list(self.nodes)
+        while waiting:
+            node = waiting.pop(0)
+            waiting[:0] = (node.get("body") or {}).get("nodes", [])
+            for word in node["words"]:
+                if word["torch"]:
+                    yield node, word
+
+    @property
+    def inputs(self):
+        """Blocks outside of the graph's pool that its nodes address: dicts of address, bytes, state, pool, tensors,
+        frames, uses (pairs of a node's index and a word's name), and kind: "proved" where a use is a field of a copy or
+        fill, else "suspected"."""
+        found = {}
+        for node, word in self.words():
+            memory = word["torch"]
+            if memory["own"]:
+                continue
+            entry = found.setdefault(
+                memory["address"],
+                {key: memory[key] for key in ("address", "bytes", "state", "pool", "tensors", "frames")}
+                | {"kind": "suspected", "uses": []},
+            )
+            entry["uses"].append((node["index"], word["name"]))
+            if word["kind"] == "proved":
+                entry["kind"] = "proved"
+        return sorted(found.values(), key=lambda entry: entry["address"])
+
+    def races(self):
+        """Nodes that use the same memory with no order between them, as Graph.races."""
+        return self.graph.races()
+
+    def diff(self, other):
+        """The differences to another report, as text, a line each."""
+        return self.graph.diff(other.graph)
+
+    # ---- text and HTML ----
+
+    @staticmethod
+    def _shape(node):
+        if "grid" in node:
+            return f"grid {tuple(node['grid'])} block {tuple(node['block'])}"
+        return f"{node['bytes']} bytes" if "bytes" in node else ""
+
+    @staticmethod
+    def _memory_text(memory):
+        where = "the graph's pool" if memory["own"] else "torch's default pool" if memory["pool"] == (0, 0) else f"pool {memory['pool']}"
+        state = "" if memory["state"] == "active_allocated" else f", {memory['state']}"
+        at = f" at +{memory['offset']}" if memory["offset"] else ""
+        tensors = f": {'; '.join(memory['tensors'])}" if memory["tensors"] else ""
+        return f"{memory['bytes']} bytes{at} of {where}{state}{tensors}"
+
+    def __str__(self):
+        lines = [f"{len(self.nodes)} nodes, {len(self.inputs)} inputs"]
+        for node in self.nodes:
+            lines.append(f"node {node['index']} {node['kind']} {node['name']} {self._shape(node)}".rstrip())
+            for word in node["words"]:
+                if word["torch"]:
+                    lines.append(f"    {word['name']} {word['kind']} {word['value']}: {self._memory_text(word['torch'])}")
+                    lines += [f"        allocated at {_frame_text(frame)}" for frame in word["torch"]["frames"][:3]]
+        return "\n".join(lines)
+
+    def __repr__(self):
+        return f"<phonograph.torch.Report of {len(self.nodes)} nodes, {len(self.inputs)} inputs>"
+
+    def html(self):
+        """The nodes as a table of HTML, which needs no network."""
+        rows = []
+        for node in self.nodes:
+            memory = "<br>".join(
+                html.escape(f"{word['name']} {word['kind']}: {self._memory_text(word['torch'])}")
+                for word in node["words"]
+                if word["torch"]
+            )
+            cells = [str(node["index"]), node["kind"], node["name"], self._shape(node)]
+            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{memory}</td></tr>")
+        head = "".join(f"<th>{title}</th>" for title in ("node", "kind", "name", "size", "memory"))
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+    _repr_html_ = html
+
+
+def inspect(graph, *, device=None, **names):
+    """A Report of any graph of torch. It launches nothing, and does not change the graph.
+
+    - graph: a CUDAGraph of torch with keep_graph, or of phonograph.torch, or a CUgraph as an integer.
+    - names: tensors and modules, by the names that the report gives them: inspect(g, x=x, model=model).
+    - device: the GPU; else torch's current one.
+    - Call it on the thread that captured, or after the capture; kernels must still be loaded.
+    - StateError: nothing was captured, or torch keeps no template (keep_graph=False).
+    """
+    imported = import_graph(graph, device=device, keep_graph=True)
+    pool = None if isinstance(graph, int) else tuple(graph.pool())
+    blocks = Blocks(torch.cuda.memory_snapshot())
+    return Report(imported, pool, blocks, Places(live_tensors()), names_of(names))

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""phonograph.torch without a GPU: blocks by address, storages that end, operands of operators, reports."""
+
+import gc
+import importlib.util
+import types
+
+import pytest
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+pytestmark = pytest.mark.skipif(not HAS_TORCH, reason="this Python has no torch: phonograph.torch was not tested")
+if HAS_TORCH:
+    import torch
+
+    import phonograph
+    from phonograph.torch.blocks import Blocks
+    from phonograph.torch.capture import Inputs, StaleInputWarning
+    from phonograph.torch.report import Report, names_of
+    from phonograph.torch.storages import Operands, Places, Watched, describe, live_tensors, place_of
+
+FRAME = {"name": "make", "filename": "model.py", "line": 7}
+SEGMENTS = [
+    {
+        "device": 0, "stream": 0, "address": 0x2000, "segment_pool_id": (0, 3),
+        "blocks": [{"address": 0x2000, "size": 512, "requested_size": 400, "state": "active_allocated", "frames": [FRAME]}],
+    },
+    {
+        "device": 0, "stream": 0, "address": 0x1000, "segment_pool_id": (0, 0),
+        "blocks": [{"size": 512, "state": "active_allocated"}, {"size": 1024, "state": "inactive"}],
+    },
+]  # fmt: skip
+
+
+def test_blocks_are_found_by_any_address_in_them():
+    blocks = Blocks(SEGMENTS)
+    assert [blocks.find(address) and blocks.find(address).address for address in (0xFFF, 0x1000, 0x11FF, 0x1200, 0x15FF, 0x1600)] == [
+        None, 0x1000, 0x1000, 0x1200, 0x1200, None,
+    ]  # fmt: skip
+    block = blocks.find(0x2001)
+    assert (block.requested, block.size, block.pool, block.frames, block.is_active) == (400, 512, (0, 3), [FRAME], True)
+    assert not blocks.find(0x1200).is_active and blocks.find(0x2200) is None
+    assert Blocks([]).find(0) is None
+
+
+def test_places_with_one_start_keep_all_their_items():
+    places = Places([(100, 10, "a"), (100, 20, "b"), (200, 1, "c")])
+    assert [places.find(address) for address in (99, 100, 119, 120, 200, 201)] == [[], ["a", "b"], ["a", "b"], [], ["c"], []]
+
+
+def test_a_storage_ends_with_its_last_owner():
+    tensor = torch.zeros(8, requires_grad=True)
+    watched, ended = Watched(tensor, place_of(tensor), True), []
+    watched.watch(ended)
+    result = tensor * torch.ones(8, requires_grad=True)  # keeps the tensor for its backward
+    view = tensor.detach()[2:]
+    del tensor
+    gc.collect()
+    assert not watched.dead and not ended
+    del result, view
+    gc.collect()
+    assert watched.dead and ended == [watched] and watched.freed
+
+
+def test_a_storage_that_was_forgotten_tells_nobody():
+    tensor, ended = torch.zeros(8), []
+    watched = Watched(tensor, place_of(tensor), True)
+    watched.watch(ended)
+    watched.forget()
+    del tensor
+    assert not ended and not watched.dead
+
+
+def test_a_swapped_storage_is_an_ended_one():
+    tensor, ended = torch.zeros(8), []
+    watched = Watched(tensor, place_of(tensor), True)
+    watched.watch(ended)
+    tensor.data = torch.ones(8)
+    assert ended == [watched]
+
+
+def test_operands_are_those_of_operators_while_capturing():
+    x, y, z, empty = torch.ones(4), torch.ones(4), torch.ones(4), torch.empty(0)
+    capturing = [True]
+    with Operands(lambda: capturing[0], "cpu") as operands:
+        torch._foreach_add([x], [y])
+        empty + 1
+        capturing[0] = False
+        z + 1
+    seen = {watched.address for watched in operands.storages}
+    assert {x.data_ptr(), y.data_ptr()} <= seen and z.data_ptr() not in seen
+    assert all(watched.operand for watched in operands.storages)
+
+
+def test_operands_of_backward_are_seen():
+    weight = torch.ones(4, 4, requires_grad=True)
+    loss = (torch.ones(2, 4) @ weight).sum()
+    with Operands(lambda: True, "cpu") as operands:
+        loss.backward()
+    assert any(watched.size == 32 for watched in operands.storages)  # the 2 x 4 input that the product saved
+
+
+def test_live_tensors_have_their_storages():
+    tensor = torch.zeros(3, 5)
+    found = [item for item in live_tensors("cpu") if item[2] is tensor]
+    assert found == [(tensor.data_ptr(), 60, tensor)] and describe(tensor) == "float32[3, 5]"
+
+
+def test_names_of_tensors_and_modules():
+    x, model = torch.zeros(3), torch.nn.Linear(2, 2)
+    assert names_of({"x": x, "model": model}) == {
+        x.data_ptr(): "x", model.weight.data_ptr(): "model.weight", model.bias.data_ptr(): "model.bias",
+    }  # fmt: skip
+    with pytest.raises(TypeError, match="inspect: lr must be a tensor or a module"):
+        names_of({"lr": 0.1})
+
+
+def word(offset, value, kind="suspected"):
+    return {"name": f"+{offset}", "offset": offset, "kind": kind, "value": hex(value)}
+
+
+def a_report(nodes, places=()):
+    graph = types.SimpleNamespace(record=lambda: types.SimpleNamespace(nodes=nodes))
+    return Report(graph, (0, 3), Blocks(SEGMENTS), Places(places), {})
+
+
+def test_a_report_resolves_words_and_finds_inputs():
+    kernel = {"index": 0, "kind": "kernel", "name": "scale<float>", "grid": [1, 1, 1], "block": [64, 1, 1]}
+    kernel["words"] = [word(0, 0x1010), word(8, 0x2000, "value"), word(16, 5, "value")]
+    fill = {"index": 1, "kind": "memset", "name": "memset", "bytes": 64, "words": [word(0, 0x1000, "proved")]}
+    report = a_report([kernel, fill], [(0x1000, 512, torch.zeros(2))])
+    first, second, third = (entry["torch"] for entry in report.nodes[0]["words"])
+    assert (first["address"], first["offset"], first["own"], first["tensors"]) == (0x1000, 16, False, ["float32[2]"])
+    assert second["own"] and second["frames"] == [FRAME] and report.nodes[0]["words"][1]["kind"] == "suspected"
+    assert third is None and report.nodes[0]["words"][2]["kind"] == "value"
+    (only,) = report.inputs
+    assert (only["address"], only["kind"], only["uses"]) == (0x1000, "proved", [(0, "+0"), (1, "+0")])
+    text = str(report)
+    assert "2 nodes, 1 inputs" in text and "512 bytes at +16 of torch's default pool: float32[2]" in text
+    assert "400 bytes of the graph's pool" in text and "allocated at model.py:7 make" in text
+    assert "scale&lt;float&gt;" in report.html() and report._repr_html_() == report.html()
+
+
+def test_words_of_nested_graphs_are_resolved():
+    inner = {"index": 0, "kind": "memset", "name": "memset", "bytes": 8, "words": [word(0, 0x1004, "proved")]}
+    outer = {"index": 0, "kind": "graph", "name": "graph", "words": [], "body": {"nodes": [inner]}}
+    assert [entry["uses"] for entry in a_report([outer]).inputs] == [[(0, "+0")]]
+
+
+# ---- inputs ----
+
+
+def tensors_as_inputs(*tensors, operands):
+    """Inputs of a graph whose only kernel has the tensors' addresses as words; operands: those that operators were given."""
+    segments = [
+        {
+            "device": 0, "stream": 0, "address": tensor.data_ptr(), "segment_pool_id": (0, 0),
+            "blocks": [{"size": tensor.nbytes, "state": "active_allocated", "frames": [FRAME]}],
+        }
+        for tensor in tensors
+    ]  # fmt: skip
+    kernel = {"index": 0, "kind": "kernel", "name": "twice", "grid": [1, 1, 1], "block": [64, 1, 1]}
+    kernel["words"] = [word(8 * at, tensor.data_ptr()) for at, tensor in enumerate(tensors)]
+    graph = types.SimpleNamespace(record=lambda: types.SimpleNamespace(nodes=[kernel]))
+    report = Report(graph, (0, 3), Blocks(segments), Places([]), {})
+    return Inputs(report, [Watched(tensor, place_of(tensor), True) for tensor in operands])
+
+
+def test_an_ended_operand_is_refused_with_its_story():
+    x = torch.zeros(300)
+    inputs = tensors_as_inputs(x, operands=[x])
+    assert not inputs.dead
+    del x
+    with pytest.raises(phonograph.StaleInput) as caught:
+        inputs.check()
+    for text in ("1 dead tensor", "float32[300], 1200 bytes", "kernel 0 (twice), word +0", "allocated at model.py:7 make", "freed at"):
+        assert text in str(caught.value)
+
+
+def test_an_operand_that_no_node_addresses_is_warned_of_once(recwarn):
+    x = torch.zeros(300)
+    inputs = tensors_as_inputs(operands=[x])
+    del x
+    with pytest.warns(StaleInputWarning, match="no node was seen to address it"):
+        inputs.check()
+    recwarn.clear()
+    inputs.check()
+    assert not recwarn.list
+
+
+def test_only_some_of_many_dead_are_described():
+    tensors = [torch.zeros(300 + n) for n in range(7)]
+    inputs = tensors_as_inputs(*tensors, operands=tensors)
+    tensors.clear()
+    with pytest.raises(phonograph.StaleInput, match=r"7 dead tensors(.|\n)*and 2 more"):
+        inputs.check()
+
+
+def test_a_slot_watches_the_tensor_that_it_has():
+    x, y, z = torch.zeros(300), torch.zeros(300), torch.zeros(300)
+    span = (x.data_ptr(), x.nbytes)
+    inputs = tensors_as_inputs(x, operands=[x])
+    inputs.rebind("x", span, y)
+    del x
+    assert not inputs.dead and not inputs.all
+    inputs.rebind("x", span, y)  # the same again
+    del y
+    with pytest.raises(phonograph.StaleInput, match="slot x"):
+        inputs.check()
+    inputs.rebind("x", span, z)
+    inputs.check()
+    assert not inputs.dead
+    inputs.forget()
+    del z
+    assert not inputs.dead
+
+
+def test_a_storage_with_other_uses_is_still_watched():
+    both = torch.zeros(600)
+    x, rest, y = both[:300], both[300:], torch.zeros(300)
+    inputs = tensors_as_inputs(x, rest, operands=[both])
+    inputs.rebind("x", (x.data_ptr(), x.nbytes), y)
+    del x, rest, both
+    with pytest.raises(phonograph.StaleInput, match=r"float32\[600\]"):
+        inputs.check()

@@ -75,6 +75,30 @@ void ph__capture_release_kernels(ph__capture *capture)
     ph__map_free(&capture->kernels);
 }
 
+/* Launches that it recorded find it by its id. */
+void ph__capture_move(ph__capture *to, ph__capture *from)
+{
+    ph_device *device = from->device;
+    pthread_mutex_lock(&device->capture_lock);
+    to->id = from->id;
+    to->mode = from->mode;
+    to->owner_thread = from->owner_thread;
+    to->device = device;
+    to->annotated = from->annotated;
+    to->kernels = from->kernels;
+    to->events = from->events;
+    to->marks = from->marks;
+    to->next_reading = from->next_reading;
+    for (ph__capture **at = &device->reading; *at; at = &(*at)->next_reading)
+        if (*at == from) {
+            *at = to;
+            break;
+        }
+    from->kernels = from->events = (ph__map){0};
+    from->marks = NULL;
+    pthread_mutex_unlock(&device->capture_lock);
+}
+
 bool ph__capture_is_open(ph_device *device, uint64_t capture_id)
 {
     bool open = false;

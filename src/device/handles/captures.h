@@ -61,6 +61,10 @@ void ph__capture_unregister(ph_device *device, ph__capture *capture);
  * has retained them. */
 void ph__capture_release_kernels(ph__capture *capture);
 
+/* Of a capture that has ended, and whose kernels were not released: `to` has them from here on, the
+ * events and the marks, as if it had been the capture. */
+void ph__capture_move(ph__capture *to, ph__capture *from);
+
 /* True while the capture is open. */
 bool ph__capture_is_open(ph_device *device, uint64_t capture_id);
 /* True when the capture, just seen on the stream, was not begun by this library. */

@@ -52,10 +52,9 @@ void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
     ph__spin_unlock(&memory->lock);
 }
 
-void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
+/* Allocations of the capture do not go to the pool any more. Lock held. */
+static void take_route_off(ph__memory *memory, ph_pool *pool, uint64_t capture_id)
 {
-    ph__memory *memory = pool->memory, *to_reclaim = ph__born_end(pool);
-    ph__spin_lock(&memory->lock);
     if (capture_id != 0 && pool->capture_id == capture_id)
         for (ph_pool **at = &memory->routes; *at; at = &(*at)->next_route)
             if (*at == pool) {
@@ -63,6 +62,27 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
                 break;
             }
     ph__set_slow_path(memory, PH__SLOW_ROUTES, memory->routes != NULL);
+}
+
+void ph__pool_record_pause(ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    take_route_off(memory, pool, capture_id);
+    ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
+    ph__layout log = pool->allocation_log;
+    pool->allocation_log = (ph__layout){0};
+    pool->capture_id = 0;
+    ph__spin_unlock(&memory->lock);
+    ph__dependency_walks_free(walks);
+    ph__layout_free(&log);
+}
+
+void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory, *to_reclaim = ph__born_end(pool);
+    ph__spin_lock(&memory->lock);
+    take_route_off(memory, pool, capture_id);
     ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
     ph__layout log = pool->allocation_log;
     pool->allocation_log = (ph__layout){0};

@@ -76,6 +76,14 @@ typedef struct ph_capture_options {
      * programs that unload modules whose kernels are in the graph (cuModuleUnload, dlclose), or
      * that read the record of a device that is lost. */
     bool record_at_end;
+    /* ph_break (breaks.h) is legal in the capture, which may then become several segments. A graph
+     * that was captured with breaks cannot become a child graph, and has no slots or updates of its
+     * own. */
+    bool allow_breaks;
+    /* The capture does not call the functions of its breaks: replays alone do. For captures whose
+     * first replay follows, so that effects of the functions come once. ARGUMENT without
+     * allow_breaks. */
+    bool defer_breaks;
     uint64_t reserved[3];
 } ph_capture_options;
 

@@ -22,6 +22,7 @@
 #ifndef PHONOGRAPH_H
 #define PHONOGRAPH_H
 #include <phonograph/annotation.h>
+#include <phonograph/breaks.h>
 #include <phonograph/cells.h>
 #include <phonograph/collectives.h>
 #include <phonograph/comm.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/capture/capture.c: capturing into a graph, as a transaction: begin, end, and the
  * form that calls a function. */
-#include "device/capture/capture.h"
+#include "graph/capture/capture.h"
 #include "base/log.h"
 #include "base/unwind.h"
+#include "device/capture/capture.h"
 #include "graph/capture/complete.h"
 #include "graph/capture/debug.h"
 #include "graph/capture/options.h"
+#include "graph/capture/segment.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/abort.h"
@@ -166,18 +168,15 @@ ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream,
 }
 
 /* ---- end ---- */
-/* Fails for good: what the capture held goes at once, what the graph was told to retain stays
- * until reset. */
-static ph_status fail_capture_for_good(ph_graph *graph, ph_status status)
+ph_status ph__graph_fail_capture(ph_graph *graph, ph_status status)
 {
     ph__graph_fail(graph, status);
     ph__graph_clear(graph);
     return status;
 }
 
-/* Reads the captured graph back while the pool still knows what the capture was given. The
- * writer has the ranges before the inputs are looked for: memory of the capture is none. */
-static ph_status read_captured_graph(ph_graph *graph, const char *call)
+/* The writer has the ranges before the inputs are looked for: memory of the capture is none. */
+ph_status ph__graph_read_open(ph_graph *graph, const char *call)
 {
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
     ph__pool_acquire_layout(&graph->layout, graph->own->pool, graph->capture.id);
@@ -200,6 +199,16 @@ static ph_status read_captured_graph(ph_graph *graph, const char *call)
     return status;
 }
 
+ph_status ph__graph_report_empty(const ph_graph *graph, const char *call)
+{
+    static const char why[] = "the graph is empty: nothing was submitted to the capturing stream; "
+                              "wrong stream or device?";
+    if (graph->strict)
+        return ph_fail(PH_ERROR_STATE, "%s: the capture is strict, and %s", call, why);
+    ph__log(PH_LOG_WARNING, "%s: %s", call, why);
+    return PH_OK;
+}
+
 /* From the driver's graph to what the user sees. */
 static ph_status complete_capture(ph_graph *graph, const char *call)
 {
@@ -208,21 +217,13 @@ static ph_status complete_capture(ph_graph *graph, const char *call)
     ph__graph_list_annotations(graph);
     ph_status status = PH_OK;
     if (empty && graph->strict)
-        status = ph_fail(
-            PH_ERROR_STATE,
-            "%s: the capture is strict, and the graph is empty: nothing was submitted to the "
-            "capturing stream; wrong stream or device?",
-            call);
+        status = ph__graph_report_empty(graph, call);
     if (status == PH_OK)
         status = ph__graph_complete(graph, true, call);
     if (status != PH_OK)
-        return fail_capture_for_good(graph, status);
+        return ph__graph_fail_capture(graph, status);
     if (empty)
-        ph__log(PH_LOG_WARNING,
-                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong "
-                "stream or "
-                "device?",
-                call);
+        PH_TRY(ph__graph_report_empty(graph, call));
     ph__stream_release(graph->stream);
     graph->stream = NULL;
     return PH_OK;
@@ -258,17 +259,23 @@ static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
     if (graph && graph->state == PH_GRAPH_FAILED && graph->capture_open && !graph->busy)
         complete_misended(graph);
     PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE_END));
+    if (graph->segments) {
+        ph_status ended = ph__segments_end_capture(graph, call);
+        ph__graph_leave(graph);
+        return ended;
+    }
     ph__cells_join(graph);
     ph__locate_join(graph);
     ph_status status = ph__capture_end(&graph->template, &graph->capture, false, call);
     if (status != PH_OK && graph->capture.stream) /* the wrong thread: still open */
         return ph__graph_fail(graph, status);
     if (status == PH_OK)
-        status = read_captured_graph(graph, call);
+        status = ph__graph_read_open(graph, call);
     ph__graph_close_pool(graph);
     if (status == PH_OK)
         ph__cells_captured(graph, call);
-    status = status == PH_OK ? complete_capture(graph, call) : fail_capture_for_good(graph, status);
+    status =
+        status == PH_OK ? complete_capture(graph, call) : ph__graph_fail_capture(graph, status);
     ph__graph_leave(graph);
     return status;
 }

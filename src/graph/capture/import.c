@@ -112,6 +112,11 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
                        "graph was made elsewhere; "
                        "leave enable_annotations off",
                        call);
+    if (options->allow_breaks)
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: breaks are made in captures, and this graph was made elsewhere; leave "
+                       "allow_breaks off",
+                       call);
     graph->device = ph_device_retain(device);
     ph__graph_set_checks(graph, options);
     ph_status status = read_native(graph, cuda_graph, options->pool, call);

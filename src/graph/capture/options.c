@@ -25,5 +25,10 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
             "%s: check_foreign_every (%u) says how often check_input_liveness asks the driver; set "
             "check_input_liveness too",
             call, (unsigned)options->check_foreign_every);
+    if (options->defer_breaks && !options->allow_breaks)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: defer_breaks says when the functions of breaks are called; set "
+                       "allow_breaks too",
+                       call);
     return ph__option_no_zero(options->check_foreign_every, "check_foreign_every", call);
 }

@@ -9,6 +9,7 @@
 #include "graph/inputs/inputs_report.h"
 #include "graph/inputs/rebind.h"
 #include "graph/object/graph.h"
+#include "graph/object/segments.h"
 #include "graph/slots/slots_life.h"
 #include "graph/slots/slots_set.h"
 #include <string.h>
@@ -25,6 +26,8 @@ void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options)
     graph->foreign_turn = 0;
     graph->strict = options->strict;
     graph->read_at_end = options->record_at_end;
+    graph->allow_breaks = options->allow_breaks;
+    graph->defer_breaks = options->defer_breaks;
 }
 
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
@@ -147,6 +150,10 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
 ph_status ph_graph_check_inputs(ph_graph *graph)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_INPUTS));
+    for (size_t i = 0; graph->segments && i < graph->segments->list.count; i++)
+        PH_TRY(ph_graph_check_inputs(graph->segments->list.at[i].graph));
+    if (graph->segments)
+        return PH_OK;
     return ph__graph_check_live(graph, PH__LIVE_FOREIGN | PH__LIVE_ONLY_ASK,
                                 "ph_graph_check_inputs");
 }

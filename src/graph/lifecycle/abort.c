@@ -11,6 +11,11 @@
 void ph__graph_close_pool(ph_graph *graph)
 {
     ph__pool_record_end(graph->own->pool, graph->capture.id);
+    ph__graph_close_capture(graph);
+}
+
+void ph__graph_close_capture(ph_graph *graph)
+{
     ph__graph_drop_lent(graph);
     ph__capture_release_kernels(&graph->capture);
     graph->events = ph__capture_acquire_events(&graph->capture);
@@ -23,6 +28,10 @@ void ph__graph_drop_capture(ph_graph *graph)
 {
     ph__drv_graph *none;
     ph_error saved;
+    if (!graph->capture_open) { /* between two segments */
+        ph__pool_record_end(graph->own->pool, 0);
+        return;
+    }
     ph__error_save(&saved);
     ph_ignore(ph__capture_end(&none, &graph->capture, true, "ph_graph_capture_abort"));
     ph__graph_close_pool(graph);
@@ -59,7 +68,7 @@ void ph_graph_capture_abort(ph_graph *graph)
     if (graph == NULL || graph->busy)
         return;
     ph__graph_forget_left(graph);
-    if (!graph->capture_open)
+    if (!graph->capture_open && graph->state != PH_GRAPH_CAPTURING)
         return;
     ph__graph_drop_capture(graph);
     ph__graph_clear(graph);

@@ -5,6 +5,7 @@
 #include "graph/memory/cells.h"
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
+#include "graph/object/segments.h"
 #include "graph/slots/slots_life.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/reclaim/pinned_holders.h"
@@ -15,13 +16,30 @@ static bool graph_holds_pool(const void *user, const ph_pool *pool)
     return ph__graph_find_pool(user, pool) != NULL;
 }
 
+/* All but the pools, and what they keep. */
+static void add_graph(ph_graph_memory *sum, ph_graph *graph)
+{
+    const ph__driver *driver = graph->device->driver;
+    ph__drv_memory taken = {0};
+    if (graph->exec)
+        driver->exec_memory(&taken, graph->exec);
+    sum->executable += (size_t)taken.device_bytes;
+    sum->executable_host += (size_t)taken.host_bytes;
+    if (graph->template)
+        sum->template_host += driver->graph_host_bytes(graph->template);
+    sum->template_host += ph__brought_bytes(graph) + ph__record_bytes(graph->record) +
+                          ph__slots_bytes(graph) + ph__layout_bytes(&graph->layout) +
+                          ph__layout_bytes(&graph->updated_layout);
+    sum->cells += ph__cells_bytes(graph);
+    sum->pinned += ph__locate_bytes(graph);
+}
+
 ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
 {
     if (out == NULL)
         return ph__fail_null("ph_graph_get_memory", "out");
     memset(out, 0, sizeof *out);
     PH_TRY(ph__graph_check(graph, PH__CALL_GET_MEMORY));
-    const ph__driver *driver = graph->device->driver;
     ph_graph_memory sum = {0};
     for (size_t i = 0; i < graph->pools.count; i++) {
         ph_memory_stats stats;
@@ -29,18 +47,10 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
         sum.pool_reserved += stats.reserved;
         sum.pool_allocated += stats.allocated;
     }
-    if (graph->exec) {
-        ph__drv_memory taken = {0};
-        driver->exec_memory(&taken, graph->exec);
-        sum.executable = (size_t)taken.device_bytes;
-        sum.executable_host = (size_t)taken.host_bytes;
-    }
-    sum.template_host = driver->graph_host_bytes(graph->template) + ph__brought_bytes(graph) +
-                        ph__record_bytes(graph->record) + ph__slots_bytes(graph) +
-                        ph__layout_bytes(&graph->layout) + ph__layout_bytes(&graph->updated_layout);
-    sum.cells = ph__cells_bytes(graph);
-    sum.pinned =
-        ph__memory_pinned_held(graph->device, graph_holds_pool, graph) + ph__locate_bytes(graph);
+    add_graph(&sum, graph);
+    for (size_t i = 0; graph->segments && i < graph->segments->list.count; i++)
+        add_graph(&sum, graph->segments->list.at[i].graph);
+    sum.pinned += ph__memory_pinned_held(graph->device, graph_holds_pool, graph);
     *out = sum;
     return PH_OK;
 }

@@ -9,6 +9,7 @@
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/inputs_declared.h"
 #include "graph/inputs/rebind.h"
+#include "graph/lifecycle/segments.h"
 #include "graph/lifecycle/uploaded.h"
 #include "graph/locate/probes.h"
 #include "graph/memory/born.h"
@@ -41,6 +42,7 @@ void ph__graph_clear(ph_graph *graph)
         return;
     const ph__driver *driver = graph->device->driver;
     ph__error_save(&saved);
+    ph__segments_drop(graph);
     ph__graph_unlist_annotations(graph);
     ph__upload_drop(graph);
     driver->exec_destroy(graph->exec);
@@ -50,6 +52,7 @@ void ph__graph_clear(ph_graph *graph)
     ph__slots_drop(graph);
     ph__locate_drop(graph);
     graph->breadcrumbs = graph->viewed = false;
+    graph->allow_breaks = graph->defer_breaks = false;
     graph->collectives = NULL;
     graph->changed = graph->hosts_changed = false;
     ph__inputs_free(&graph->inputs, graph);

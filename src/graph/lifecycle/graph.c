@@ -45,7 +45,7 @@ ph_graph_state ph_graph_get_state(const ph_graph *graph)
 /* All that the capture brought goes; what remains is to hand the retained objects out. */
 static ph__batch *let_go_of_capture(ph_graph *graph)
 {
-    if (graph->capture_open)
+    if (graph->capture_open || graph->state == PH_GRAPH_CAPTURING)
         ph__graph_drop_capture(graph);
     if (graph->exec_id)
         ph_ignore(ph__hooks_run(graph, PH_HOOK_DESTROY, NULL, graph->exec_id));
@@ -77,6 +77,12 @@ void ph_graph_destroy(ph_graph *graph)
 {
     if (graph == NULL || (graph->device && graph->device->forked))
         return;
+    if (graph->whole) {
+        ph__log(PH_LOG_WARNING,
+                "ph_graph_destroy: the graph is a segment of graph %llu, and is destroyed with it",
+                (unsigned long long)graph->whole->id);
+        return;
+    }
     ph__graph_forget_left(graph);
     graph->doomed = true;
     if (graph->busy || graph->bodies)

@@ -17,6 +17,7 @@
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
 #include "graph/object/picture.h"
+#include "graph/object/segments.h"
 #include "graph/slots/slots_life.h"
 #include "memory/capture/allocation_log.h"
 
@@ -140,9 +141,33 @@ static ph_status make_executable(ph_graph *graph, ph__edit *edit, const char *ca
     return PH_OK;
 }
 
+ph_status ph__segments_ready(ph_graph *graph)
+{
+    graph->exec_id = next_exec_id();
+    graph->state = PH_GRAPH_READY;
+    ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
+    return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);
+}
+
+/* A hook that fails leaves its segment FAILED, and the whole with it. */
+static ph_status make_segments(ph_graph *graph, const char *call)
+{
+    for (size_t i = 0; i < graph->segments->list.count; i++) {
+        ph_graph *segment = graph->segments->list.at[i].graph;
+        ph_status status = ph__graph_make_exec(segment, call);
+        if (status != PH_OK && segment->state == PH_GRAPH_FAILED)
+            return ph__graph_fail(graph, status);
+        if (status != PH_OK)
+            return status;
+    }
+    return ph__segments_ready(graph);
+}
+
 ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
 {
     ph__edit edit = {0};
+    if (graph->segments)
+        return make_segments(graph, call);
     PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
     PH_TRY(ph__edit_read(&edit, graph, call));
     ph_status made = make_executable(graph, &edit, call);

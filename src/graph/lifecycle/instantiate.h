@@ -9,4 +9,6 @@
 ph_status ph__graph_make_exec(ph_graph *graph, const char *call);
 /* The same before the first use of a graph that has none: ENDED. */
 ph_status ph__graph_need_exec(ph_graph *graph, const char *call);
+/* The executables of all segments of a graph with breaks are there: READY, then the hooks. */
+ph_status ph__segments_ready(ph_graph *graph);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/replay.c: launching the executable, ordered with all that shares its pools. */
-#include "memory/pool/replay.h"
+#include "graph/lifecycle/replay.h"
 #include "device/annotate/nvtx.h"
 #include "device/capture/legacy.h"
 #include "device/capture/refuse.h"
@@ -10,12 +10,14 @@
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
+#include "graph/lifecycle/segments.h"
 #include "graph/lifecycle/uploaded.h"
 #include "graph/locate/probes_exec.h"
 #include "graph/memory/cells_replay.h"
 #include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_set.h"
+#include "memory/pool/replay.h"
 #include <stdio.h>
 
 /* One of the two calls: ph_graph_replay_with has values. */
@@ -77,8 +79,7 @@ static void forget_idle_streams(ph_graph *graph)
     graph->streams.count = kept;
 }
 
-/* Remembers a stream that is about to replay. */
-static ph_status note_replay_stream(ph_graph *graph, ph_stream *stream, const char *call)
+ph_status ph__graph_note_stream(ph_graph *graph, ph_stream *stream, const char *call)
 {
     bool known = false;
     for (size_t i = 0; i < graph->streams.count && !known; i++)
@@ -105,7 +106,7 @@ static ph_status order_replay(uint64_t *capture_id, ph_graph *graph, ph_stream *
         return PH_OK;
     if (graph->uploaded)
         PH_TRY(ph__upload_wait(graph, stream, call));
-    return note_replay_stream(graph, stream, call);
+    return ph__graph_note_stream(graph, stream, call);
 }
 
 /* Steps that may have to come before a launch and seldom do: the first executable, whose hooks may
@@ -314,6 +315,8 @@ static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stre
                  !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
     if (!usual)
         PH_TRY(check_replay(graph, stream, r));
+    if (!usual && graph->segments)
+        return ph__segments_replay(graph, stream, r->call);
     if (usual && r->which == PH__CALL_REPLAY && launches_at_once(graph))
         return submit_replay(graph, stream, r);
     if (may_capture(graph->device))

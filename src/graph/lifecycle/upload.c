@@ -6,6 +6,7 @@
 #include "graph/lifecycle/instantiate.h"
 #include "graph/lifecycle/uploaded.h"
 #include "graph/object/graph.h"
+#include "graph/object/segments.h"
 
 static ph_status refuse_capturing_stream(ph_stream *stream, const char *call)
 {
@@ -88,7 +89,10 @@ ph_status ph_graph_upload(ph_graph *graph, ph_stream *stream)
     static const char call[] = "ph_graph_upload";
     PH_TRY(check_upload(graph, stream, call));
     ph_status status = need_exec(graph, stream, call);
-    if (status == PH_OK && graph->device->driver->exec_uploads(graph->exec) == 0)
+    for (size_t i = 0; status == PH_OK && graph->segments && i < graph->segments->list.count; i++)
+        status = ph_graph_upload(graph->segments->list.at[i].graph, stream);
+    if (status == PH_OK && !graph->segments &&
+        graph->device->driver->exec_uploads(graph->exec) == 0)
         status = upload_exec(graph, stream, call);
     ph__graph_leave(graph);
     return status;

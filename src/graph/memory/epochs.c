@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
+#include "graph/object/segments.h"
 #include "memory/observe/lookup.h"
 #include "memory/pool/pool.h"
 #include <pthread.h>
@@ -359,6 +360,9 @@ bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes)
 {
     for (size_t i = 0; i < graph->pools.count; i++)
         if (writer_meets(graph, graph->pools.at[i], address, bytes))
+            return true;
+    for (size_t i = 0; graph->segments && i < graph->segments->list.count; i++)
+        if (ph__graph_writes(graph->segments->list.at[i].graph, address, bytes))
             return true;
     return ph__cells_meet(graph, address, bytes);
 }

@@ -23,6 +23,7 @@ typedef struct ph__picture ph__picture;
 typedef struct ph__changes ph__changes;         /* change/changes.h */
 typedef struct ph__collectives ph__collectives; /* object/collectives.h */
 typedef struct ph__brought ph__brought;         /* inputs/brought.h */
+typedef struct ph__segments ph__segments;       /* object/segments.h */
 
 struct ph_graph {
     /* The members that every replay reads stand together. */
@@ -72,6 +73,11 @@ struct ph_graph {
     ph_stream *last_stream; /* the one of them that replayed it last */
     ph__hook_set hooks;
 
+    /* NULL: its capture had no breaks so far */
+    ph__segments *segments;
+    ph_graph *whole; /* the graph that it is a segment of; NULL: it is none */
+    /* the capture may have breaks, and does not call their functions */
+    bool allow_breaks, defer_breaks;
     bool keep;
     bool viewed; /* template and executable belong to other code, which launches it */
     bool defer;  /* executables are made without being uploaded */

@@ -3,6 +3,7 @@
 #include "graph/object/picture.h"
 #include "base/alloc.h"
 #include "graph/object/kernels.h"
+#include "graph/object/segments.h"
 #include "record/origin.h"
 
 ph__picture *ph__picture_create(bool *lasting, ph_graph *graph, ph__ranges *capture,
@@ -62,6 +63,8 @@ ph_status ph__picture_read(ph_record **out, ph__picture *picture, const char *ca
 ph_status ph__graph_need_record(ph_graph *graph, const char *call)
 {
     ph_record *record;
+    if (graph->segments)
+        return ph__segments_need_record(graph, call);
     if (graph->record || graph->picture == NULL)
         return PH_OK;
     PH_TRY(ph__picture_read(&record, graph->picture, call));

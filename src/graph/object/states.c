@@ -3,6 +3,7 @@
 #include "graph/object/states.h"
 #include "graph/object/graph.h"
 #include "graph/object/picture.h"
+#include "graph/object/segments.h"
 
 enum {
     FREE = 0,
@@ -61,6 +62,35 @@ static ph_status need_what_it_reads(const ph_graph *graph, ph__graph_call call)
     return ph__graph_need_record((ph_graph *)(uintptr_t)graph, ph__graph_calls[call].name);
 }
 
+static const bool is_whole[PH__CALL_COUNT] = {
+#define PH__WHOLE_CALL(id) [PH__CALL_##id] = true,
+#include "graph/object/states.def"
+#undef PH__WHOLE_CALL
+};
+
+/* Whole graphs have no nodes, and segments no life of their own. */
+static ph_status refuse_parts(const ph_graph *graph, ph__graph_call call)
+{
+    const char *name = ph__graph_calls[call].name;
+    if (graph->segments && !is_whole[call])
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: the graph has breaks, and the call works on the nodes of one segment; "
+                       "pass a graph of ph_graph_segment, which gives its %zu segments",
+                       name, graph->segments->list.count);
+    if (graph->whole && (call == PH__CALL_RESET || call == PH__CALL_INSTANTIATE))
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the graph is a segment of graph %llu, which has breaks; call it for "
+                       "that graph",
+                       name, (unsigned long long)graph->whole->id);
+    return PH_OK;
+}
+
+static ph_status check_parts(const ph_graph *graph, ph__graph_call call)
+{
+    PH_TRY(refuse_parts(graph, call));
+    return need_what_it_reads(graph, call);
+}
+
 ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
 {
     const ph__state_row *row = &ph__graph_calls[call];
@@ -71,8 +101,9 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     if (row->busy && graph->busy)
         return ph_fail(
             PH_ERROR_STATE,
-            "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "
-            "runs; do it after the call that runs it has returned",
+            "%s: called from inside a hook of the same graph, the function of one of its breaks, "
+            "or "
+            "one that ph_graph_verify runs; do it after the call that runs it has returned",
             row->name);
     if (graph->viewed && of_owner[call])
         return ph_fail(PH_ERROR_STATE,
@@ -83,7 +114,8 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     ph__answer answer = row->answer[graph->state];
     bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);
     if (answer == GO || (visible && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE)))
-        return need_what_it_reads(graph, call);
+        return graph->segments || graph->whole ? check_parts(graph, call)
+                                               : need_what_it_reads(graph, call);
     if (answer == PH__ANSWER_OWN) {
         ph__error_restore(&graph->failure);
         ph__error_prefix("%s on a FAILED graph", row->name);

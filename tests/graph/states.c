@@ -252,6 +252,7 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     ph_finite_result found;
     ph_input_info input;
     ph_verify_result verified;
+    ph_graph *segment;
     switch (which) {
     case PH__CALL_GET_STATE:
         (void)ph_graph_get_state(graph);
@@ -375,6 +376,11 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_epoch(graph) == 0 ? PH_OK : PH_ERROR_STATE;
     case PH__CALL_CHECK_OUTPUT:
         return ph_graph_check_output(graph, x, 0);
+    case PH__CALL_SEGMENT_COUNT:
+        (void)ph_graph_segment_count(graph);
+        return PH_OK;
+    case PH__CALL_SEGMENT:
+        return ph_graph_segment(&segment, graph, 0);
     case PH__CALL_CHECK_INPUTS:
         return ph_graph_check_inputs(graph);
     case PH__CALL_VERIFY:

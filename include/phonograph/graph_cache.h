@@ -62,7 +62,12 @@ typedef struct ph_graph_cache_options {
     ph_graph_cache_fallback fallback;
     ph_pool *pool; /* of all captures; retained; NULL: one of the cache's own */
     /* Of all captures; NULL: defaults, in the mode PH_CAPTURE_THREAD_LOCAL, as other threads go on
-     * meanwhile. ARGUMENT: pool, prepare, breadcrumbs, compared or record_at_end are set. */
+     * meanwhile.
+     * - ARGUMENT: pool, prepare, breadcrumbs, compared, record_at_end or defer_breaks are set.
+     * - allow_breaks: bodies may call ph_break. Its functions are called once in each call: by the
+     *   body that runs as it is, or by the replay, never by a capture. A replay whose function
+     *   fails is over, and its failure is that of the call. Pointers and values that move are not
+     *   learned across breaks: such calls run as they are. */
     const ph_capture_options *capture;
     ph_graph_cache_event_fn event;
     void *user; /* of event */

@@ -21,6 +21,7 @@ static ph_status check_capture_options(const ph_capture_options *capture, const 
                       : capture->breadcrumbs   ? "breadcrumbs, whose nodes captures differ in"
                       : capture->compared      ? "compared, which the cache sets"
                       : capture->record_at_end ? "record_at_end, which the cache asks for itself"
+                      : capture->defer_breaks  ? "defer_breaks, which the cache sets"
                                                : NULL;
     return set == NULL
                ? PH_OK
@@ -85,6 +86,8 @@ ph_status ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
     cache->fallback = options->fallback;
     cache->capture = options->capture ? *options->capture : default_capture;
     cache->capture.compared = true;
+    /* A capture is replayed at once: the functions are called there, once. */
+    cache->capture.defer_breaks = cache->capture.allow_breaks;
     cache->event = options->event;
     cache->user = options->user;
     cache->buckets = ph__buckets_create();

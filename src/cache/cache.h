@@ -33,6 +33,7 @@ struct ph__cache_entry {
     unsigned refusals, unlearned;
     bool refused; /* the key is not captured (again) */
     bool capturing;
+    bool in_break;   /* a graph with breaks of its is being replayed: the lock is free meanwhile */
     bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
     ph_graph *graph; /* NULL: not captured */
     ph__learned *learned;

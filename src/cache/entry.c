@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "device/capture/refuse.h"
 #include "graph/object/graph.h"
+#include "graph/object/segments.h"
 #include <string.h>
 
 /* ---- keys ---- */
@@ -237,11 +238,20 @@ bool ph__entry_is_pool_empty(const ph_graph_cache *cache)
     return pool_bytes(cache) == 0;
 }
 
+/* Of a graph with breaks the one of its last segment. */
+static const ph_stream *last_stream_of(const ph_graph *graph)
+{
+    const ph__segments *segments = graph ? graph->segments : NULL;
+    if (segments)
+        graph = segments->list.at[segments->list.count - 1].graph;
+    return graph ? graph->last_stream : NULL;
+}
+
 /* Streams that are idle have no replay of it left. Under the cache's lock, of an entry that nobody
  * uses. */
 static bool is_in_flight(const ph__cache_entry *entry)
 {
-    const ph_stream *stream = entry->graph ? entry->graph->last_stream : NULL;
+    const ph_stream *stream = last_stream_of(entry->graph);
     ph_capture_mode mode;
     if (!stream)
         return false;

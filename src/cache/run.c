@@ -7,6 +7,7 @@
 #include "cache/serve.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
+#include "graph/object/segments.h"
 #include <string.h>
 
 static void end_visit(void *visit)
@@ -26,8 +27,8 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
     ph__mutex_lock(&entry->lock);
-    bool nested =
-        entry->graph && !entry->capturing && ph__learned_is_first(entry->learned, visit->call);
+    bool nested = entry->graph && !entry->graph->segments && !entry->capturing &&
+                  ph__learned_is_first(entry->learned, visit->call);
     if (nested) {
         *status = ph_graph_replay(entry->graph, visit->stream);
         visit->result->path = PH_CACHE_NESTED;

@@ -9,6 +9,7 @@
 #include "cache/learn.h"
 #include "device/handles/stream.h"
 #include "graph/object/graph.h"
+#include "graph/object/segments.h"
 #include <string.h>
 
 static void note_reason(ph__visit *visit, const char *reason)
@@ -44,13 +45,37 @@ void ph__visit_end(ph__visit *visit)
 }
 
 /* ---- replays ---- the entry is locked. */
+/* A function of a break has not returned. */
+static void leave_break(void *what)
+{
+    ph__cache_entry *entry = what;
+    ph__mutex_lock(&entry->lock);
+    entry->in_break = false;
+    ph__mutex_unlock(&entry->lock);
+}
+
+/* The functions of breaks may run the cache, or wait for other threads. */
+static ph_status replay_with_breaks(ph__visit *visit, ph_graph *graph)
+{
+    ph__cache_entry *entry = visit->entry;
+    entry->in_break = true;
+    ph__mutex_unlock(&entry->lock);
+    PH__UNWIND unwind = {leave_break, entry};
+    ph_status status = ph_graph_replay(graph, visit->stream);
+    unwind.undo = NULL;
+    ph__mutex_lock(&entry->lock);
+    entry->in_break = false;
+    return status;
+}
+
 static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value *values,
                               size_t count)
 {
     if (!visit->launch)
         return PH_OK;
-    ph_status status = count ? ph_graph_replay_with(graph, visit->stream, values, count)
-                             : ph_graph_replay(graph, visit->stream);
+    ph_status status = graph->segments ? replay_with_breaks(visit, graph)
+                       : count         ? ph_graph_replay_with(graph, visit->stream, values, count)
+                                       : ph_graph_replay(graph, visit->stream);
     if (status == PH_OK) {
         visit->result->graph = graph;
         visit->result->epoch = ph_graph_epoch(graph);
@@ -60,10 +85,11 @@ static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_v
 
 /* A replay that was refused before its launch: the graph goes, and is captured again at a later
  * call, but not for ever. DEVICE: it may have begun. */
-static ph__served served_or_dropped(ph_status *status, ph__visit *visit)
+static ph__served served_or_dropped(ph_status *status, ph__visit *visit, const ph_graph *graph)
 {
     ph__cache_entry *entry = visit->entry;
-    if (*status == PH_OK || *status == PH_ERROR_DEVICE)
+    bool begun = graph->segments && graph->segments->launched > 0;
+    if (*status == PH_OK || *status == PH_ERROR_DEVICE || begun)
         return PH__SERVED;
     note_reason(visit, ph_error_last()->message);
     ph__entry_clear(entry);
@@ -83,7 +109,7 @@ static ph__served replay_learned(ph_status *status, ph__visit *visit)
         ph__learned_was_set(learned, visit->call);
     else if (*status != PH_OK && learned->due.count) /* some slots may have the call's values */
         learned->all_due = true;
-    return served_or_dropped(status, visit);
+    return served_or_dropped(status, visit, visit->entry->graph);
 }
 
 static bool may_capture(ph__visit *visit)
@@ -127,12 +153,28 @@ static ph__served replay_as_captured(ph_status *status, ph__visit *visit)
     return served;
 }
 
+/* A graph with breaks is replayed as it was captured, or not at all. */
+static ph__served serve_breaks(ph_status *status, ph__visit *visit, bool known)
+{
+    if (!is_outside_captures(status, visit))
+        return *status == PH_OK ? PH__RECORD : PH__SERVED;
+    if (known) {
+        visit->result->path = PH_CACHE_REPLAYED;
+        return replay_learned(status, visit);
+    }
+    note_reason(visit, "the body has breaks, and what moves is not learned across segments; a key "
+                       "that has the pointers and values is replayed");
+    return PH__EAGER;
+}
+
 static ph__served serve_graph(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
     ph_graph_cache_result *result = visit->result;
     bool known =
         ph__learned_look(entry->learned, visit->call, result->reason, sizeof result->reason);
+    if (entry->graph->segments)
+        return serve_breaks(status, visit, known);
     if (known && ph_graph_slot_count(entry->graph) == 0)
         return replay_as_captured(status, visit);
     if (!is_outside_captures(status, visit))
@@ -151,6 +193,13 @@ static ph__served serve_graph(ph_status *status, ph__visit *visit)
 static ph__served serve_locked(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
+    if (entry->in_break) {
+        ph__line_format(visit->result->reason, sizeof visit->result->reason,
+                        "another call of the key is in a replay with breaks");
+        return is_outside_captures(status, visit) ? PH__EAGER
+               : *status == PH_OK                 ? PH__RECORD
+                                                  : PH__SERVED;
+    }
     if (entry->graph)
         return serve_graph(status, visit);
     if (!is_outside_captures(status, visit))
@@ -241,7 +290,7 @@ static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *grap
         return give_up_room(visit, alone);
     visit->result->path = PH_CACHE_CAPTURED;
     *status = replay_graph(visit, graph, NULL, 0);
-    return served_or_dropped(status, visit);
+    return served_or_dropped(status, visit, graph);
 }
 
 static ph__served capture_first(ph_status *status, ph__visit *visit)
@@ -310,8 +359,9 @@ static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **f
         }
     }
     visit->result->path = PH_CACHE_UPDATED;
-    *status = replay_graph(visit, visit->entry->variants[0], NULL, 0);
-    return served_or_dropped(status, visit);
+    ph_graph *used = visit->entry->variants[0];
+    *status = replay_graph(visit, used, NULL, 0);
+    return served_or_dropped(status, visit, used);
 }
 
 /* ---- learning ---- */
@@ -321,6 +371,11 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
     ph_graph_cache_result *result = visit->result;
     char reason[sizeof result->reason] = "";
     bool learned_it = false;
+    if (entry->graph && (entry->graph->segments || (*other)->segments)) {
+        note_reason(visit, "the body has breaks at some calls, which nothing is learned from");
+        entry->unlearned = PH__CACHE_ATTEMPTS;
+        return PH__EAGER;
+    }
     if (!entry->graph) { /* dropped or evicted meanwhile */
         note_reason(visit, "the key's graph was evicted while it was captured to learn from");
         return PH__EAGER;

@@ -500,6 +500,43 @@ TEST(test_the_record_has_segments_and_breaks)
     unlink(path);
 }
 
+TEST(test_the_profile_has_segments_and_breaks)
+{
+    ph_profile *profile;
+    ph_profile_summary summary;
+    ph_profile_node node;
+    uint64_t end = 0;
+    char path[64];
+    assert_ok(ph_graph_capture(graph, world.stream, &defer, work, NULL));
+    assert_ok(ph_graph_profile(&profile, graph, world.stream,
+                               &(ph_profile_options){.replays = 3, .warmup = 1}));
+    assert_int_equal(calls, 8);
+    assert_ok(ph_profile_get(&summary, profile));
+    assert_int_equal(summary.source, PH_PROFILE_EVENTS);
+    assert_int_equal(summary.node_count, 5);
+    assert_int_equal(summary.critical_count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_ok(ph_profile_node_at(&node, profile, i));
+        assert_true(node.measured);
+        assert_true(node.start_ns >= end);
+        end = node.start_ns;
+    }
+    snprintf(path, sizeof path, "/tmp/phonograph-breaks-%d.json", (int)getpid());
+    assert_ok(ph_profile_dump_record(profile, graph, path));
+    unlink(path);
+    ph_profile_destroy(profile);
+    assert_error(ph_graph_profile(&profile, graph, world.stream,
+                                  &(ph_profile_options){.source = PH_PROFILE_CUPTI}),
+                 PH_ERROR_UNSUPPORTED, "has breaks");
+    fails_at = calls + 2;
+    assert_error(ph_graph_profile(&profile, graph, world.stream, NULL), PH_ERROR_CALLER,
+                 "ph_graph_profile: ph_graph_replay: the break after segment 1");
+    fails_at = 0;
+    assert_ok(ph_graph_profile(&profile, segment_of(0), world.stream, NULL));
+    ph_profile_destroy(profile);
+    assert_ok(ph_graph_replay(graph, world.stream));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +560,7 @@ int main(void)
         IN_WORLD(test_functions_may_capture_and_replay_other_graphs),
         IN_WORLD(test_a_function_may_replay_a_graph_with_breaks),
         IN_WORLD(test_the_record_has_segments_and_breaks),
+        IN_WORLD(test_the_profile_has_segments_and_breaks),
     };
     return cmocka_run_group_tests_name("graph.breaks", tests, NULL, NULL);
 }

@@ -34,6 +34,9 @@ typedef struct ph_profile_options {
 /* Replays the graph on the stream, and measures each node. First come the warmup replays, then at
  * least one more with the source, then the measured ones.
  * - A replay writes as any other, and needs the same state. Slots keep their values.
+ * - A graph with breaks (breaks.h) is measured by events around its segments: each segment is a
+ *   node, and so is each break, with the time between two segments. PH_PROFILE_DEVICE and CUPTI are
+ *   UNSUPPORTED there; a segment can be profiled alone.
  * - Errors: as ph_graph_replay; CAPTURE inside a capture; UNSUPPORTED: the source is missing, and
  *   the message says why.
  * - Blocks. Not legal in a capture. */

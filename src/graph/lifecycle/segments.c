@@ -101,11 +101,17 @@ static void abandon_replay(void *graph)
     ph__graph_leave(graph);
 }
 
+static inline ph_status mark(const ph__segments *segments, ph_stream *stream, size_t place)
+{
+    return segments->mark ? segments->mark(segments->mark_user, stream, place) : PH_OK;
+}
+
 static ph_status launch_segments(ph_graph *graph, ph_stream *stream, const char *call)
 {
     ph__segments *segments = graph->segments;
     for (size_t i = 0; i < segments->list.count; i++) {
         const ph__graph_segment *segment = &segments->list.at[i];
+        PH_TRY(mark(segments, stream, 2 * i));
         ph_status status = ph_graph_replay(segment->graph, stream);
         if (status != PH_OK) {
             ph__error_prefix("%s: segment %zu of %zu", call, i, segments->list.count);
@@ -113,6 +119,7 @@ static ph_status launch_segments(ph_graph *graph, ph_stream *stream, const char 
         }
         segments->launched = i + 1;
         graph->epoch = ph_graph_epoch(segment->graph);
+        PH_TRY(mark(segments, stream, 2 * i + 1));
         if (segment->fn)
             PH_TRY(ph__segments_call(graph, stream, segment, i, call));
     }

@@ -14,6 +14,9 @@ typedef struct ph__graph_segment {
 struct ph__segments {
     PH__VEC(ph__graph_segment) list;
     size_t launched; /* segments, by the running replay or the last one */
+    /* Called before (2 i) and after (2 i + 1) the launch of segment i; NULL: nobody asks. */
+    ph_status (*mark)(void *user, ph_stream *stream, size_t place);
+    void *mark_user;
 };
 
 /* The record of the whole: a graph node for each segment, and a host node for each break. */

@@ -10,6 +10,7 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
 #include "inspect/profile/make.h"
+#include "inspect/profile/segments.h"
 
 static const char call[] = "ph_graph_profile";
 
@@ -269,6 +270,8 @@ ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
     *out = NULL;
     PH_TRY(read_options(&r.options, options));
     PH_TRY(check_profile(graph, stream));
+    if (graph->segments)
+        return ph__profile_segments(out, graph, stream, &r.options, call);
     graph->bodies++; /* a destroy inside a hook waits */
     PH__UNWIND unwind = {abandon_profile, &r};
     ph_status status = measure_nodes(&r);

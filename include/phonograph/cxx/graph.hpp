@@ -4,6 +4,7 @@
 #define PHONOGRAPH_CXX_GRAPH_HPP
 #include <cstddef>
 #include <memory>
+#include <phonograph/breaks.h>
 #include <phonograph/cxx/memory.hpp>
 #include <phonograph/cxx/options.hpp>
 #include <phonograph/inspect/changes.h>
@@ -133,6 +134,17 @@ class graph : public handle<ph_graph, ph_graph_destroy>
         ph_graph_memory memory;
         check(ph_graph_get_memory(&memory, get()));
         return memory;
+    }
+    std::size_t segment_count() const noexcept
+    {
+        return ph_graph_segment_count(get());
+    }
+    /* Borrowed: ph_graph_segment. */
+    ph_graph *segment(std::size_t index)
+    {
+        ph_graph *borrowed;
+        check(ph_graph_segment(&borrowed, get(), index));
+        return borrowed;
     }
     void check_inputs()
     {

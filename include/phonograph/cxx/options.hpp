@@ -99,6 +99,19 @@ struct capture_options : ph_capture_options {
         breadcrumbs = on;
         return *this;
     }
+    /* graph_break is legal in the capture. */
+    capture_options &with_breaks(bool on = true) noexcept
+    {
+        allow_breaks = on;
+        return *this;
+    }
+    /* The functions of breaks are called by replays alone. */
+    capture_options &with_deferred_breaks(bool on = true) noexcept
+    {
+        allow_breaks = allow_breaks || on;
+        defer_breaks = on;
+        return *this;
+    }
     capture_options &be_strict(bool on = true) noexcept
     {
         strict = on;

@@ -337,7 +337,8 @@ TEST(test_calls_about_nodes_take_segments)
         ph_graph_capture(other, world.stream, NULL, refused_body, &(refused_fn){plain_break}));
     assert_error(ph_graph_node_set_enabled(graph, 0, false), PH_ERROR_UNSUPPORTED, words);
     assert_error(ph_graph_node_get_enabled(&enabled, graph, 0), PH_ERROR_UNSUPPORTED, words);
-    assert_error(ph_graph_replay_with(graph, world.stream, NULL, 0), PH_ERROR_UNSUPPORTED, words);
+    assert_error(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){0}, 1),
+                 PH_ERROR_UNSUPPORTED, "slots are of one segment");
     assert_error(ph_graph_update(graph, other, NULL), PH_ERROR_UNSUPPORTED, words);
     assert_error(ph_graph_update(other, graph, NULL), PH_ERROR_UNSUPPORTED, words);
     assert_error(ph_graph_input_count(&count, graph), PH_ERROR_UNSUPPORTED, words);

@@ -67,6 +67,38 @@ static void test_what_they_throw_arrives()
     CHECK(throws([&] { work(s.stream); }));
 }
 
+/* ph::graphed: the function is called once in each call, whatever way it goes. */
+static void test_graphed_parts_have_breaks()
+{
+    scene s;
+    auto x = s.ints(0), y = s.ints(0);
+    int called = 0, shift = 1;
+    ph::graphed part(ph::capture_options().with_breaks()),
+        moving(ph::capture_options().with_breaks());
+    moving.value("shift", shift);
+    auto work = [&] {
+        s.plus(x.data(), x.data(), 1, s.stream);
+        ph::graph_break(s.stream, [&called] { called++; });
+        s.plus(y.data(), x.data(), shift, s.stream);
+    };
+    for (int i = 1; i <= 4; i++) {
+        part.run(s.stream, work);
+        CHECK(called == i);
+        EXPECT(y.data(), i + 1);
+    }
+    for (int i = 5; i <= 8; i++) { /* by a key: the cache's */
+        part.run(s.stream, std::size_t{7}, work);
+        CHECK(called == i);
+        EXPECT(y.data(), i + 1);
+    }
+    for (int i = 9; i <= 12; i++) {
+        shift = i;
+        moving.run(s.stream, work);
+        CHECK(called == i);
+        EXPECT(y.data(), 2 * i);
+    }
+}
+
 static void test_refusals_throw()
 {
     scene s;
@@ -89,6 +121,7 @@ int main()
 {
     test_callables_are_kept();
     test_what_they_throw_arrives();
+    test_graphed_parts_have_breaks();
     test_refusals_throw();
     CHECK(ph__alloc_live() == 0);
     return 0;

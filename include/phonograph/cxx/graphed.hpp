@@ -40,6 +40,8 @@ namespace phonograph
  * - Exceptions of the body reach the caller, and the capture is aborted; the next call captures
  *   again. Where the body ends the process inside a capture (a macro that calls exit), the log
  *   names the call that killed the capture.
+ * - capture_options().with_breaks(): the body may call graph_break, whose function is called once in
+ *   each call. Variables are not proved then.
  * - Externally synchronised. */
 class graphed
 {
@@ -144,7 +146,7 @@ class graphed
         options.after = eager_calls_ ? eager_calls_ : PH_ZERO;
         options.capture = &capture;
         capture.pool = nullptr;
-        capture.compared = false; /* set by the cache */
+        capture.compared = capture.defer_breaks = false; /* set by the cache */
         cache_ = graph_cache(ph_stream_device(on), &options);
     }
 
@@ -185,6 +187,7 @@ class graphed
         : options_(options), eager_calls_(eager_calls)
     {
         options_.compared = true;
+        options_.defer_breaks = options_.allow_breaks; /* a replay follows each capture */
     }
 
     /* A pointer to device or pinned memory: the body's work uses bytes behind it, all of which the

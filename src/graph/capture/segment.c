@@ -214,7 +214,8 @@ static ph_status check_break(ph_graph *graph, const ph_stream *stream, const cha
     if (!graph->allow_breaks)
         return ph_fail(PH_ERROR_STATE,
                        "%s: the capture allows no breaks; begin it with "
-                       "ph_capture_options.allow_breaks, in a cache with its option capture",
+                       "ph_capture_options.allow_breaks, in a cache with its option capture "
+                       "(graphed callables allow none: backward replays whole graphs)",
                        call);
     if (stream != graph->capture.stream)
         return refuse_joined_stream(graph, stream, call);

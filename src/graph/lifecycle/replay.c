@@ -302,6 +302,17 @@ static inline bool launches_at_once(const ph_graph *graph)
            !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END);
 }
 
+/* A graph with breaks has no slots of its own. */
+static ph_status replay_segments(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    if (r->count > 0)
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: the graph has breaks, and slots are of one segment; replay it without "
+                       "values, or a graph of ph_graph_segment alone",
+                       r->call);
+    return ph__segments_replay(graph, stream, r->call);
+}
+
 /* Once more, where *over. */
 static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream,
                                     const request *r)
@@ -316,7 +327,7 @@ static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stre
     if (!usual)
         PH_TRY(check_replay(graph, stream, r));
     if (!usual && graph->segments)
-        return ph__segments_replay(graph, stream, r->call);
+        return replay_segments(graph, stream, r);
     if (usual && r->which == PH__CALL_REPLAY && launches_at_once(graph))
         return submit_replay(graph, stream, r);
     if (may_capture(graph->device))

@@ -10,7 +10,8 @@ PH_BEGIN_DECLS
 /* Runs on the thread of the capture or replay, with no lock held.
  * - The stream is in no capture, and must be in none when it returns. What it submits runs between
  *   the two segments, in order of the stream.
- * - It may capture into other graphs, and replay them. Calls of ph_break just call their function.
+ * - The function may capture into other graphs, and replay them. Calls of ph_break just call their
+ *   function.
  * - The graph that calls it is in use: replay, reset, update and instantiate are refused (STATE),
  *   and a destroy waits until the replay has stopped, which is before the next segment. */
 typedef ph_status (*ph_break_fn)(ph_stream *stream, void *user);

@@ -5,6 +5,7 @@
 #include "cache/serve.h"
 #include "base/line.h"
 #include "base/unwind.h"
+#include "cache/breaks.h"
 #include "cache/entry.h"
 #include "cache/learn.h"
 #include "device/handles/stream.h"
@@ -45,35 +46,12 @@ void ph__visit_end(ph__visit *visit)
 }
 
 /* ---- replays ---- the entry is locked. */
-/* A function of a break has not returned. */
-static void leave_break(void *what)
-{
-    ph__cache_entry *entry = what;
-    ph__mutex_lock(&entry->lock);
-    entry->in_break = false;
-    ph__mutex_unlock(&entry->lock);
-}
-
-/* The functions of breaks may run the cache, or wait for other threads. */
-static ph_status replay_with_breaks(ph__visit *visit, ph_graph *graph)
-{
-    ph__cache_entry *entry = visit->entry;
-    entry->in_break = true;
-    ph__mutex_unlock(&entry->lock);
-    PH__UNWIND unwind = {leave_break, entry};
-    ph_status status = ph_graph_replay(graph, visit->stream);
-    unwind.undo = NULL;
-    ph__mutex_lock(&entry->lock);
-    entry->in_break = false;
-    return status;
-}
-
 static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value *values,
                               size_t count)
 {
     if (!visit->launch)
         return PH_OK;
-    ph_status status = graph->segments ? replay_with_breaks(visit, graph)
+    ph_status status = graph->segments ? ph__visit_replay_breaks(visit, graph)
                        : count         ? ph_graph_replay_with(graph, visit->stream, values, count)
                                        : ph_graph_replay(graph, visit->stream);
     if (status == PH_OK) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/cxx_breaks.cpp: breaks in C++: callables that the graph keeps, and what they throw. */
+/* tests/graph/cxx_breaks.cpp: breaks in C++: callables that the graph keeps, and exceptions. */
 #include "support/cxx.hpp"
 #include <memory>
 #include <stdexcept>

@@ -12,7 +12,7 @@ namespace phonograph
 {
 /* ph_break with a callable, which takes the stream or nothing.
  * - In a capture the graph keeps a copy of it until its reset. What it refers to must live as long.
- * - What it throws arrives at the capture or the replay that called it, which is over then. */
+ * - Its exceptions arrive at the capture or the replay that called it, which is over then. */
 template <class Callable> void graph_break(ph_stream *stream, Callable &&callable)
 {
     using kept = std::decay_t<Callable>;

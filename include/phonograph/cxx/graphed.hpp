@@ -40,8 +40,8 @@ namespace phonograph
  * - Exceptions of the body reach the caller, and the capture is aborted; the next call captures
  *   again. Where the body ends the process inside a capture (a macro that calls exit), the log
  *   names the call that killed the capture.
- * - capture_options().with_breaks(): the body may call graph_break, whose function is called once in
- *   each call. Variables are not proved then.
+ * - capture_options().with_breaks(): the body may call graph_break, whose function is called once
+ *   in each call. Variables are not proved then.
  * - Externally synchronised. */
 class graphed
 {

@@ -35,12 +35,13 @@ static ph_status create_segment(ph_graph **out, ph_graph *graph, const char *cal
         graph->segments = ph__calloc(1, sizeof *graph->segments);
     if (graph->segments == NULL || !ph__vec_reserve(&graph->segments->list, 1))
         return ph__fail_host_memory(call, "the segments of the graph");
+    graph->segments->destroy = ph_graph_destroy;
     PH_TRY(ph_graph_create(out, &options));
     (*out)->whole = graph;
     return PH_OK;
 }
 
-/* It shares the pools, that of the capture included. */
+/* The segment shares the pools, that of the capture included. */
 static ph_status share_pools(ph_graph *segment, const ph_graph *graph, const char *call)
 {
     for (size_t i = 0; i < graph->pools.count; i++) {

@@ -9,7 +9,6 @@
 #include "graph/inputs/inputs.h"
 #include "graph/inputs/inputs_declared.h"
 #include "graph/inputs/rebind.h"
-#include "graph/lifecycle/segments.h"
 #include "graph/lifecycle/uploaded.h"
 #include "graph/locate/probes.h"
 #include "graph/memory/born.h"
@@ -20,6 +19,7 @@
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
 #include "graph/object/picture.h"
+#include "graph/object/segments.h"
 #include "graph/slots/slots.h"
 #include "memory/capture/allocation_log.h"
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/segments.c: graphs with breaks: their replays, and the end of their segments. */
+/* graph/lifecycle/segments.c: graphs with breaks: their replays. */
 #include "graph/lifecycle/segments.h"
-#include "base/alloc.h"
 #include "base/unwind.h"
 #include "device/handles/stream.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
-#include "graph/lifecycle/replay.h"
+#include "graph/lifecycle/replay_streams.h"
 
 /* ---- the functions ---- */
 typedef struct calling {
@@ -154,19 +153,4 @@ ph_status ph__segments_replay(ph_graph *graph, ph_stream *stream, const char *ca
         status = replay_with_hooks(graph, stream, call);
     ph__graph_leave(graph);
     return status;
-}
-
-/* ---- the end ---- */
-void ph__segments_drop(ph_graph *graph)
-{
-    ph__segments *segments = graph->segments;
-    graph->segments = NULL;
-    if (segments == NULL)
-        return;
-    for (size_t i = 0; i < segments->list.count; i++) {
-        segments->list.at[i].graph->whole = NULL;
-        ph_graph_destroy(segments->list.at[i].graph);
-    }
-    ph__vec_free(&segments->list);
-    ph__free(segments);
 }

@@ -87,3 +87,18 @@ ph_status ph__segments_need_record(ph_graph *graph, const char *call)
     ph__free(order);
     return status;
 }
+
+/* ---- the end ---- */
+void ph__segments_drop(ph_graph *graph)
+{
+    ph__segments *segments = graph->segments;
+    graph->segments = NULL;
+    if (segments == NULL)
+        return;
+    for (size_t i = 0; i < segments->list.count; i++) {
+        segments->list.at[i].graph->whole = NULL;
+        segments->destroy(segments->list.at[i].graph);
+    }
+    ph__vec_free(&segments->list);
+    ph__free(segments);
+}

@@ -17,7 +17,11 @@ struct ph__segments {
     /* Called before (2 i) and after (2 i + 1) the launch of segment i; NULL: nobody asks. */
     ph_status (*mark)(void *user, ph_stream *stream, size_t place);
     void *mark_user;
+    void (*destroy)(ph_graph *segment); /* the layer above's */
 };
+
+/* Destroys the segments. */
+void ph__segments_drop(ph_graph *graph);
 
 /* The record of the whole: a graph node for each segment, and a host node for each break. */
 ph_status ph__segments_need_record(ph_graph *graph, const char *call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/replay.h: what replays of whatever graph do first. */
-#ifndef PH_GRAPH_LIFECYCLE_REPLAY_H
-#define PH_GRAPH_LIFECYCLE_REPLAY_H
+/* graph/lifecycle/replay_streams.h: the streams that replayed a graph. */
+#ifndef PH_GRAPH_LIFECYCLE_REPLAY_STREAMS_H
+#define PH_GRAPH_LIFECYCLE_REPLAY_STREAMS_H
 #include <phonograph/graph.h>
 
 /* Remembers a stream that is about to replay. */

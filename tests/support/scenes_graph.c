@@ -504,7 +504,54 @@ out:
     return status;
 }
 
+static ph_status add_ten(ph_stream *stream, void *user)
+{
+    t_scene *s = user;
+    return t_add(&s->world, stream, s->x, s->x, N, 10);
+}
+
+/* x = 1 by way of memory that lives across the break, + 10; a fork adds 100; y = x. */
+static ph_status broken(ph_stream *stream, void *user)
+{
+    t_scene *s = user;
+    int32_t *block = NULL;
+    ph_status status;
+    T_GO_OUT(block, PH_NEW(&block, N, stream));
+    T_GO(t_fill(&s->world, stream, block, N, 1));
+    T_GO(ph_stream_wait_stream(s->b, stream));
+    T_GO(ph_stream_wait_stream(stream, s->b));
+    T_GO(t_add(&s->world, stream, block, s->x, N, 0));
+    T_GO(ph_break(stream, add_ten, s));
+    T_GO(t_add(&s->world, stream, s->x, s->x, N, 100));
+    T_GO(ph_break(stream, add_ten, s));
+    T_GO(t_add(&s->world, stream, block, s->y, N, 4));
+out:
+    ph_free(block, stream);
+    return status;
+}
+
+static ph_status breaks(t_scene *s)
+{
+    const ph_record *record;
+    size_t segments;
+    const ph_capture_options options = {.allow_breaks = true, .enable_annotations = true};
+    PH_TRY(ph_graph_reset(s->graph));
+    PH_TRY(ph_graph_capture(s->graph, s->a, &options, broken, s));
+    segments = ph_graph_segment_count(s->graph);
+    assert_int_equal(segments, 3);
+    PH_TRY(ph_graph_record(&record, s->graph));
+    assert_int_equal(ph_record_node_count(record), 5);
+    for (int i = 0; i < 2; i++) {
+        PH_TRY(ph_graph_replay(s->graph, i ? s->b : s->a));
+        PH_TRY(ph_stream_synchronize(i ? s->b : s->a));
+        PH_TRY(t_same(s->a, s->x, N, 121));
+        PH_TRY(t_same(s->a, s->y, N, 5));
+    }
+    return ph_graph_reset(s->graph);
+}
+
 const t_scenario t_scenarios_graph[] = {
+    {"breaks", breaks},
     {"graph objects", graph_objects},
     {"uploads that are deferred", deferred_uploads},
     {"capture by function", capture_by_function},

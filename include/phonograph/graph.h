@@ -84,7 +84,7 @@ typedef struct ph_capture_options {
      * first replay follows, so that effects of the functions come once. ARGUMENT without
      * allow_breaks. */
     bool defer_breaks;
-    uint64_t reserved[3];
+    uint64_t reserved[2];
 } ph_capture_options;
 
 /* Captures the work that body submits to stream, and to streams that join the capture by events.

@@ -468,6 +468,67 @@ TEST(test_no_host_memory_in_a_capture)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* ---- breaks ---- */
+typedef struct broken {
+    t_scene *scene;
+    ph_tensor *before, *between, *after;
+} broken;
+
+static ph_status draw_between(ph_stream *stream, void *user)
+{
+    broken *b = user;
+    (void)stream;
+    ph_tensor_release(b->between);
+    b->between = t_now(b->scene, mixture, NULL);
+    return PH_OK;
+}
+
+static ph_status draw_around(ph_stream *stream, void *user)
+{
+    broken *b = user;
+    b->before = ph_tensor_retain(mixture(b->scene->tape, NULL));
+    PH_TRY(ph_tape_clear(b->scene->tape));
+    PH_TRY(ph_break(stream, draw_between, b));
+    b->after = ph_tensor_retain(mixture(b->scene->tape, NULL));
+    return ph_tape_clear(b->scene->tape);
+}
+
+TEST(test_numbers_go_on_across_breaks)
+{
+    t_scene s;
+    t_scene_open(&s);
+    broken b = {.scene = &s};
+    ph_graph *graph;
+    ph_generator *g = t_generator(&s, 11);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream,
+                               &(ph_capture_options){.mode = PH_CAPTURE_RELAXED,
+                                                     .allow_breaks = true,
+                                                     .defer_breaks = true},
+                               draw_around, &b));
+    ph_tensor *want[6];
+    uint64_t start = t_offset(g);
+    for (int i = 0; i < 6; i++)
+        want[i] = t_now(&s, mixture, NULL);
+    uint64_t end = t_offset(g);
+    assert_ok(ph_generator_set_offset(g, start));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ph_graph_replay(graph, s.stream));
+        assert_true(t_same(&s, b.before, want[3 * i]));
+        assert_true(t_same(&s, b.between, want[3 * i + 1]));
+        assert_true(t_same(&s, b.after, want[3 * i + 2]));
+    }
+    assert_int_equal(t_offset(g), end);
+    ph_graph_destroy(graph);
+    ph_tensor_release(b.before);
+    ph_tensor_release(b.between);
+    ph_tensor_release(b.after);
+    for (int i = 0; i < 6; i++)
+        ph_tensor_release(want[i]);
+    ph_generator_release(g);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_marks_in_a_capture),
         cmocka_unit_test(test_a_replay_that_does_not_go_out),
         cmocka_unit_test(test_no_host_memory_in_a_capture),
+        cmocka_unit_test(test_numbers_go_on_across_breaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,10 @@
 #include "support/fixture.h"
 #include "support/support.h"
 
+#include <phonograph/annotation.h>
+#include <phonograph/block.h>
 #include <phonograph/inspect/inputs.h>
+#include <phonograph/inspect/locate.h>
 #include <phonograph/inspect/profile.h>
 #include <stdio.h>
 #include <string.h>
@@ -466,6 +469,53 @@ TEST(test_a_function_may_replay_a_graph_with_breaks)
     t_all(y, N, 3, world.stream); /* x is 1, other leaves 2 */
 }
 
+TEST(test_a_block_has_breaks)
+{
+    ph_status st;
+    PH_GRAPH(st, graph, world.stream, &defer)
+    {
+        st = work(world.stream, NULL);
+        if (st)
+            break;
+    }
+    assert_ok(st);
+    assert_int_equal(ph_graph_segment_count(graph), 3);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 16, world.stream);
+}
+
+/* Nodes of each segment lie in the scope; its breadcrumb is in the segment that it began in. */
+static ph_status scoped(ph_stream *stream, void *user)
+{
+    PH_TRY(ph_annotation_push(stream, "layer", NULL));
+    ph_status status = work(stream, user);
+    return ph_annotation_pop(stream) == PH_OK ? status : PH_ERROR_STATE;
+}
+
+TEST(test_scopes_may_be_open_across_breaks)
+{
+    const ph_capture_options watched = {.allow_breaks = true,
+                                        .defer_breaks = true,
+                                        .enable_annotations = true,
+                                        .breadcrumbs = true};
+    char *text;
+    const ph_record *record;
+    assert_ok(ph_graph_capture(graph, world.stream, &watched, scoped, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 16, world.stream);
+    for (size_t i = 0; i < 3; i++) {
+        assert_ok(ph_graph_record(&record, segment_of(i)));
+        assert_ok(ph_record_json(&text, record));
+        assert_non_null(strstr(text, "layer"));
+        ph_string_free(text);
+        assert_status(ph_graph_breadcrumbs_enable(segment_of(i), true),
+                      i == 0 ? PH_OK : PH_ERROR_STATE);
+    }
+    assert_ok(t_fill(&world, world.stream, x, N, 0));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 16, world.stream);
+}
+
 /* ---- what it shows ---- */
 TEST(test_the_record_has_segments_and_breaks)
 {
@@ -559,6 +609,8 @@ int main(void)
         IN_WORLD(test_forks_of_each_segment_are_joined),
         IN_WORLD(test_functions_may_capture_and_replay_other_graphs),
         IN_WORLD(test_a_function_may_replay_a_graph_with_breaks),
+        IN_WORLD(test_a_block_has_breaks),
+        IN_WORLD(test_scopes_may_be_open_across_breaks),
         IN_WORLD(test_the_record_has_segments_and_breaks),
         IN_WORLD(test_the_profile_has_segments_and_breaks),
     };

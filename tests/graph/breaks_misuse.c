@@ -7,6 +7,7 @@
 
 #include <phonograph/cuda.h>
 #include <phonograph/inspect/locate.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -149,6 +150,25 @@ TEST(test_arguments_of_a_break)
     assert_error(ph_graph_capture(other, world.stream, &(ph_capture_options){.defer_breaks = true},
                                   work, NULL),
                  PH_ERROR_ARGUMENT, "set allow_breaks too");
+}
+
+static void *break_elsewhere(void *stream)
+{
+    assert_error(ph_break(stream, count_call, NULL), PH_ERROR_STATE, "by another thread");
+    return NULL;
+}
+
+static ph_status break_on_thread(ph_stream *stream)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, break_elsewhere, stream), 0);
+    pthread_join(thread, NULL);
+    return PH_ERROR_STATE;
+}
+
+TEST(test_a_break_is_on_the_thread_of_the_capture)
+{
+    assert_goes_on(&allow, break_on_thread);
 }
 
 static ph_status in_hook(const ph_graph_hook_info *info, void *user)
@@ -390,6 +410,7 @@ int main(void)
         IN_WORLD(test_a_capture_has_to_allow_breaks),
         IN_WORLD(test_forks_have_to_be_joined),
         IN_WORLD(test_a_break_is_on_the_stream_of_the_capture),
+        IN_WORLD(test_a_break_is_on_the_thread_of_the_capture),
         IN_WORLD(test_arguments_of_a_break),
         IN_WORLD(test_hooks_make_no_breaks),
         IN_WORLD(test_a_dead_capture_fails_at_its_break),

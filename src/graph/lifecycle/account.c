@@ -38,6 +38,9 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
     sum.template_host = driver->graph_host_bytes(graph->template) + ph__brought_bytes(graph) +
                         ph__record_bytes(graph->record) + ph__slots_bytes(graph) +
                         ph__layout_bytes(&graph->layout) + ph__layout_bytes(&graph->updated_layout);
+    sum.planned = graph->plan_bytes;
+    sum.plan_bound = graph->plan_bound;
+    sum.plan_ended = graph->plan_ended;
     sum.cells = ph__cells_bytes(graph);
     sum.pinned =
         ph__memory_pinned_held(graph->device, graph_holds_pool, graph) + ph__locate_bytes(graph);

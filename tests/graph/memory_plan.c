@@ -3,6 +3,7 @@
  * memory, against a model of the order of the work. */
 #include "base/rng.h"
 #include "support/fixture.h"
+#include "support/sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,6 +381,58 @@ TEST(nets_on_two_streams_take_what_is_alive_at_once)
     }
 }
 
+/* Many blocks, of which some dozens live at a time: no two of these overlap. */
+typedef struct crowd {
+    size_t count, runs;
+    bool overlaps;
+} crowd;
+
+static ph_status churn(ph_stream *stream, void *user)
+{
+    enum {
+        ALIVE = 24
+    };
+    crowd *c = user;
+    ph__rng rng = {3};
+    char *at[ALIVE] = {NULL};
+    size_t sizes[ALIVE] = {0};
+    c->runs++;
+    for (size_t i = 0; i < c->count; i++) {
+        size_t next = ph__rng_next(&rng) % ALIVE;
+        ph_free(at[next], stream);
+        at[next] = NULL;
+        sizes[next] = 1 + ph__rng_next(&rng) % 60000;
+        PH_TRY(ph_malloc(&at[next], 1, sizes[next], stream));
+        PH_TRY(ph_memset(at[next], 1, 1, stream));
+        for (size_t j = 0; j < ALIVE; j++)
+            c->overlaps = c->overlaps || (j != next && at[j] && at[j] < at[next] + sizes[next] &&
+                                          at[next] < at[j] + sizes[j]);
+    }
+    for (size_t i = 0; i < ALIVE; i++)
+        ph_free(at[i], stream);
+    return PH_OK;
+}
+
+TEST(thousands_of_blocks_do_not_overlap)
+{
+    static const size_t counts[] = {300, 3000, 6000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        ph_graph *graph;
+        ph_graph_memory memory;
+        crowd c = {.count = counts[i]};
+        assert_ok(ph_graph_create(&graph, NULL));
+        assert_ok(
+            ph_graph_capture(graph, world.stream, &(ph_capture_options){.plan = true}, churn, &c));
+        assert_int_equal(c.runs, 2);
+        assert_false(c.overlaps);
+        assert_ok(ph_graph_get_memory(&memory, graph));
+        assert_null(memory.plan_ended);
+        assert_true(memory.planned >= memory.plan_bound &&
+                    (double)memory.planned < 1.5 * (double)memory.plan_bound);
+        ph_graph_destroy(graph);
+    }
+}
+
 /* ---- plans that end ---- */
 static void capture_ending(program *p, int runs, const char *why)
 {
@@ -650,13 +703,47 @@ TEST(captures_without_a_function_are_refused)
     ph_graph_destroy(graph);
 }
 
+/* ---- failures one by one ---- */
+static ph_graph *swept_graph;
+
+static ph_status plan_across(void *user)
+{
+    unjoined *u = user;
+    u->runs = 2; /* all runs join */
+    PH_TRY(ph_graph_create(&swept_graph, NULL));
+    PH_TRY(ph_graph_capture(swept_graph, world.stream, &(ph_capture_options){.plan = true},
+                            share_across, u));
+    PH_TRY(ph_graph_replay(swept_graph, world.stream));
+    return ph_stream_synchronize(world.stream);
+}
+
+static void drop_swept(ph_status status, void *user)
+{
+    (void)status;
+    (void)user;
+    ph_graph_destroy(swept_graph);
+    swept_graph = NULL;
+}
+
+static unjoined across;
+static t_swept swept = {.name = "a planned capture",
+                        .open = open_world,
+                        .close = close_world,
+                        .run = plan_across,
+                        .reset = drop_swept,
+                        .may_do_less = true,
+                        .user = &across};
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T_SWEEP(test_without_host_memory, &swept),
+        T_SWEEP(test_when_the_driver_fails, &swept),
         IN_WORLD(training_steps_take_what_is_alive_at_once),
         IN_WORLD(nets_on_two_streams_take_what_is_alive_at_once),
         IN_WORLD(random_programs_on_one_stream_keep_their_bits),
         IN_WORLD(random_programs_on_two_streams_share_only_what_is_ordered),
+        IN_WORLD(thousands_of_blocks_do_not_overlap),
         IN_WORLD(another_size_ends_the_plan),
         IN_WORLD(frees_in_another_order_end_the_plan),
         IN_WORLD(earlier_frees_need_no_other_plan),

@@ -325,7 +325,7 @@ run_body(ph_graph *graph, size_t depth, ph_stream *stream, ph_capture_fn body, v
     return status;
 }
 
-/* What is left to do where the capture is dropped. */
+/* The end of a capture of which nothing is kept. */
 static void drop_run(ph_graph *graph, size_t depth)
 {
     ph_annotation_unwind(depth);

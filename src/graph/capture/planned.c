@@ -143,7 +143,7 @@ static ph_status make_arena(planned *p)
                : ph__fail_host_memory(call, "the memory plan");
 }
 
-/* What the second run left becomes memory of its pool. */
+/* Blocks that the second run left become memory of its pool. */
 static ph_status end_allocator(planned *p)
 {
     ph__replay_allocator *allocator = p->allocator;

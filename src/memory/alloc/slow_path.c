@@ -188,7 +188,8 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
 ph_status ph__malloc_from(void **out, ph_pool *pool, ph_stream *stream, size_t bytes,
                           const char *call)
 {
-    ph__request request = {.bytes = bytes, .stream = stream, .pool = pool, .call = call};
+    ph__request request = {
+        .bytes = bytes, .stream = stream, .pool = pool, .call = call, .own_segment = true};
     if (!ph__block_round(bytes, &request.rounded))
         return ph__fail_host_memory(call, "the size of the block");
     ph__memory_reclaim(pool->memory);

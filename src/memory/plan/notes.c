@@ -60,8 +60,8 @@ static ph__plan_notes *find_notes(const ph__memory *memory, uint64_t capture_id)
     return notes;
 }
 
-static ph__planned_block *find_block(ph__plan_notes **notes, const ph__memory *memory,
-                                     const void *pointer)
+static ph__planned_block *find_noted_block(ph__plan_notes **notes, const ph__memory *memory,
+                                           const void *pointer)
 {
     for (*notes = memory->plan_notes; *notes; *notes = (*notes)->next) {
         size_t number = (size_t)(uintptr_t)ph__map_get(&(*notes)->live, (uintptr_t)pointer);
@@ -71,7 +71,7 @@ static ph__planned_block *find_block(ph__plan_notes **notes, const ph__memory *m
     return NULL;
 }
 
-static bool add_stream(size_t *out, ph__plan_notes *notes, ph_stream *stream)
+static bool add_noted_stream(size_t *out, ph__plan_notes *notes, ph_stream *stream)
 {
     for (*out = notes->streams.count; (*out)-- > 0;)
         if (notes->streams.at[*out] == stream)
@@ -94,8 +94,8 @@ static bool add_position(ph__plan_position *out, ph__plan_notes *notes, const no
 
 /* The nodes that the next node of the stream would depend on. false: the stream is not in the
  * capture, or there is no host memory. No lock held. */
-static bool add_ends(node_list *out, const ph__memory *memory, const ph_stream *stream,
-                     uint64_t capture_id)
+static bool add_stream_ends(node_list *out, const ph__memory *memory, const ph_stream *stream,
+                            uint64_t capture_id)
 {
     ph__drv_capture capture;
     ph__stream_hold(stream);
@@ -118,7 +118,7 @@ void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, co
         return;
     node_list ends = {0};
     size_t stream;
-    bool ok = add_ends(&ends, memory, request->stream, request->capture_id);
+    bool ok = add_stream_ends(&ends, memory, request->stream, request->capture_id);
     ph__planned_block block = {.requested = request->bytes,
                                .size = request->rounded,
                                .stream = request->stream->id,
@@ -127,7 +127,7 @@ void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, co
     ph__plan_notes *notes = find_notes(memory, request->capture_id);
     if (notes) {
         block.allocated = notes->events++;
-        ok = ok && add_stream(&stream, notes, request->stream) &&
+        ok = ok && add_noted_stream(&stream, notes, request->stream) &&
              add_position(&block.at_allocation, notes, &ends) &&
              ph__vec_push(&notes->blocks, block) &&
              ph__map_put(&notes->live, (uintptr_t)address,
@@ -142,10 +142,10 @@ void ph__plan_note_use(ph__memory *memory, const void *pointer, ph_stream *strea
 {
     ph__plan_notes *notes;
     ph__spin_lock(&memory->lock);
-    ph__planned_block *block = find_block(&notes, memory, pointer);
+    ph__planned_block *block = find_noted_block(&notes, memory, pointer);
     if (block && block->stream != stream->id) {
         ph__plan_use use = {.next = block->uses};
-        if (add_stream(&use.stream, notes, stream) && ph__vec_push(&notes->uses, use))
+        if (add_noted_stream(&use.stream, notes, stream) && ph__vec_push(&notes->uses, use))
             block->uses = notes->uses.count;
         else
             notes->lost = true;
@@ -155,8 +155,8 @@ void ph__plan_note_use(ph__memory *memory, const void *pointer, ph_stream *strea
 
 /* The streams that work on the block, each retained: its own, those of its uses, and the one that
  * it is freed on. Lock held. */
-static bool acquire_users(stream_list *out, const ph__plan_notes *notes,
-                          const ph__planned_block *block, ph_stream *freed_on)
+static bool acquire_block_streams(stream_list *out, const ph__plan_notes *notes,
+                                  const ph__planned_block *block, ph_stream *freed_on)
 {
     size_t own = 0;
     while (own < notes->streams.count && notes->streams.at[own]->id != block->stream)
@@ -179,14 +179,14 @@ void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stre
     uint64_t capture_id = 0;
     bool ok = false;
     ph__spin_lock(&memory->lock);
-    const ph__planned_block *found = find_block(&notes, memory, pointer);
+    const ph__planned_block *found = find_noted_block(&notes, memory, pointer);
     if (found) {
         capture_id = notes->capture_id;
-        ok = acquire_users(&users, notes, found, stream);
+        ok = acquire_block_streams(&users, notes, found, stream);
     }
     ph__spin_unlock(&memory->lock);
     for (size_t i = 0; i < users.count; i++) {
-        ok = ok && add_ends(&ends, memory, users.at[i], capture_id);
+        ok = ok && add_stream_ends(&ends, memory, users.at[i], capture_id);
         ph__stream_release(users.at[i]);
     }
     ph__vec_free(&users);
@@ -194,12 +194,12 @@ void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stre
         return;
     size_t place;
     ph__spin_lock(&memory->lock);
-    ph__planned_block *block = find_block(&notes, memory, pointer);
+    ph__planned_block *block = find_noted_block(&notes, memory, pointer);
     if (block) {
         (void)ph__map_remove(&notes->live, (uintptr_t)pointer);
         size_t event = notes->events++;
         /* a position that is not known: as if it had never been freed */
-        if (ok && (!stream || add_stream(&place, notes, stream)) &&
+        if (ok && (!stream || add_noted_stream(&place, notes, stream)) &&
             add_position(&block->at_free, notes, &ends))
             block->freed = event;
     }
@@ -211,7 +211,7 @@ void ph__plan_note_hold(ph__memory *memory, const void *base)
 {
     ph__plan_notes *notes;
     ph__spin_lock(&memory->lock);
-    ph__planned_block *block = find_block(&notes, memory, base);
+    ph__planned_block *block = find_noted_block(&notes, memory, base);
     if (block)
         block->held = true;
     ph__spin_unlock(&memory->lock);

@@ -49,7 +49,7 @@ ph__plan_notes *ph__plan_notes_begin(ph__memory *memory, uint64_t capture_id);
 void ph__plan_notes_end(ph__plan_notes *notes);
 void ph__plan_notes_free(ph__plan_notes *notes); /* ends them too; takes NULL */
 
-/* What happens; only while PH__SLOW_PLAN is set. No lock held.
+/* Notes of single events; only while PH__SLOW_PLAN is set. No lock held.
  * - free comes before the block goes, allocation after it came.
  * - hold: the address lies in a block, which a graph holds from then on. */
 void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, const void *address);

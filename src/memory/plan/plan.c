@@ -76,7 +76,7 @@ static bool is_same_run(const ph__plan_notes *first, const ph__plan_notes *secon
     return same;
 }
 
-static bool overlap(const ph__plan_block *a, const ph__plan_block *b)
+static bool blocks_overlap(const ph__plan_block *a, const ph__plan_block *b)
 {
     return a->offset < b->offset + b->size && b->offset < a->offset + a->size;
 }
@@ -102,8 +102,8 @@ const char *ph__memory_plan_check(const ph__memory_plan *plan, const ph__plan_no
         return no_memory;
     bool wrong = false;
     for (size_t i = 0; i < conflicts.pairs.count && !wrong; i++)
-        wrong =
-            overlap(&plan->blocks[conflicts.pairs.at[i].a], &plan->blocks[conflicts.pairs.at[i].b]);
+        wrong = blocks_overlap(&plan->blocks[conflicts.pairs.at[i].a],
+                               &plan->blocks[conflicts.pairs.at[i].b]);
     ph__conflicts_free(&conflicts);
     return wrong ? "the second run freed blocks in another order, or ordered its streams otherwise"
                  : NULL;

@@ -51,8 +51,8 @@ struct ph__memory {
     ph_pool *routes;
     ph__replay_allocator *replay_allocators;
     ph__plan_notes *plan_notes; /* of captures that are planned */
-    ph__stream_uses *awaited;  /* see capture/born.c */
-    ph__block *awaited_blocks; /* awaited blocks without a record of uses, by their links */
+    ph__stream_uses *awaited;   /* see capture/born.c */
+    ph__block *awaited_blocks;  /* awaited blocks without a record of uses, by their links */
     /* memory was allocated while a capture is open: the device is retained for that */
     bool born;
     bool to_reclaim; /* a thread is about to reclaim what waited here, by next_to_reclaim */

@@ -84,6 +84,14 @@ typedef struct ph_capture_options {
      * first replay follows, so that effects of the functions come once. ARGUMENT without
      * allow_breaks. */
     bool defer_breaks;
+    /* The memory of the capture is planned (docs/reference/memory-plan.md): body runs twice, and
+     * the second run gets each block at an offset that the first one's graph allows.
+     * - For ph_graph_capture alone (else ARGUMENT): a begin has no function to run again. Not with
+     *   allow_breaks (ARGUMENT).
+     * - body releases what its run before left, and asks for the same blocks in the same order.
+     *   After another order it runs a third time, without a plan, with a warning.
+     * - Implies prepare: what eager work has cached goes back to the device first. */
+    bool plan;
     uint64_t reserved[2];
 } ph_capture_options;
 
@@ -216,7 +224,11 @@ typedef struct ph_graph_memory {
      * checks write */
     size_t pinned;
     size_t cells; /* device memory of its cells (cells.h), 512 bytes each */
-    uint64_t reserved[5];
+    /* With `plan`: the bytes in which the planned blocks lie, and the largest sum of them that was
+     * alive at once. Both 0: there is no plan. */
+    size_t planned, plan_bound;
+    const char *plan_ended; /* why there is none although it was asked for; static. NULL: none */
+    uint64_t reserved[2];
 } ph_graph_memory;
 PH_CALL ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph);
 

@@ -19,6 +19,7 @@ static ph_status check_capture_options(const ph_capture_options *capture, const 
                       : capture->pool          ? "pool, which the cache's options name"
                       : capture->prepare       ? "prepare, which waits for the device"
                       : capture->breadcrumbs   ? "breadcrumbs, whose nodes captures differ in"
+                      : capture->plan          ? "plan, whose function runs twice"
                       : capture->compared      ? "compared, which the cache sets"
                       : capture->record_at_end ? "record_at_end, which the cache asks for itself"
                       : capture->defer_breaks  ? "defer_breaks, which the cache sets"

@@ -65,6 +65,14 @@ static void test_options()
     kept.upload(s.stream);
     kept.replay(s.stream);
     EXPECT(x.data(), 1);
+    phonograph::graph planned;
+    int runs = 0;
+    planned.capture(s.stream, phonograph::capture_options().with_plan(), [&] {
+        runs++;
+        auto work = s.ints(0);
+        s.plus(work.data(), work.data(), 1, s.stream);
+    });
+    CHECK(runs == 2 && planned.memory().planned > 0 && !planned.memory().plan_ended);
     phonograph::graph checked;
     auto y = s.ints(0);
     checked.capture(s.stream, phonograph::capture_options().check_liveness(),

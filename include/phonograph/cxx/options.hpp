@@ -93,6 +93,12 @@ struct capture_options : ph_capture_options {
         record_at_end = on;
         return *this;
     }
+    /* the function runs twice, so that its memory is planned */
+    capture_options &with_plan(bool on = true) noexcept
+    {
+        plan = on;
+        return *this;
+    }
     capture_options &with_breadcrumbs(bool on = true) noexcept
     {
         enable_annotations = enable_annotations || on;

@@ -8,6 +8,7 @@
 #include "graph/capture/complete.h"
 #include "graph/capture/debug.h"
 #include "graph/capture/options.h"
+#include "graph/capture/planned.h"
 #include "graph/capture/segment.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/liveness.h"
@@ -164,6 +165,9 @@ static ph_status begin_capture(ph_graph *graph, ph_stream *stream,
 ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream,
                                  const ph_capture_options *options)
 {
+    if (options && options->plan)
+        return ph__fail_plan("ph_graph_capture_begin",
+                             "a plan needs a function that runs twice; use ph_graph_capture");
     return begin_capture(graph, stream, options, PH__CALL_CAPTURE_BEGIN);
 }
 
@@ -327,18 +331,28 @@ run_body(ph_graph *graph, size_t depth, ph_stream *stream, ph_capture_fn body, v
     return status;
 }
 
-ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
-                           ph_capture_fn body, void *user)
+/* The end of a capture of which nothing is kept. */
+static void drop_run(ph_graph *graph, size_t depth)
+{
+    ph_annotation_unwind(depth);
+    ph_graph_capture_abort(graph);
+    ph__graph_leave(graph);
+}
+
+ph_status ph__graph_capture_run(ph_graph *graph, ph_stream *stream,
+                                const ph_capture_options *options, ph_capture_fn body, void *user,
+                                const bool *drop)
 {
     static const char call[] = "ph_graph_capture";
-    PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE));
-    if (body == NULL)
-        return ph__fail_null(call, "body");
     PH_TRY(begin_capture(graph, stream, options, PH__CALL_CAPTURE));
     size_t depth = ph_annotation_depth();
     ph_status status = run_body(graph, depth, stream, body, user);
     size_t after = ph_annotation_depth();
     if (!graph->doomed) {
+        if (status == PH_OK && *drop && graph->state == PH_GRAPH_CAPTURING) {
+            drop_run(graph, depth);
+            return PH_OK;
+        }
         if (status == PH_OK && graph->strict && after > depth)
             status = ph__fail_scopes_left(after - depth, call);
         status = end_capture(graph, status, call);
@@ -352,4 +366,17 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     status = end_body_failed(graph, status);
     ph__graph_leave(graph);
     return status;
+}
+
+ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
+                           ph_capture_fn body, void *user)
+{
+    static const char call[] = "ph_graph_capture";
+    static const bool keep = false;
+    PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE));
+    if (body == NULL)
+        return ph__fail_null(call, "body");
+    if (options && options->plan)
+        return ph__graph_capture_planned(graph, stream, options, body, user);
+    return ph__graph_capture_run(graph, stream, options, body, user, &keep);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/capture/capture.h: parts of a capture's end, for whole captures and for segments. */
+/* graph/capture/capture.h: one capture of a function; parts of a capture's end, for whole captures
+ * and for segments. */
 #ifndef PH_GRAPH_CAPTURE_CAPTURE_H
 #define PH_GRAPH_CAPTURE_CAPTURE_H
 #include <phonograph/graph.h>
@@ -11,4 +12,9 @@ ph_status ph__graph_read_open(ph_graph *graph, const char *call);
 ph_status ph__graph_fail_capture(ph_graph *graph, ph_status status);
 /* The warning about an empty graph; a failure where the capture is strict. */
 ph_status ph__graph_report_empty(const ph_graph *graph, const char *call);
+/* ph_graph_capture without a plan, of a graph that may begin one. drop, read behind the function:
+ * nothing is kept of the capture, and the graph is NEW again. */
+ph_status ph__graph_capture_run(ph_graph *graph, ph_stream *stream,
+                                const ph_capture_options *options, ph_capture_fn body, void *user,
+                                const bool *drop);
 #endif

@@ -4,6 +4,7 @@
 #include "graph/capture/complete.h"
 #include "graph/capture/debug.h"
 #include "graph/capture/options.h"
+#include "graph/capture/planned.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/freed.h"
 #include "graph/inputs/liveness.h"
@@ -105,6 +106,8 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
         return ph__fail_null(call, "cuda_graph");
     options = options ? options : &defaults;
     PH_TRY(ph__graph_check_options(options, call));
+    if (options->plan)
+        return ph__fail_plan(call, "no function made the graph that could run again");
     PH_TRY(ph__debug_options(&options, &room, options, true, call));
     if (options->enable_annotations)
         return ph_fail(PH_ERROR_UNSUPPORTED,

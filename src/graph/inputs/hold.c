@@ -5,6 +5,7 @@
 #include "graph/memory/born.h"
 #include "graph/object/graph.h"
 #include "memory/observe/lookup.h"
+#include "memory/plan/notes.h"
 
 ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
 {
@@ -15,6 +16,8 @@ ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
         return ph__fail_null(call, "address");
     if (!ph__memory_find(&found, graph->device, address))
         return ph__fail_not_live(call, address, graph->device);
+    if (ph__slow_path_has(ph__memory_of(graph->device), PH__SLOW_PLAN))
+        ph__plan_note_hold(ph__memory_of(graph->device), found.base);
     /* Nested graphs of an open capture give it what they hold, on any thread. */
     pthread_mutex_lock(&graph->device->capture_lock);
     const size_t before = graph->held.count;

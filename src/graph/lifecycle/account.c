@@ -50,6 +50,9 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
     add_graph(&sum, graph);
     for (size_t i = 0; graph->segments && i < graph->segments->list.count; i++)
         add_graph(&sum, graph->segments->list.at[i].graph);
+    sum.planned = graph->plan_bytes;
+    sum.plan_bound = graph->plan_bound;
+    sum.plan_ended = graph->plan_ended;
     sum.pinned += ph__memory_pinned_held(graph->device, graph_holds_pool, graph);
     *out = sum;
     return PH_OK;

@@ -53,6 +53,8 @@ void ph__graph_clear(ph_graph *graph)
     ph__locate_drop(graph);
     graph->breadcrumbs = graph->viewed = false;
     graph->allow_breaks = graph->defer_breaks = false;
+    graph->plan_bytes = graph->plan_bound = 0;
+    graph->plan_ended = NULL;
     graph->collectives = NULL;
     graph->changed = graph->hosts_changed = false;
     ph__inputs_free(&graph->inputs, graph);

@@ -85,11 +85,14 @@ struct ph_graph {
     ph__drv_event *uploaded;
     /* the id of its stream; of the last replay before it */
     uint64_t uploaded_stream, uploaded_epoch;
-    bool breadcrumbs;  /* each annotated scope of the capture gets breadcrumbs */
-    bool strict;       /* a warning of its end fails it */
-    bool read_at_end;  /* the record is made at its end */
-    bool in_end_hooks; /* the template is visible */
-    bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
+    bool breadcrumbs; /* each annotated scope of the capture gets breadcrumbs */
+    /* of the capture's memory plan; see ph_graph_memory */
+    size_t plan_bytes, plan_bound;
+    const char *plan_ended; /* NULL: it did not, or there is none */
+    bool strict;            /* a warning of its end fails it */
+    bool read_at_end;       /* the record is made at its end */
+    bool in_end_hooks;      /* the template is visible */
+    bool capture_open;      /* at the driver; also in FAILED after an end on the wrong thread */
     /* destroyed inside one of its own callbacks: goes when the outermost call is done */
     bool doomed;
     unsigned bodies;         /* capture functions of it that are running */

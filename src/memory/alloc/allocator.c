@@ -9,6 +9,7 @@
 #include "memory/capture/replay_allocator.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/sites.h"
+#include "memory/plan/notes.h"
 #include "memory/pool/attach.h"
 #include "memory/state/counting.h"
 #include "memory/state/find.h"
@@ -105,6 +106,8 @@ PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, con
 {
     unsigned flags = atomic_load_explicit(&memory->slow_path_flags, memory_order_acquire);
     bool plain = (flags & (PH__SLOW_HISTORY | PH__SLOW_POISON)) == 0, done = false;
+    if (flags & PH__SLOW_PLAN)
+        ph__plan_note_free(memory, pointer, stream);
     if ((flags & PH__SLOW_REPLAY_ALLOCATOR) && ph__replay_allocator_free(memory, pointer))
         return;
     if (flags & PH__SLOW_SITES)

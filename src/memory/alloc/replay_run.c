@@ -12,6 +12,7 @@
 #include "memory/state/handout.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/segment.h"
 #include "memory/state/stream_uses.h"
 #include <string.h>
 
@@ -55,7 +56,8 @@ static bool make_parts(ph__replay_allocator *allocator, const ph__layout *log)
     for (size_t i = 0; i < count; i++) {
         const ph__logged_allocation *entry = &log->list.at[i];
         allocator->parts[i].entry = entry;
-        if (!ph__map_put(&allocator->at, entry->address, &allocator->parts[i]) ||
+        if ((entry->address != 0 &&
+             !ph__map_put(&allocator->at, entry->address, &allocator->parts[i])) ||
             !ph__map_put(&allocator->lines,
                          ph__replay_allocator_key(entry->requested, entry->stream, entry->pinned),
                          &allocator->heads[i]))
@@ -90,6 +92,28 @@ ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, 
     ph__spin_unlock(&memory->lock);
     *out = allocator;
     return PH_OK;
+}
+
+void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena)
+{
+    ph__memory *memory = allocator->memory;
+    ph__spin_lock(&memory->lock);
+    allocator->ordered = true;
+    allocator->arena = ph__memory_block(memory, (uintptr_t)arena);
+    ph__mseg_of(allocator->arena)->captured = true;
+    ph__spin_unlock(&memory->lock);
+}
+
+void ph__replay_allocator_stop(ph__replay_allocator *allocator)
+{
+    ph__spin_lock(&allocator->memory->lock);
+    allocator->pool->replay_allocator = NULL;
+    ph__spin_unlock(&allocator->memory->lock);
+}
+
+size_t ph__replay_allocator_ended_at(const ph__replay_allocator *allocator)
+{
+    return allocator->ended ? allocator->asked : SIZE_MAX;
 }
 
 /* Whoever the capture gave it to has it. */
@@ -182,6 +206,10 @@ bool ph__replay_allocator_end(ph__replay_allocator *allocator)
     *link = allocator->next;
     allocator->pool->replay_allocator = NULL;
     ph__set_slow_path(memory, PH__SLOW_REPLAY_ALLOCATOR, memory->replay_allocators != NULL);
+    if (allocator->arena) {
+        ph__memory_retire(memory, allocator->arena, NULL);
+        ph__memory_give(memory, allocator->arena);
+    }
     for (size_t i = 0; i < allocator->live.count; i++)
         adopted =
             adopt_left_block(allocator, ((const ph__part *)allocator->live.at[i].value)->entry) &&

@@ -20,6 +20,15 @@ typedef struct ph__replay_allocator ph__replay_allocator;
 ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, ph_pool *home,
                                      const ph__layout *log, uint64_t from, uint64_t to,
                                      const char *call);
+/* Before its first request: requests are answered in the order of the log, each where it asks for
+ * the same size on the same stream, until one does not. An entry with address 0 is served as any.
+ * All others lie in the arena, a block of `home`, which goes back at the end: what the run has left
+ * in it are allocations then. */
+void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena);
+/* The run is over: it answers no more requests, and still knows what it gave. */
+void ph__replay_allocator_stop(ph__replay_allocator *allocator);
+/* At which request the order ended; SIZE_MAX: it did not. */
+size_t ph__replay_allocator_ended_at(const ph__replay_allocator *allocator);
 /* From the beginning again. skip_held: without the blocks that somebody still has from the capture,
  * as where the work asks for them the first time alone. */
 void ph__replay_allocator_rewind(ph__replay_allocator *allocator, bool skip_held);

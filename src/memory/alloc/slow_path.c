@@ -9,6 +9,7 @@
 #include "memory/capture/ranges.h"
 #include "memory/capture/released.h"
 #include "memory/capture/replay_allocator.h"
+#include "memory/plan/notes.h"
 #include "memory/pool/attach.h"
 #include "memory/pool/replay.h"
 #include "memory/pool/routing.h"
@@ -178,8 +179,21 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
                     ph__replay_allocator_acquire(out, memory, request, 0, false);
     ph_status status = scripted ? PH_OK : serve_request(out, memory, request);
     unwind.undo = NULL;
+    if (status == PH_OK && ph__slow_path_has(memory, PH__SLOW_PLAN))
+        ph__plan_note_allocation(memory, request, *out);
     ph__unroute(memory, request);
     return status;
+}
+
+ph_status ph__malloc_from(void **out, ph_pool *pool, ph_stream *stream, size_t bytes,
+                          const char *call)
+{
+    ph__request request = {
+        .bytes = bytes, .stream = stream, .pool = pool, .call = call, .own_segment = true};
+    if (!ph__block_round(bytes, &request.rounded))
+        return ph__fail_host_memory(call, "the size of the block");
+    ph__memory_reclaim(pool->memory);
+    return serve_request(out, pool->memory, &request);
 }
 
 ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call)

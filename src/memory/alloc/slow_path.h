@@ -16,4 +16,8 @@ ph_status ph__malloc_order_behind_replays(ph__memory *memory, const ph__request 
 /* A block of the default pool on the device's default stream, whatever captures and scopes are
  * open: freed as any other. */
 ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call);
+/* A block of that pool, whatever captures and scopes are open; no capture is given it. Where none
+ * is free it gets a segment that is no larger than it has to be. */
+ph_status ph__malloc_from(void **out, ph_pool *pool, ph_stream *stream, size_t bytes,
+                          const char *call);
 #endif

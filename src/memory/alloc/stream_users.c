@@ -8,6 +8,7 @@
 #include "memory/capture/replay_allocator.h"
 #include "memory/capture/workers.h"
 #include "memory/observe/lookup.h"
+#include "memory/plan/notes.h"
 #include "memory/reclaim/pinned_holders.h"
 #include "memory/state/find.h"
 #include "memory/state/memory_state.h"
@@ -72,6 +73,8 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     ph__memory *memory = ph__memory_of(stream->device);
     if (!memory)
         return ph__fail_not_live(call, pointer, stream->device);
+    if (ph__slow_path_has(memory, PH__SLOW_PLAN))
+        ph__plan_note_use(memory, pointer, stream);
     if (ph__replay_allocator_knows(memory, pointer))
         return PH_OK;
     uint64_t capture_id;

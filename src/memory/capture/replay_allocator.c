@@ -66,6 +66,27 @@ static ph__part *acquire_part(ph__replay_allocator *allocator, const ph__request
     return NULL;
 }
 
+/* The next part, or NULL. *missed: the run asks for something else. */
+static ph__part *acquire_next_part(ph__replay_allocator *allocator, const ph__request *request,
+                                   uintptr_t address, bool pinned, bool *missed)
+{
+    *missed = false;
+    if (pinned || allocator->ended)
+        return NULL;
+    ph__part *one =
+        allocator->asked < allocator->log->list.count ? &allocator->parts[allocator->asked] : NULL;
+    bool same = one && address == 0 && one->entry->requested == request->bytes &&
+                one->entry->stream == request->stream->id;
+    if (same && one->entry->address == 0) {
+        allocator->asked++;
+        return NULL;
+    }
+    same = same && add_live_part(allocator, one);
+    allocator->ended = *missed = !same;
+    allocator->asked += same;
+    return same ? one : NULL;
+}
+
 bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__request *request,
                                   uintptr_t address, bool pinned)
 {
@@ -75,16 +96,26 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
     ph__replay_allocator *allocator = pool->replay_allocator;
     bool given = request->capture_id && !pinned;
     bool room = allocator && (!given || ph__capture_ranges_reserve(pool));
-    ph__part *one = room ? acquire_part(allocator, request, address, pinned) : NULL;
+    bool missed = allocator != NULL, ordered = allocator && allocator->ordered;
+    ph__part *one = NULL;
+    if (room && ordered)
+        one = acquire_next_part(allocator, request, address, pinned, &missed);
+    else if (room)
+        one = acquire_part(allocator, request, address, pinned);
     if (one) {
         one->used = true;
         one->generation = ph__next_generation(memory);
         if (given)
             pool->capture_ranges.at[pool->capture_ranges.count++] =
                 (ph__address_span){one->entry->address, one->entry->size};
+        if (ordered) {
+            ph__logged_allocation entry = *one->entry;
+            entry.generation = one->generation;
+            ph__layout_note(pool, request->capture_id, &entry);
+        }
         *out = (void *)one->entry->address;
         found = true;
-    } else if (allocator && allocator->missed++ == 0) {
+    } else if (missed && allocator->missed++ == 0) {
         allocator->missed_bytes = request->bytes;
     }
     ph__spin_unlock(&memory->lock);

@@ -30,6 +30,11 @@ struct ph__replay_allocator {
     ph__ranges live; /* blocks that the run received and has not freed -> part; room for all */
     ph__map at;      /* address -> one of the parts that begin there */
     bool skip_held;
+    /* The n-th request gets the n-th block, where it asks for the same; address 0: as any request.
+     * The first other one ends that. */
+    bool ordered, ended;
+    size_t asked;     /* of them, so far */
+    ph__block *arena; /* the block in which all of them lie; NULL: they lie in the heap's own */
     size_t missed, missed_bytes, examined;
 };
 

@@ -220,8 +220,10 @@ static ph__block *grow_once(ph__growth *growth, ph__memory *memory, const ph__re
     ph_pool *pool = request->pool;
     *growth = (ph__growth){.kind = PH__TOO_LARGE};
     size_t bytes;
-    if (!ph__segment_size(&pool->heap_options, request->rounded, &bytes) ||
-        !ph__round_up(bytes, memory->device->segment_granularity, &bytes))
+    bool sized = request->own_segment
+                     ? ph__round_up(request->rounded, PH__SEGMENT_UNIT, &bytes)
+                     : ph__segment_size(&pool->heap_options, request->rounded, &bytes);
+    if (!sized || !ph__round_up(bytes, memory->device->segment_granularity, &bytes))
         return NULL;
     growth->segment_bytes = bytes;
     growth->kind = reserve_bytes(memory, pool, bytes);

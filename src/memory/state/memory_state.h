@@ -12,6 +12,7 @@
 #include "memory/state/stream_uses.h"
 
 typedef struct ph__history ph__history;
+typedef struct ph__plan_notes ph__plan_notes; /* plan/notes.h */
 
 /* Reasons for a call to leave the short path. */
 enum {
@@ -24,7 +25,8 @@ enum {
     PH__SLOW_POISON = 64,
     PH__SLOW_SITES = 128,
     PH__SLOW_REPLAY_ALLOCATOR = 256,
-    PH__SLOW_BORN = 512
+    PH__SLOW_BORN = 512,
+    PH__SLOW_PLAN = 1024
 };
 
 struct ph__memory {
@@ -48,8 +50,9 @@ struct ph__memory {
     size_t scopes;
     ph_pool *routes;
     ph__replay_allocator *replay_allocators;
-    ph__stream_uses *awaited;  /* see capture/born.c */
-    ph__block *awaited_blocks; /* awaited blocks without a record of uses, by their links */
+    ph__plan_notes *plan_notes; /* of captures that are planned */
+    ph__stream_uses *awaited;   /* see capture/born.c */
+    ph__block *awaited_blocks;  /* awaited blocks without a record of uses, by their links */
     /* memory was allocated while a capture is open: the device is retained for that */
     bool born;
     bool to_reclaim; /* a thread is about to reclaim what waited here, by next_to_reclaim */

@@ -10,5 +10,6 @@ typedef struct ph__request {
     ph_pool *pool;
     uint64_t capture_id; /* of the pool's capture; 0: not for one */
     const char *call;
+    bool own_segment; /* a new one is no larger than the request needs */
 } ph__request;
 #endif

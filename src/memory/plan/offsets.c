@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/plan/offsets.c: largest first, each into the lowest gap. */
+#include "memory/plan/offsets.h"
+#include "base/alloc.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct span {
+    size_t base, end;
+    uint32_t number;
+} span;
+
+/* So many blocks are kept in order of their place, and looked through; beyond, the neighbours of
+ * each are sorted. */
+enum {
+    MOST_IN_ORDER = 4096
+};
+
+typedef struct rank {
+    size_t weight, number;
+    bool first;
+} rank;
+
+/* The ways to order blocks, in the order in which they are tried. */
+typedef enum ordering {
+    LEFT_FIRST, /* blocks that are left, then by size */
+    BY_SIZE,
+    BY_AREA, /* size x events that it lives through */
+    BY_LIFE,
+    ORDERINGS
+} ordering;
+
+/* The neighbours of block i are others[starts[i]] to others[starts[i + 1]]. */
+typedef struct placing {
+    size_t *starts;
+    uint32_t *others;
+    span *spans;  /* of placed neighbours */
+    span *placed; /* in order, where they are few */
+    size_t placed_count;
+    uint32_t *marks; /* by block: number + 1 of the block that it was last marked for */
+    rank *ranks;
+    size_t *offsets;
+    size_t bytes;
+} placing;
+
+static int by_rank(const void *a, const void *b)
+{
+    const rank *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first ? -1 : 1;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool make_placing(placing *p, size_t count, const ph__conflicts *conflicts)
+{
+    size_t pairs = conflicts->pairs.count, most = 0;
+    p->starts = ph__calloc(count + 2, sizeof *p->starts);
+    p->others = ph__calloc(2 * pairs + 1, sizeof *p->others);
+    p->ranks = ph__calloc(count + 1, sizeof *p->ranks);
+    p->offsets = ph__calloc(count + 1, sizeof *p->offsets);
+    p->marks = ph__calloc(count + 1, sizeof *p->marks);
+    p->placed = ph__calloc(MOST_IN_ORDER, sizeof *p->placed);
+    if (!p->marks || !p->placed || !p->starts || !p->others || !p->ranks || !p->offsets)
+        return false;
+    for (size_t i = 0; i < pairs; i++) {
+        p->starts[conflicts->pairs.at[i].a + 2]++;
+        p->starts[conflicts->pairs.at[i].b + 2]++;
+    }
+    for (size_t i = 2; i < count + 2; i++) {
+        most = p->starts[i] > most ? p->starts[i] : most;
+        p->starts[i] += p->starts[i - 1];
+    }
+    for (size_t i = 0; i < pairs; i++) {
+        const ph__conflict *pair = &conflicts->pairs.at[i];
+        p->others[p->starts[pair->a + 1]++] = pair->b;
+        p->others[p->starts[pair->b + 1]++] = pair->a;
+    }
+    p->spans = ph__calloc(most + 1, sizeof *p->spans);
+    return p->spans != NULL;
+}
+
+static void free_placing(const placing *p)
+{
+    ph__free(p->starts);
+    ph__free(p->others);
+    ph__free(p->spans);
+    ph__free(p->placed);
+    ph__free(p->marks);
+    ph__free(p->ranks);
+    ph__free(p->offsets);
+}
+
+/* Shell sort: the spans are few, and often nearly in order. */
+static void sort_spans(span *at, size_t count)
+{
+    static const size_t gaps[] = {1750, 701, 301, 132, 57, 23, 10, 4, 1};
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
+        for (size_t i = gaps[g], j; i < count; i++) {
+            const span one = at[i];
+            for (j = i; j >= gaps[g] && at[j - gaps[g]].base > one.base; j -= gaps[g])
+                at[j] = at[j - gaps[g]];
+            at[j] = one;
+        }
+}
+
+/* The same as lowest_gap, by looking through all placed blocks. */
+static size_t lowest_gap_in_order(placing *p, const ph__plan_block *blocks, size_t number)
+{
+    size_t lowest = 0, size = blocks[number].size;
+    const uint32_t mark = (uint32_t)number + 1;
+    for (size_t i = p->starts[number]; i < p->starts[number + 1]; i++)
+        p->marks[p->others[i]] = mark;
+    for (size_t i = 0; i < p->placed_count; i++) {
+        const span *one = &p->placed[i];
+        if (p->marks[one->number] != mark)
+            continue;
+        if (one->base >= lowest && one->base - lowest >= size)
+            break;
+        lowest = one->end > lowest ? one->end : lowest;
+    }
+    return lowest;
+}
+
+static void keep_in_order(placing *p, const ph__plan_block *blocks, size_t number)
+{
+    const span one = {p->offsets[number], p->offsets[number] + blocks[number].size,
+                      (uint32_t)number};
+    size_t low = 0, high = p->placed_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (p->placed[middle].base < one.base)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&p->placed[low + 1], &p->placed[low], (p->placed_count - low) * sizeof one);
+    p->placed[low] = one;
+    p->placed_count++;
+}
+
+/* The lowest offset at which the size overlaps no placed neighbour. */
+static size_t lowest_gap(const placing *p, const ph__plan_block *blocks, size_t number)
+{
+    size_t count = 0, lowest = 0;
+    for (size_t i = p->starts[number]; i < p->starts[number + 1]; i++) {
+        size_t other = p->others[i];
+        if (p->offsets[other] != PH__PLAN_OUTSIDE)
+            p->spans[count++] =
+                (span){p->offsets[other], p->offsets[other] + blocks[other].size, 0};
+    }
+    sort_spans(p->spans, count);
+    for (size_t i = 0; i < count; i++) {
+        if (p->spans[i].base >= lowest && p->spans[i].base - lowest >= blocks[number].size)
+            break;
+        lowest = p->spans[i].end > lowest ? p->spans[i].end : lowest;
+    }
+    return lowest;
+}
+
+static size_t weigh_block(const ph__plan_block *block, ordering by)
+{
+    size_t life = block->life;
+    if (by == BY_LIFE)
+        return life;
+    return by == BY_AREA && life < SIZE_MAX / block->size ? block->size * life : block->size;
+}
+
+static bool place_in_order(placing *p, const ph__plan_block *blocks, size_t count, ordering by)
+{
+    size_t ranked = 0;
+    const bool few = count <= MOST_IN_ORDER;
+    p->bytes = p->placed_count = 0;
+    memset(p->marks, 0, count * sizeof *p->marks);
+    for (size_t i = 0; i < count; i++) {
+        p->offsets[i] = PH__PLAN_OUTSIDE;
+        if (blocks[i].offset != PH__PLAN_OUTSIDE)
+            p->ranks[ranked++] =
+                (rank){weigh_block(&blocks[i], by), i, by == LEFT_FIRST && blocks[i].left};
+    }
+    if (ranked > 0)
+        qsort(p->ranks, ranked, sizeof *p->ranks, by_rank);
+    for (size_t i = 0; i < ranked; i++) {
+        size_t number = p->ranks[i].number;
+        size_t offset =
+            few ? lowest_gap_in_order(p, blocks, number) : lowest_gap(p, blocks, number);
+        if (offset > SIZE_MAX / 2 || blocks[number].size > SIZE_MAX / 2)
+            return false;
+        p->offsets[number] = offset;
+        if (few)
+            keep_in_order(p, blocks, number);
+        if (p->bytes < offset + blocks[number].size)
+            p->bytes = offset + blocks[number].size;
+    }
+    return true;
+}
+
+bool ph__plan_place(ph__plan_block *blocks, size_t count, const ph__conflicts *conflicts,
+                    size_t bound, size_t *bytes)
+{
+    placing p = {0};
+    bool ok = make_placing(&p, count, conflicts);
+    *bytes = SIZE_MAX;
+    for (int by = LEFT_FIRST; by < ORDERINGS && ok && *bytes > bound + bound / 64; by++) {
+        ok = place_in_order(&p, blocks, count, (ordering)by);
+        if (!ok || p.bytes >= *bytes)
+            continue;
+        *bytes = p.bytes;
+        for (size_t i = 0; i < count; i++)
+            blocks[i].offset = p.offsets[i];
+    }
+    free_placing(&p);
+    return ok;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/plan/plan.c: the plan of a run, and the check of the run that followed it. */
+#include "memory/plan/plan.h"
+#include "base/alloc.h"
+
+static const char no_memory[] = "there was no host memory to plan with";
+
+/* The largest sum of sizes that were alive at once. false: no host memory. */
+static bool find_bound(size_t *bound, const ph__memory_plan *plan, const ph__plan_notes *notes)
+{
+    size_t *freed = ph__calloc(notes->events + 1, sizeof *freed); /* by event: number + 1 */
+    size_t alive = 0, event = 0;
+    *bound = 0;
+    if (freed == NULL)
+        return false;
+    for (size_t i = 0; i < plan->count; i++)
+        if (notes->blocks.at[i].freed != PH__PLAN_NEVER)
+            freed[notes->blocks.at[i].freed] = i + 1;
+    for (size_t i = 0; i < plan->count; i++) {
+        for (; event < notes->blocks.at[i].allocated; event++)
+            if (freed[event] && plan->blocks[freed[event] - 1].offset != PH__PLAN_OUTSIDE)
+                alive -= plan->blocks[freed[event] - 1].size;
+        if (plan->blocks[i].offset != PH__PLAN_OUTSIDE)
+            alive += plan->blocks[i].size;
+        *bound = alive > *bound ? alive : *bound;
+    }
+    ph__free(freed);
+    return true;
+}
+
+static bool take_blocks(ph__memory_plan *plan, const ph__plan_notes *notes, uint64_t own)
+{
+    plan->count = notes->blocks.count;
+    plan->blocks = ph__calloc(plan->count + 1, sizeof *plan->blocks);
+    if (plan->blocks == NULL)
+        return false;
+    for (size_t i = 0; i < plan->count; i++) {
+        const ph__planned_block *block = &notes->blocks.at[i];
+        bool left = block->freed == PH__PLAN_NEVER;
+        bool outside = block->held || (left && block->stream != own);
+        plan->blocks[i] =
+            (ph__plan_block){.size = block->size,
+                             .offset = outside ? PH__PLAN_OUTSIDE : 0,
+                             .life = (left ? notes->events : block->freed) - block->allocated,
+                             .left = left};
+        plan->inside += !outside;
+    }
+    return true;
+}
+
+const char *ph__memory_plan_make(ph__memory_plan *out, const ph__plan_notes *notes, uint64_t own)
+{
+    ph__conflicts conflicts = {0};
+    *out = (ph__memory_plan){0};
+    if (notes->lost || !take_blocks(out, notes, own))
+        return no_memory;
+    if (out->inside == 0)
+        return "the function allocated nothing that can be planned";
+    if (!ph__plan_find_conflicts(&conflicts, notes, out->blocks))
+        return "which blocks may share memory could not be found out: no host memory, a graph that "
+               "is too large, or the driver refused to show it";
+    bool placed = find_bound(&out->bound, out, notes) &&
+                  ph__plan_place(out->blocks, out->count, &conflicts, out->bound, &out->bytes);
+    ph__conflicts_free(&conflicts);
+    return placed ? NULL : no_memory;
+}
+
+/* One stream, and the same events: the order is that of the plan. */
+static bool is_same_run(const ph__plan_notes *first, const ph__plan_notes *second)
+{
+    bool same = first->streams.count == 1 && second->streams.count == 1 &&
+                first->blocks.count == second->blocks.count;
+    for (size_t i = 0; i < first->blocks.count && same; i++)
+        same = first->blocks.at[i].allocated == second->blocks.at[i].allocated &&
+               first->blocks.at[i].freed == second->blocks.at[i].freed;
+    return same;
+}
+
+static bool blocks_overlap(const ph__plan_block *a, const ph__plan_block *b)
+{
+    return a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+}
+
+const char *ph__memory_plan_check(const ph__memory_plan *plan, const ph__plan_notes *first,
+                                  const ph__plan_notes *second)
+{
+    ph__conflicts conflicts = {0};
+    if (second->lost)
+        return no_memory;
+    if (second->blocks.count > plan->count)
+        return "the second run asked for more blocks than the first";
+    for (size_t i = 0; i < second->blocks.count; i++) {
+        const ph__planned_block *block = &second->blocks.at[i];
+        if (plan->blocks[i].offset == PH__PLAN_OUTSIDE)
+            continue;
+        if (block->held || (block->freed == PH__PLAN_NEVER && !plan->blocks[i].left))
+            return "the second run kept a block that the first one freed";
+    }
+    if (is_same_run(first, second))
+        return NULL;
+    if (!ph__plan_find_conflicts(&conflicts, second, plan->blocks))
+        return no_memory;
+    bool wrong = false;
+    for (size_t i = 0; i < conflicts.pairs.count && !wrong; i++)
+        wrong = blocks_overlap(&plan->blocks[conflicts.pairs.at[i].a],
+                               &plan->blocks[conflicts.pairs.at[i].b]);
+    ph__conflicts_free(&conflicts);
+    return wrong ? "the second run freed blocks in another order, or ordered its streams otherwise"
+                 : NULL;
+}
+
+bool ph__memory_plan_log(ph__layout *out, const ph__memory_plan *plan, const ph__plan_notes *notes,
+                         uintptr_t base)
+{
+    *out = (ph__layout){0};
+    if (!ph__vec_reserve(&out->list, plan->count))
+        return false;
+    for (size_t i = 0; i < plan->count; i++) {
+        const ph__plan_block *block = &plan->blocks[i];
+        out->list.at[out->list.count++] = (ph__logged_allocation){
+            .stream = notes->blocks.at[i].stream,
+            .address = block->offset == PH__PLAN_OUTSIDE ? 0 : base + block->offset,
+            .requested = notes->blocks.at[i].requested,
+            .size = block->size};
+    }
+    return true;
+}
+
+void ph__memory_plan_free(ph__memory_plan *plan)
+{
+    ph__free(plan->blocks);
+    *plan = (ph__memory_plan){0};
+}

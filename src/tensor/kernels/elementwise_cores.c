@@ -12,6 +12,7 @@
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/math.h"
 #include <math.h>
+#include <stdatomic.h>
 
 /* By 0: 0. The smallest number by -1 is itself. */
 PH__MATH int32_t divide_i32(int32_t p, int32_t q)
@@ -59,13 +60,23 @@ PH__MATH uint8_t to_u8(double x)
 #define PH__LEVEL_MATH(name) ph__fma_##name
 #include "tensor/kernels/elementwise_level.h"
 
-ph__core_table ph__cores(void)
+static ph__core_table best_cores(void)
 {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return ph__cores_avx512;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ph__cores_avx2
                                                                            : ph__cores_base;
+}
+
+/* Every thread finds the same. */
+ph__core_table ph__cores(void)
+{
+    static _Atomic(ph__core_table) best;
+    ph__core_table cores = atomic_load_explicit(&best, memory_order_relaxed);
+    if (__builtin_expect(!cores, 0))
+        atomic_store_explicit(&best, cores = best_cores(), memory_order_relaxed);
+    return cores;
 }
 #else
 ph__core_table ph__cores(void)

@@ -60,25 +60,42 @@ PH__MATH uint8_t to_u8(double x)
 #define PH__LEVEL_MATH(name) ph__fma_##name
 #include "tensor/kernels/elementwise_level.h"
 
-static ph__core_table best_cores(void)
+static ph__core_level_number best_level(void)
 {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return ph__cores_avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ph__cores_avx2
-                                                                           : ph__cores_base;
+        return PH__CORE_AVX512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? PH__CORE_AVX2
+                                                                           : PH__CORE_BASE;
 }
 
 /* Every thread finds the same. */
+ph__core_level_number ph__core_level(void)
+{
+    static atomic_int known;
+    int level = atomic_load_explicit(&known, memory_order_relaxed);
+    if (__builtin_expect(level == 0, 0))
+        atomic_store_explicit(&known, level = (int)best_level(), memory_order_relaxed);
+    return (ph__core_level_number)level;
+}
+
 ph__core_table ph__cores(void)
 {
-    static _Atomic(ph__core_table) best;
-    ph__core_table cores = atomic_load_explicit(&best, memory_order_relaxed);
-    if (__builtin_expect(!cores, 0))
-        atomic_store_explicit(&best, cores = best_cores(), memory_order_relaxed);
-    return cores;
+    switch (ph__core_level()) {
+    case PH__CORE_AVX512:
+        return ph__cores_avx512;
+    case PH__CORE_AVX2:
+        return ph__cores_avx2;
+    default:
+        return ph__cores_base;
+    }
 }
 #else
+ph__core_level_number ph__core_level(void)
+{
+    return PH__CORE_BASE;
+}
+
 ph__core_table ph__cores(void)
 {
     return ph__cores_base;

@@ -58,11 +58,33 @@ static void convert_half(const job *j, size_t column, void *to, const void *from
             to[i * to_step] = from[i * from_step];                                                 \
     } while (0)
 
+#define REPEAT(type)                                                                               \
+    do {                                                                                           \
+        type *to = (type *)(void *)out;                                                            \
+        const type one = *(const type *)(const void *)in;                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i] = one;                                                                           \
+    } while (0)
+
+static void repeat_run(char *out, const char *in, size_t size, int64_t n)
+{
+    if (size == 4)
+        REPEAT(uint32_t);
+    else if (size == 2)
+        REPEAT(uint16_t);
+    else if (size == 8)
+        REPEAT(uint64_t);
+    else
+        memset(out, *in, (size_t)n);
+}
+
 static void move_run(char *out, int64_t to_step, const char *in, int64_t from_step, size_t size,
                      int64_t n)
 {
     if (to_step == 1 && from_step == 1)
         memcpy(out, in, (size_t)n * size);
+    else if (to_step == 1 && from_step == 0 && n > 0)
+        repeat_run(out, in, size, n);
     else if (size == 4)
         MOVE(uint32_t);
     else if (size == 2)
@@ -132,13 +154,44 @@ static bool find_contiguous_run(const char **at, const job *j, const side *s, in
     return true;
 }
 
+/* Whether n elements from position on are one element of a line of those; then *at is where. */
+static bool find_repeated_run(const char **at, const job *j, const side *s, int64_t position,
+                              int64_t n)
+{
+    const size_t last = j->rank - 1;
+    int64_t index[PH_MAX_RANK] = {0}, offset = 0;
+    if (s->dense || s->stride[last] != 0 || position % j->dim[last] + n > j->dim[last])
+        return false;
+    find_index(index, j, position);
+    for (size_t d = 0; d < last; d++)
+        offset += index[d] * s->stride[d];
+    *at = s->at + offset * (int64_t)s->size;
+    return true;
+}
+
+/* The element that a buffer is full of, so many times. */
+typedef struct repeated {
+    const char *at;
+    int64_t n;
+} repeated;
+
 /* Where the core finds n elements from position on; in `space` if they must be brought together. */
-static const void *fetch_operand(const job *j, const side *s, buffer *space, int64_t position,
-                                 int64_t n)
+static const void *fetch_operand(const job *j, const side *s, buffer *space, repeated *one,
+                                 int64_t position, int64_t n)
 {
     buffer raw;
+    const char *element;
     if (s->uniform)
         return space->bytes;
+    if (find_repeated_run(&element, j, s, position, n)) {
+        side same = *s;
+        same.at = (char *)(uintptr_t)element;
+        if (one->at != element || one->n < n)
+            repeat_element(j, &same, space, n);
+        *one = (repeated){element, one->at == element && one->n > n ? one->n : n};
+        return space->bytes;
+    }
+    one->at = NULL;
     const char *from = s->at + position * (int64_t)s->size;
     if (!s->dense && !find_contiguous_run(&from, j, s, position, n)) {
         char *to = (char *)(s->half ? raw.bytes : space->bytes);
@@ -174,6 +227,7 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
     const ph__elementwise_info *info = j->info;
     ph__core core = j->cores[info->core][info->type];
     buffer space[MOST];
+    repeated ones[MOST] = {{NULL, 0}};
     const side *out = &j->sides[OUT];
     const bool direct = out->dense && !out->half;
     for (size_t o = 1; o <= info->arity; o++)
@@ -183,7 +237,7 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
         int64_t n = end - at < PIECE ? end - at : PIECE;
         const void *in[MOST] = {0};
         for (size_t o = 1; o <= info->arity; o++)
-            in[o] = fetch_operand(j, &j->sides[o], &space[o], at, n);
+            in[o] = fetch_operand(j, &j->sides[o], &space[o], &ones[o], at, n);
         void *to = direct ? (void *)(out->at + at * (int64_t)out->size) : (void *)space[OUT].bytes;
         core(to, in[1], in[2], in[3], n, j->a, j->b);
         if (!direct)

@@ -5,11 +5,11 @@
 #include "tensor/kernels/elementwise_host.h"
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_move.h"
 #include <string.h>
 
 enum {
     PIECE = 512, /* elements */
-    PAGES = 256,
     OUT = 0,
     MOST = 4
 };
@@ -50,51 +50,6 @@ static void convert_half(const job *j, size_t column, void *to, const void *from
 }
 
 /* ---- any strides ---- */
-#define MOVE(type)                                                                                 \
-    do {                                                                                           \
-        type *to = (type *)(void *)out;                                                            \
-        const type *from = (const type *)(const void *)in;                                         \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            to[i * to_step] = from[i * from_step];                                                 \
-    } while (0)
-
-#define REPEAT(type)                                                                               \
-    do {                                                                                           \
-        type *to = (type *)(void *)out;                                                            \
-        const type one = *(const type *)(const void *)in;                                          \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            to[i] = one;                                                                           \
-    } while (0)
-
-static void repeat_run(char *out, const char *in, size_t size, int64_t n)
-{
-    if (size == 4)
-        REPEAT(uint32_t);
-    else if (size == 2)
-        REPEAT(uint16_t);
-    else if (size == 8)
-        REPEAT(uint64_t);
-    else
-        memset(out, *in, (size_t)n);
-}
-
-static void move_run(char *out, int64_t to_step, const char *in, int64_t from_step, size_t size,
-                     int64_t n)
-{
-    if (to_step == 1 && from_step == 1)
-        memcpy(out, in, (size_t)n * size);
-    else if (to_step == 1 && from_step == 0 && n > 0)
-        repeat_run(out, in, size, n);
-    else if (size == 4)
-        MOVE(uint32_t);
-    else if (size == 2)
-        MOVE(uint16_t);
-    else if (size == 8)
-        MOVE(uint64_t);
-    else
-        MOVE(uint8_t);
-}
-
 static void find_index(int64_t index[PH_MAX_RANK], const job *j, int64_t position)
 {
     for (size_t d = j->rank; d-- > 0;) {
@@ -117,9 +72,9 @@ static void move_piece(const job *j, const side *s, char *array, int64_t positio
         run = run < n ? run : n;
         char *place = s->at + offset * (int64_t)s->size;
         if (into_array)
-            move_run(array, 1, place, s->stride[last], s->size, run);
+            ph__move_run(array, 1, place, s->stride[last], s->size, run);
         else
-            move_run(place, s->stride[last], array, 1, s->size, run);
+            ph__move_run(place, s->stride[last], array, 1, s->size, run);
         array += (size_t)run * s->size;
         n -= run;
         index[last] += run;
@@ -134,7 +89,7 @@ static void move_piece(const job *j, const side *s, char *array, int64_t positio
 static void repeat_element(const job *j, const side *s, buffer *to, int64_t n)
 {
     buffer raw;
-    move_run((char *)(s->half ? raw.bytes : to->bytes), 1, s->at, 0, s->size, n);
+    ph__move_run((char *)(s->half ? raw.bytes : to->bytes), 1, s->at, 0, s->size, n);
     if (s->half)
         convert_half(j, s->half - 1, to->bytes, raw.bytes, n);
 }
@@ -246,52 +201,6 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
 }
 
 /* ---- copies ---- */
-/* out[i][k] = in[k * step + i], tile by tile, each a cache line wide either way: whole lines are
- * read once and written once; and so many k at a time that their pages are still known when the
- * next lines of them are read. */
-#define TURN_TILE(high, wide)                                                                      \
-    do {                                                                                           \
-        for (int64_t c = 0; c < (wide); c++)                                                       \
-            for (int64_t r = 0; r < (high); r++)                                                   \
-                tile[r][c] = from[(k + c) * step + i + r];                                         \
-        for (int64_t r = 0; r < (high); r++)                                                       \
-            memcpy(to + (i + r) * columns + k, tile[r], (size_t)(wide) * sizeof tile[0][0]);       \
-    } while (0)
-#define TURN(type)                                                                                 \
-    do {                                                                                           \
-        enum {                                                                                     \
-            TILE = 64 / sizeof(type)                                                               \
-        };                                                                                         \
-        const type *from = (const type *)(const void *)in;                                         \
-        type *to = (type *)(void *)out, tile[TILE][TILE];                                          \
-        const int64_t high = smaller_of(TILE, rows - i);                                           \
-        for (int64_t k = first; k < stop; k += TILE) {                                             \
-            const int64_t wide = smaller_of(TILE, stop - k);                                       \
-            if (high == TILE && wide == TILE) /* of known size */                                  \
-                TURN_TILE(TILE, TILE);                                                             \
-            else                                                                                   \
-                TURN_TILE(high, wide);                                                             \
-        }                                                                                          \
-    } while (0)
-
-static void transpose_tile(char *out, const char *in, int64_t step, size_t size, int64_t rows,
-                           int64_t columns)
-{
-    for (int64_t first = 0; first < columns; first += PAGES) {
-        const int64_t stop = smaller_of(first + PAGES, columns);
-        for (int64_t i = 0; i < rows; i += 64 / (int64_t)size) {
-            if (size == 4)
-                TURN(uint32_t);
-            else if (size == 2)
-                TURN(uint16_t);
-            else if (size == 8)
-                TURN(uint64_t);
-            else
-                TURN(uint8_t);
-        }
-    }
-}
-
 /* As move_piece into an array, of a side whose dimension before the last has stride 1: whole
  * rows are turned together. */
 static void turn_piece(const job *j, const side *s, char *array, int64_t begin, int64_t end)
@@ -309,8 +218,8 @@ static void turn_piece(const job *j, const side *s, char *array, int64_t begin, 
                 smaller_of((end - begin) / columns, j->dim[last - 1] - index[last - 1]);
             for (size_t d = 0; d <= last; d++)
                 offset += index[d] * s->stride[d];
-            transpose_tile(array, s->at + offset * (int64_t)s->size, s->stride[last], s->size, rows,
-                           columns);
+            ph__transpose_tile(array, s->at + offset * (int64_t)s->size, s->stride[last], s->size,
+                               rows, columns);
             n = rows * columns;
         }
         array += (size_t)n * s->size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/reduce_level.h: included by reduce_cores.c once for each level of instructions: the
- * loops of reduce.def and of argmax. PH__LEVEL: its name; PH__LEVEL_TARGET: the functions'
- * attribute. Gives ph__reduce_<level>. The order of the sums is the same at each level, and nothing
- * is fused: so are the results. */
+/* tensor/kernels/reduce_level.h: included by reduce_cores.c once for each level of instructions:
+ * the loops of reduce.def and of argmax. PH__LEVEL: its name; PH__LEVEL_TARGET: the functions'
+ * attribute. Gives ph__reduce_<level>. The order of the sums is the same at each level, and
+ * nothing is fused: so are the results. */
 #define JOIN_NAMES_(a, b, c, d) a##_##b##_##c##_##d
 #define JOIN_NAMES(a, b, c, d)  JOIN_NAMES_(a, b, c, d)
 #define NAME(name, part)        JOIN_NAMES(name, part, TYPE_NAME, PH__LEVEL)

@@ -260,18 +260,13 @@ bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
     return launch(op, def, &config, args);
 }
 
-static COLD bool fail_blocks(ph__op *op, uint64_t blocks)
-{
-    ph__op_fail(op, PH_ERROR_SIZE, "it would take %llu blocks, more than a grid can have",
-                (unsigned long long)blocks);
-    return false;
-}
-
 bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t threads,
                    size_t shared_bytes, const void *args)
 {
     if (UNLIKELY(blocks > INT32_MAX))
-        return fail_blocks(op, blocks);
+        return ph__op_fail(op, PH_ERROR_SIZE,
+                           "it would take %llu blocks, more than a grid can have",
+                           (unsigned long long)blocks);
     if (UNLIKELY(ph__tape_failed(op->tape)))
         return false;
     ph_launch_config config = {.grid = {(uint32_t)blocks},

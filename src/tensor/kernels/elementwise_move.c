@@ -8,7 +8,7 @@ enum {
     PAGES = 256
 };
 
-static int64_t smaller_of(int64_t a, int64_t b)
+static int64_t smaller_extent(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -75,9 +75,9 @@ void ph__move_run(char *out, int64_t to_step, const char *in, int64_t from_step,
         };                                                                                         \
         const type *from = (const type *)(const void *)in;                                         \
         type *to = (type *)(void *)out, tile[TILE][TILE];                                          \
-        const int64_t high = smaller_of(TILE, rows - i);                                           \
+        const int64_t high = smaller_extent(TILE, rows - i);                                       \
         for (int64_t k = first; k < stop; k += TILE) {                                             \
-            const int64_t wide = smaller_of(TILE, stop - k);                                       \
+            const int64_t wide = smaller_extent(TILE, stop - k);                                   \
             if (high == TILE && wide == TILE) /* of known size */                                  \
                 TURN_TILE(TILE, TILE);                                                             \
             else                                                                                   \
@@ -89,7 +89,7 @@ void ph__transpose_tile(char *out, const char *in, int64_t step, size_t size, in
                         int64_t columns)
 {
     for (int64_t first = 0; first < columns; first += PAGES) {
-        const int64_t stop = smaller_of(first + PAGES, columns);
+        const int64_t stop = smaller_extent(first + PAGES, columns);
         for (int64_t i = 0; i < rows; i += 64 / (int64_t)size) {
             if (size == 4)
                 TURN(uint32_t);

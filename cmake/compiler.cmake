@@ -17,6 +17,10 @@ if(PH_SANITIZE)
     add_link_options(-fsanitize=${PH_SANITIZE})
 endif()
 
+if(PH_VALGRIND)
+    add_compile_definitions(PH__WATCHED_HEAP)
+endif()
+
 # Kept apart from the other options: tests of the public headers use them by name.
 set(PH_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef)
 set(PH_C_WARNINGS ${PH_WARNINGS} -Wstrict-prototypes -Wmissing-prototypes -Wvla)

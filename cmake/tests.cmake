@@ -15,7 +15,7 @@ set(PH_ANY_DEVICE_GROUPS chaos device fault graph inspect memory rules tensor nn
 set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 # Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
 set(PH_NN_GROUPS tensor nn)
-set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel)
+set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel unit.instructions)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
 set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.module_copy nn.training nn.unwound)
 # Those of the CUDA driver: not on the host device.
@@ -114,6 +114,8 @@ endif()
 set(test_definitions
     PH_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     PH_TEST_PROGRAM_DIR="${PROJECT_BINARY_DIR}/bin")
+# What instructions are counted of: unit.instructions has a table for each.
+string(JOIN "-" test_build ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION} ${CMAKE_SYSTEM_PROCESSOR} ${CMAKE_BUILD_TYPE} ${PH_SANITIZE})
 
 # ph_add_fake_test(NAME TARGET [SETTING...])
 function(ph_add_fake_test name target)
@@ -183,6 +185,9 @@ foreach(source ${test_sources})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:test_support> phonograph::static PkgConfig::CMOCKA m)
     if(group IN_LIST PH_NN_GROUPS OR "${group}.${name}" IN_LIST PH_NN_TESTS)
         target_link_libraries(${target} PRIVATE phonograph::nn_static)
+    endif()
+    if("${group}.${name}" STREQUAL unit.instructions)
+        target_compile_definitions(${target} PRIVATE PH_TEST_BUILD="${test_build}")
     endif()
     if("${group}.${name}" IN_LIST PH_UNWIND_TESTS)
         target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed -lgcc_s -Wl,--pop-state)

@@ -64,6 +64,24 @@ void ph__free(void *pointer)
     free(pointer);
 }
 
+void ph__alloc_set_aside(void)
+{
+    atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
+}
+
+bool ph__alloc_take_again(void)
+{
+    if (must_fail())
+        return false;
+    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+    return true;
+}
+
+void ph__alloc_drop(void *pointer)
+{
+    free(pointer);
+}
+
 char *ph__strdup(const char *text)
 {
     if (!text)

@@ -3,6 +3,7 @@
  * the n-th one fail. */
 #ifndef PH_BASE_ALLOC_H
 #define PH_BASE_ALLOC_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,8 +12,14 @@
 void *ph__alloc(size_t bytes);
 void *ph__calloc(size_t count, size_t size); /* zeroed; NULL when count * size overflows */
 void *ph__realloc(void *old, size_t bytes);  /* old stays valid on failure */
-void ph__free(void *pointer);                /* takes NULL */
-char *ph__strdup(const char *text);          /* takes NULL, gives NULL */
+void ph__free(void *pointer);
+/* A block that its owner keeps for its own next use: set aside it counts as released. Taken again
+ * it counts as allocated, and false says that this failed, as an allocation does when tests ask.
+ * drop: releases one that is set aside. */
+void ph__alloc_set_aside(void);
+bool ph__alloc_take_again(void);
+void ph__alloc_drop(void *pointer); /* takes NULL */
+char *ph__strdup(const char *text); /* takes NULL, gives NULL */
 
 /* For tests. fail_after(n): the n-th allocation from now on (0 is the next) fails, and each
  * after it too until fail_after(PH__ALLOC_NEVER). live(): allocations not yet freed. count():

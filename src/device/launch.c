@@ -7,17 +7,17 @@
 #include "device/handles/device.h"
 #include "device/handles/kernel.h"
 
-static bool is_within_limits(const ph__drv_launch *launch)
+static bool is_within_limits(const uint32_t grid[3], const uint32_t block[3])
 {
-    const uint32_t *grid = launch->grid, *block = launch->block;
     return grid[0] <= 0x7fffffff && grid[1] <= 65535 && grid[2] <= 65535 && block[0] <= 1024 &&
            block[1] <= 1024 && block[2] <= 64 && (uint64_t)block[0] * block[1] * block[2] <= 1024;
 }
 
-static ph_status check_launch_limits(const ph__drv_launch *launch, const char *name,
-                                     const char *call)
+/* Out of line, so that what is usual stays small. */
+__attribute__((cold, noinline)) static ph_status
+fail_launch_limits(const ph__drv_launch *launch, const char *name, const char *call)
 {
-    if (!is_within_limits(launch))
+    if (!is_within_limits(launch->grid, launch->block))
         return ph__fail_native(
             PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
             "%s: kernel %s: grid %ux%ux%u of blocks %ux%ux%u exceeds the limits: grids of "
@@ -26,35 +26,60 @@ static ph_status check_launch_limits(const ph__drv_launch *launch, const char *n
             call, name, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
             (unsigned)launch->grid[2], (unsigned)launch->block[0], (unsigned)launch->block[1],
             (unsigned)launch->block[2]);
-    if (launch->shared_bytes > 232448)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
-                               "%s: kernel %s asks for %zu bytes of shared memory; at most 232448",
-                               call, name, launch->shared_bytes);
-    return PH_OK;
+    return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
+                           "%s: kernel %s asks for %zu bytes of shared memory; at most 232448",
+                           call, name, launch->shared_bytes);
 }
 
-ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel,
-                             const ph_launch_config *config, const void *args, size_t args_size,
-                             const char *call)
+__attribute__((cold, noinline)) static ph_status
+fail_launch_args(const ph_kernel *kernel, const void *args, size_t args_size, const char *call)
 {
     if (args_size != kernel->args_size)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
                                "%s: kernel %s takes %zu bytes of arguments and got %zu; pass "
                                "sizeof its argument struct",
                                call, kernel->name, kernel->args_size, args_size);
-    if (args_size != 0 && !args)
-        return ph__fail_null(call, "args");
-    if (config && !PH__RESERVED_OK(config))
-        return ph__fail_reserved(call, "ph_launch_config");
-    for (int i = 0; i < 3; i++) {
-        out->grid[i] = config && config->grid[i] ? config->grid[i] : 1;
-        out->block[i] = config && config->block[i] ? config->block[i] : 1;
+    return args_size != 0 && !args ? ph__fail_null(call, "args")
+                                   : ph__fail_reserved(call, "ph_launch_config");
+}
+
+static uint32_t size_or_one(uint32_t size)
+{
+    return size + (size == 0);
+}
+
+static inline __attribute__((always_inline)) ph_status
+prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
+        const void *args, size_t args_size, const char *call)
+{
+    if (args_size != kernel->args_size || (args_size != 0 && !args) ||
+        (config && !PH__RESERVED_OK(config)))
+        return fail_launch_args(kernel, args, args_size, call);
+    *out = (ph__drv_launch){.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = args};
+    if (!config)
+        return PH_OK;
+    const uint32_t *grid = config->grid, *block = config->block;
+    out->grid[0] = size_or_one(grid[0]);
+    out->block[0] = size_or_one(block[0]);
+    out->shared_bytes = config->shared_bytes;
+    out->programmatic = config->programmatic;
+    /* Most have one dimension. */
+    bool flat = (grid[1] | grid[2] | block[1] | block[2]) <= 1;
+    for (int i = 1; !flat && i < 3; i++) {
+        out->grid[i] = size_or_one(grid[i]);
+        out->block[i] = size_or_one(block[i]);
     }
-    out->shared_bytes = config ? config->shared_bytes : 0;
-    out->programmatic = config && config->programmatic;
-    out->args = args;
-    out->capture_id = NULL;
-    return check_launch_limits(out, kernel->name, call);
+    bool fits = flat ? out->grid[0] <= 0x7fffffff && out->block[0] <= 1024
+                     : is_within_limits(out->grid, out->block);
+    return fits && out->shared_bytes <= 232448 ? PH_OK
+                                               : fail_launch_limits(out, kernel->name, call);
+}
+
+ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel,
+                             const ph_launch_config *config, const void *args, size_t args_size,
+                             const char *call)
+{
+    return prepare(out, kernel, config, args, args_size, call);
 }
 
 /* After a launch that a capture recorded. Where the kernel cannot be retained for want of
@@ -85,9 +110,10 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     if (kernel->device != stream->device)
         return ph__fail_devices(call, kernel->name, kernel->device, "the stream", stream->device);
     ph__drv_launch launch;
-    PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
+    PH_TRY(prepare(&launch, kernel, config, args, args_size, call));
     uint64_t capture_id = 0;
     launch.capture_id = &capture_id;
+    launch.checked = true;
     if (atomic_load_explicit(&stream->device->foreign, memory_order_relaxed))
         PH_TRY(retain_in_capture(stream, kernel, call));
     bool held;

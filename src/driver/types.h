@@ -71,6 +71,9 @@ typedef struct ph__drv_launch {
     /* The kernel may begin before its predecessor on the stream has ended: it waits by itself. A
      * hint: a driver may order it fully. No part of exec_set_kernel. */
     bool programmatic;
+    /* The caller has checked the sizes against CUDA's limits (none is zero) and that args are
+     * there: a driver of this library need not look again. */
+    bool checked;
     /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when
      * none did. Where a capture began on another thread during the call, it may be told though
      * it did not. */

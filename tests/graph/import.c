@@ -60,7 +60,7 @@ static struct CUgraph_st *make_native_of(int32_t *from, int32_t *to)
 {
     const ph__driver *driver = world.device->driver;
     const struct t_add_i32 args = {N, from, to, 1};
-    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false, NULL};
+    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false, false, NULL};
     ph__drv_graph *template = NULL;
     ph__drv_stream *stream = world.stream->handle;
     assert_int_equal(driver->capture_begin(stream, PH_CAPTURE_RELAXED), 0);

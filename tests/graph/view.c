@@ -67,7 +67,7 @@ static const t_fixture fixture = {.world = &world,
 static void make_others(void)
 {
     const struct t_add_i32 args = {N, x, x, 1};
-    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false, NULL};
+    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false, false, NULL};
     ph__drv_node *const *nodes;
     size_t count;
     ph__drv_stream *stream = world.stream->handle;

@@ -54,6 +54,21 @@ TEST(calls_on_a_null_tape_are_refused_or_do_nothing)
     assert_null(ph_detach(NULL, NULL));
 }
 
+/* Where nothing watches the heap, the record of a tensor that went waits for the next one. */
+TEST(an_operand_that_went_with_its_tape_is_refused)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(PH__WATCHED_HEAP)
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 2, 3), *y = ph_relu(s.tape, x);
+    assert_ok(ph_tape_clear(s.tape));
+    assert_null(ph_relu(s.tape, y));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "operand 0 is gone");
+    ph_tensor_release(x);
+    t_scene_close(&s);
+#endif
+}
+
 /* The first stays, with all of its record; what comes after it does nothing. */
 TEST(test_first_error)
 {
@@ -321,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tape_has_the_stream_and_options_given),
         cmocka_unit_test(calls_on_a_null_tape_are_refused_or_do_nothing),
+        cmocka_unit_test(an_operand_that_went_with_its_tape_is_refused),
         cmocka_unit_test(test_first_error),
         cmocka_unit_test(test_fail_and_check),
         cmocka_unit_test(test_other_records),

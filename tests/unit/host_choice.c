@@ -135,6 +135,26 @@ TEST(test_one_interruption_is_not_a_change)
     assert_true(c.serial_ns < 2e5);
 }
 
+/* Of another program on its processor. Nothing makes a run shorter than it is. */
+TEST(a_first_serial_run_that_was_interrupted_does_not_keep_lanes)
+{
+    for (int profiles_too = 0; profiles_too < 2; profiles_too++) {
+        ph__choice c;
+        machine busy = {.serial = profiles_too ? 1e6 : 1e5},
+                m = {.serial = 1e5, .lanes_awake = 3e5, .lanes_asleep = 3e5, .stays_awake = true};
+        ph__choice_init(&c, true);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(run(&c, &busy), PH__RUN_PROFILE);
+        busy.serial = 1e6;
+        assert_int_equal(run(&c, &busy), PH__RUN_TIMED);
+        assert_true(ph__choice_worth(&c, 6e4));
+        ph__choice_scheduled(&c, 2, 6e4);
+        run_many(&c, &m, 1000);
+        assert_true(m.runs[PH__RUN_LANES] < 100);
+        assert_true(c.serial_ns < 12e4);
+    }
+}
+
 TEST(a_choice_that_was_forgotten_is_measured_again)
 {
     ph__choice c;
@@ -159,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_wakes_only_for_what_follows),
         cmocka_unit_test(test_changed_bodies_are_noticed),
         cmocka_unit_test(test_one_interruption_is_not_a_change),
+        cmocka_unit_test(a_first_serial_run_that_was_interrupted_does_not_keep_lanes),
         cmocka_unit_test(a_choice_that_was_forgotten_is_measured_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

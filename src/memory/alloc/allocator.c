@@ -17,8 +17,27 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include <string.h>
+
+/* The block that an equal request has just given back, or another one. */
+PH__SHORT ph__block *short_acquire(ph__memory *memory, const ph__request *request, bool *no_memory)
+{
+    struct ph__short_cycle *cycle = &memory->cycle;
+    const uint64_t stream = request->stream->id;
+    if (cycle->returned && cycle->rounded == request->rounded && cycle->stream == stream) {
+        cycle->returned = false;
+        ph__block_reuse(cycle->block, request->bytes);
+        return cycle->block;
+    }
+    ph__cycle_settle(memory);
+    ph__block *block = ph__heap_acquire(memory->default_pool.heap, request->rounded, request->bytes,
+                                        stream, no_memory);
+    if (block)
+        *cycle = (struct ph__short_cycle){block, block->address, request->rounded, stream, false};
+    return block;
+}
 
 ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *stream)
 {
@@ -47,8 +66,7 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
         /* Once more: a capture may just have begun, on whatever device. */
         ph__block *block = ph__slow_path_has(memory, PH__SLOW_BORN)
                                ? NULL
-                               : ph__heap_acquire(memory->default_pool.heap, request.rounded,
-                                                  request.bytes, stream->id, &no_memory);
+                               : short_acquire(memory, &request, &no_memory);
         if (block) {
             ph__short_hand_out(memory, &memory->default_pool, block);
             address = (void *)block->address;
@@ -102,6 +120,22 @@ PH__SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_strea
     return true;
 }
 
+/* As free_at_once, of the block that the heap gave last: it stays out of the heap. */
+PH__SHORT bool free_in_cycle(ph__memory *memory, const void *pointer, const ph_stream *stream,
+                             bool captures)
+{
+    struct ph__short_cycle *cycle = &memory->cycle;
+    ph__block *block = cycle->block;
+    if (!block || cycle->address != (uintptr_t)pointer || cycle->returned || captures ||
+        ph__block_stream_uses(block) || (stream && stream->id != cycle->stream) ||
+        ph__short_is_abandoned(ph__mseg_of(block)))
+        return false;
+    ph__short_retire(memory, block);
+    ph__short_count_given(memory, &memory->default_pool, block);
+    cycle->returned = true;
+    return true;
+}
+
 PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, const char *call)
 {
     unsigned flags = atomic_load_explicit(&memory->slow_path_flags, memory_order_acquire);
@@ -113,6 +147,11 @@ PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, con
     if (flags & PH__SLOW_SITES)
         ph__sites_freeing(memory, pointer);
     ph__spin_lock(&memory->lock);
+    if (plain && free_in_cycle(memory, pointer, stream, flags & PH__SLOW_BORN)) {
+        ph__spin_unlock(&memory->lock);
+        return;
+    }
+    ph__cycle_settle(memory);
     ph__block *block = ph__heap_find(memory->default_pool.heap, (uintptr_t)pointer);
     if (!block)
         block = ph__memory_block(memory, (uintptr_t)pointer);

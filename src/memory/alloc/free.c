@@ -11,6 +11,7 @@
 #include "memory/state/handout.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/deferred.h"
 #include "memory/streams/poison.h"
@@ -38,7 +39,7 @@ static ph__stream_uses *uses_for_free(ph__memory *memory, ph_stream *stream, boo
         *waited = true;
         return NULL;
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     uses = memory->spare;
     memory->spare = NULL;
     ph__spin_unlock(&memory->lock);
@@ -53,7 +54,7 @@ static void give_back_block(ph__memory *memory, ph__block *block)
         ph__block_set_stream_uses(block, &freeing);
         ph__spin_unlock(&memory->lock);
         ph__poison(memory, block);
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
     }
     ph__memory_give(memory, block);
     ph__spin_unlock(&memory->lock);
@@ -66,13 +67,13 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
     bool waited = false;
     ph__stream_uses *fresh = NULL, *uses;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__block *block = ph__memory_live_block(memory, pointer);
     bool foreign = block && stream && stream->id != block->segment->stream;
     if (foreign && !ph__block_stream_uses(block)) {
         ph__spin_unlock(&memory->lock);
         fresh = uses_for_free(memory, stream, &waited);
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         block = ph__memory_live_block(memory, pointer);
     }
     if (!block || (foreign && !waited && !fresh && !ph__block_stream_uses(block))) {

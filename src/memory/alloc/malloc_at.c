@@ -11,6 +11,7 @@
 #include "memory/state/handout.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
+#include "memory/state/short_cycle.h"
 #include <string.h>
 
 ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *stream)
@@ -41,7 +42,7 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
         return PH_OK;
     }
     bool no_memory = false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__block *block = NULL;
     if (request.capture_id && !ph__capture_ranges_reserve(request.pool))
         no_memory = true;

@@ -25,6 +25,7 @@
 #include "memory/state/pinned_block.h"
 #include "memory/state/pinned_lists.h"
 #include "memory/state/request.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/uses.h"
 #include <string.h>
 
@@ -69,7 +70,7 @@ static void hand_out_block(ph__memory *memory, ph__pinned *block, const ph__requ
 static ph__pinned *acquire_cached_pinned(ph__memory *memory, const ph__request *request,
                                          unsigned size_class)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pinned *block = request->pool->pinned_free[size_class];
     if (block) {
         ph__pinned_unfree(block);
@@ -82,7 +83,7 @@ static ph__pinned *acquire_cached_pinned(ph__memory *memory, const ph__request *
 /* Notes a new block and hands it out; false without host memory. */
 static bool adopt_block(ph__memory *memory, ph__pinned *block, const ph__request *request)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool added = ph__range_map_add(&memory->pinned, block->address, block->size, block);
     if (added) {
         ph__address_bounds_widen(&memory->pinned_bounds, block->address, block->size);
@@ -217,7 +218,7 @@ static bool free_pinned_block(ph__memory *memory, uintptr_t address, ph_stream *
         return true;
     if (ph__slow_path_has(memory, PH__SLOW_SITES))
         ph__sites_freeing(memory, (const void *)address);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pinned *block = ph__pinned_find(memory, address);
     if (!block || block->address != address) {
         ph__spin_unlock(&memory->lock);

@@ -13,6 +13,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include <string.h>
 
@@ -84,7 +85,7 @@ ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, 
     allocator->from = from;
     allocator->to = to;
     allocator->thread = ph__thread_id();
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     allocator->next = memory->replay_allocators;
     memory->replay_allocators = allocator;
     pool->replay_allocator = allocator;
@@ -97,7 +98,7 @@ ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, 
 void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena)
 {
     ph__memory *memory = allocator->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     allocator->ordered = true;
     allocator->arena = ph__memory_block(memory, (uintptr_t)arena);
     ph__mseg_of(allocator->arena)->captured = true;
@@ -106,7 +107,7 @@ void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena)
 
 void ph__replay_allocator_stop(ph__replay_allocator *allocator)
 {
-    ph__spin_lock(&allocator->memory->lock);
+    ph__memory_lock(allocator->memory);
     allocator->pool->replay_allocator = NULL;
     ph__spin_unlock(&allocator->memory->lock);
 }
@@ -129,7 +130,7 @@ static bool is_held(const ph__memory *memory, const ph__logged_allocation *entry
 
 void ph__replay_allocator_rewind(ph__replay_allocator *allocator, bool skip_held)
 {
-    ph__spin_lock(&allocator->memory->lock);
+    ph__memory_lock(allocator->memory);
     allocator->skip_held = skip_held;
     for (size_t i = 0; i < allocator->log->list.count; i++) {
         ph__part *one = &allocator->parts[i];
@@ -199,7 +200,7 @@ bool ph__replay_allocator_end(ph__replay_allocator *allocator)
     if (allocator == NULL)
         return true;
     ph__memory *memory = allocator->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__replay_allocator **link = &memory->replay_allocators;
     while (*link != allocator)
         link = &(*link)->next;

@@ -7,6 +7,7 @@
 #include "memory/state/history.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
+#include "memory/state/short_cycle.h"
 #include <string.h>
 
 typedef struct shortage {
@@ -28,7 +29,7 @@ static size_t active_bytes(const ph__account *account)
 static void measure_shortage(shortage *out, ph__memory *memory, const ph__request *request)
 {
     memset(out, 0, sizeof *out);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     memory->account.ooms++;
     request->pool->account.ooms += ph__pool_is_default(request->pool) ? 0 : 1;
     out->allocated = current_of(&memory->account, PH__COUNT_BYTES);

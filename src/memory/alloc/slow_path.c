@@ -22,13 +22,14 @@
 #include "memory/state/pool_state.h"
 #include "memory/state/request.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/dependency_walk.h"
 #include <string.h>
 
 static ph__block *acquire_cached_block(ph__memory *memory, const ph__request *request,
                                        bool *no_memory)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__block *block = ph__cached_block_acquire(memory, request, no_memory);
     ph__spin_unlock(&memory->lock);
     return block;
@@ -76,7 +77,7 @@ static ph__block *lend_block(const ph_pool *pool, const ph__request *request)
 static ph__block *borrow_block(ph__memory *memory, const ph__request *request)
 {
     ph__block *block = NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     for (ph_pool *pool = memory->default_pool.next; pool && !block; pool = pool->next) {
         if (!pool->options.use_on_oom || pool->use_count == 0 || pool->recording == PH__IN_CAPTURE)
             continue;
@@ -107,7 +108,7 @@ static ph__block *retry_after_trim(ph__memory *memory, const ph__request *reques
         block = ph__grow(growth, memory, request);
     if (!block)
         return NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     memory->account.retries++;
     request->pool->account.retries += ph__pool_is_default(request->pool) ? 0 : 1;
     ph__spin_unlock(&memory->lock);
@@ -117,7 +118,7 @@ static ph__block *retry_after_trim(ph__memory *memory, const ph__request *reques
 ph_status ph__malloc_order_behind_replays(ph__memory *memory, const ph__request *request,
                                           ph__block *block)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_pool *pool = ph__mseg_of(block)->pool;
     bool captured = !request->capture_id && ph__mseg_of(block)->captured;
     void *address = (void *)block->address;

@@ -14,6 +14,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/events.h"
 #include "memory/streams/uses.h"
@@ -82,13 +83,13 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     ph__stream_uses *fresh = NULL;
     ph_stream *own = NULL;
     bool found, noted = true;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__stream_uses *uses = uses_at(memory, (uintptr_t)pointer, &fresh, &own, &found);
     if (found && own != stream && !uses) {
         ph__spin_unlock(&memory->lock);
         fresh = ph__stream_uses_create();
         noted = fresh != NULL;
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         uses = uses_at(memory, (uintptr_t)pointer, &fresh, &own, &found);
     }
     if (found && own != stream)
@@ -126,7 +127,7 @@ static ph_status acquire_users(stream_list *out, ph_device *device, const void *
     while (memory && !acquired) {
         if (!ph__vec_reserve(out, count))
             return ph__fail_host_memory(call, "the streams that use the block");
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         const ph__stream_uses *uses = find_uses(memory, (uintptr_t)pointer, &found);
         count = found && uses ? uses->list.count : 0;
         acquired = count <= out->capacity;

@@ -131,6 +131,12 @@ ph__block *ph__heap_acquire(ph__heap *heap, size_t rounded, size_t requested, ui
     return block_use(block, requested);
 }
 
+void ph__block_reuse(ph__block *block, size_t requested)
+{
+    block->segment->set->counts->requested_bytes += requested - block->requested;
+    block->requested = requested;
+}
+
 ph__block *ph__heap_acquire_at(ph__heap *heap, uintptr_t address, size_t rounded, size_t requested,
                                uint64_t stream, bool *no_memory)
 {

@@ -97,6 +97,9 @@ bool ph__block_splits(const ph__heap_options *options, size_t size, size_t round
 ph__block *ph__heap_acquire(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
                             bool *no_memory);
 
+/* A block that is in use, for another request of the same rounded size. */
+void ph__block_reuse(ph__block *block, size_t requested);
+
 /* Takes exactly [address, address + rounded) out of a free block of this heap that contains it
  * (for restoring layouts and for allocation at a wanted address), whatever the thresholds say;
  * under no_split only a block's whole extent can be taken. NULL: not free, not whole, another

@@ -7,6 +7,7 @@
 #include "memory/state/allocation.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/short_cycle.h"
 #include <string.h>
 
 /* ---- what captures are given ---- lock held. A request may outlive the capture that it was
@@ -23,7 +24,7 @@ void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__logged_alloca
 void ph__pool_acquire_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id)
 {
     *out = (ph__layout){0};
-    ph__spin_lock(&pool->memory->lock);
+    ph__memory_lock(pool->memory);
     if (pool->capture_id == capture_id) {
         *out = pool->allocation_log;
         pool->allocation_log = (ph__layout){0};
@@ -70,7 +71,7 @@ bool ph__logged_allocation_is_live(const ph_device *device, const ph__logged_all
     ph__memory *memory = ph__memory_of(device);
     if (memory == NULL)
         return false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool there = ph__allocation_entry_is_in(memory, entry);
     ph__spin_unlock(&memory->lock);
     return there;

@@ -11,6 +11,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 
 /* ---- captures that are open, or whose graph is being read ---- on whatever device */
@@ -58,7 +59,7 @@ static bool uses_await(ph__memory *memory, const ph__stream_uses *uses)
 
 bool ph__born_withhold(ph__memory *memory, ph__stream_uses *uses)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool held = uses->holders > 0, waits = !held && uses_await(memory, uses);
     if (held) {
         uses->state = PH__BLOCK_HELD;

@@ -10,6 +10,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include <stdlib.h>
 
 /* ---- what a capture was given ---- */
@@ -76,7 +77,7 @@ ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t captur
     bool fits = false;
     *out = (ph__ranges){0};
     while (!fits) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         merge_capture_ranges(pool);
         size_t count = pool->capture_id == capture_id ? pool->capture_ranges.count : 0;
         fits = count <= copy.capacity;

@@ -12,6 +12,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/request.h"
+#include "memory/state/short_cycle.h"
 
 uint64_t ph__replay_allocator_key(size_t requested, uint64_t stream, bool pinned)
 {
@@ -91,7 +92,7 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
                                   uintptr_t address, bool pinned)
 {
     bool found = false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_pool *pool = request->pool;
     ph__replay_allocator *allocator = pool->replay_allocator;
     bool given = request->capture_id && !pinned;
@@ -169,7 +170,7 @@ bool ph__replay_allocator_free(ph__memory *memory, const void *pointer)
 {
     ph__replay_allocator *allocator;
     uintptr_t address = (uintptr_t)pointer;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     const ph__part *one = find_live_part(&allocator, memory, address);
     bool known = one && ph__ranges_remove(&allocator->live, address);
     if (!known)
@@ -183,7 +184,7 @@ bool ph__replay_allocator_knows(ph__memory *memory, const void *pointer)
     ph_allocation found;
     if (!ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR))
         return false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool known =
         ph__replay_allocator_find(&found, memory, (uintptr_t)pointer) && found.base == pointer;
     ph__spin_unlock(&memory->lock);

@@ -18,6 +18,7 @@
 #include "memory/state/pinned_lists.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/deferred.h"
 #include "memory/streams/poison.h"
@@ -27,7 +28,7 @@
 /* Blocks that the capture was given from its own pool are no such memory. */
 static bool has_born(ph__memory *memory, const ph_pool *pool)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool has = pool->memory != memory ? memory->born && memory->generation > pool->born_from
                                       : pool->recording == PH__IN_CAPTURE &&
                                             ph__handed(memory) - pool->born_handed != pool->noted;
@@ -56,7 +57,7 @@ bool ph__pool_record_births(ph__births *out, ph_pool *pool)
 static void finish_block(ph__memory *memory, ph__block *block)
 {
     ph__poison(memory, block);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__waiting_count(memory, ph__mseg_of(block)->pool, false);
     block->user = NULL;
     ph__memory_give(memory, block);
@@ -66,7 +67,7 @@ static void finish_block(ph__memory *memory, ph__block *block)
 /* Blocks that another capture waits for as well stay where they are. */
 static void reclaim_awaited(ph__memory *memory)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     memory->to_reclaim = false;
     ph__stream_uses *uses = memory->awaited;
     ph__block *block = ph__born_acquire_due(memory);
@@ -104,7 +105,7 @@ void ph__born_reclaim(ph__memory *to_reclaim)
 uint64_t ph__pool_record_from(const ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     uint64_t from = pool->born_from;
     ph__spin_unlock(&memory->lock);
     return from;
@@ -172,7 +173,7 @@ ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, const ph_device *de
     ph__block *block;
     ph__pinned *pinned;
     ph__birth birth;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (!find_at(memory, address, &block, &pinned)) {
         birth = find_free(out, memory, pool, address);
     } else if (block) {
@@ -193,7 +194,7 @@ uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address)
     uint64_t generation = 0;
     if (!memory)
         return 0;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (find_at(memory, address, &block, &pinned))
         generation = block ? block->generation : pinned->generation;
     ph__spin_unlock(&memory->lock);
@@ -222,7 +223,7 @@ bool ph__memory_is_free(const ph_device *device, uintptr_t address)
     ph__memory *memory = ph__memory_of(device);
     if (!memory || !ph__memory_may_have(memory, address))
         return false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool is_free = is_free_block(memory, address) || is_free_pinned(memory, address);
     ph__spin_unlock(&memory->lock);
     return is_free;
@@ -271,7 +272,7 @@ ph__tracking ph__memory_hold(const ph__born *born)
     ph__stream_uses *fresh = memory ? ph__stream_uses_create() : NULL;
     if (!fresh)
         return memory ? PH__TRACK_NO_MEMORY : PH__TRACK_GONE;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__stream_uses *uses = uses_of(memory, born, &fresh);
     if (uses)
         uses->holders++;
@@ -294,7 +295,7 @@ static bool add_replays(ph__stream_uses *uses, ph_stream *const *streams, size_t
 void ph__memory_let_go(const ph__born *born, ph_stream *const *streams, size_t count)
 {
     ph__memory *memory = ph__memory_of(born->device);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__stream_uses *uses = uses_of(memory, born, NULL);
     bool added = uses && add_replays(uses, streams, count);
     bool last = added && --uses->holders == 0 && uses->state == PH__BLOCK_HELD;

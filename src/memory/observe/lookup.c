@@ -9,6 +9,7 @@
 #include "memory/state/pinned_block.h"
 #include "memory/state/pool_handle.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include <string.h>
 
@@ -68,7 +69,7 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
     memset(out, 0, count * sizeof *out);
     if (!memory)
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__memory_find_locked(out, memory, addresses, count);
     for (size_t i = 0; memory->replay_allocators && i < count; i++) {
         ph_allocation scripted;
@@ -94,7 +95,7 @@ bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *a
     ph__memory *memory = ph__memory_of(device);
     if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
         return false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     const ph__range *segment = ph__range_map_find(&memory->segments, (uintptr_t)address);
     const ph__range *pinned =
         segment ? NULL : ph__range_map_find(&memory->pinned, (uintptr_t)address);

@@ -5,6 +5,7 @@
 #include "memory/state/find.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_handle.h"
+#include "memory/state/short_cycle.h"
 #include <string.h>
 
 bool ph__moment_begin(ph__moment *moment, const ph_device *device)
@@ -13,7 +14,7 @@ bool ph__moment_begin(ph__moment *moment, const ph_device *device)
     *moment = (ph__moment){0};
     if (!memory)
         return true;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool plain = memory->replay_allocators == NULL;
     if (plain)
         ph__moment_add(&memory->deaths, moment, memory->generation);
@@ -26,7 +27,7 @@ void ph__moment_end(ph__moment *moment, const ph_device *device)
     ph__memory *memory = ph__memory_of(device);
     if (moment->at == 0 || !memory)
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__moment_remove(&memory->deaths, moment);
     ph__spin_unlock(&memory->lock);
     *moment = (ph__moment){0};
@@ -44,7 +45,7 @@ bool ph__past_open(ph__past *past, const ph__moment *moment, const ph_device *de
     *past = (ph__past){.device = device, .moment = moment};
     if (moment->at == 0 || !memory)
         return true;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     const ph__deaths *deaths = &memory->deaths;
     bool copied = deaths->lost < moment->at && ph__vec_reserve(&past->deaths, deaths->list.count);
     for (size_t i = 0; i < deaths->list.count && copied; i++)
@@ -95,7 +96,7 @@ void ph__past_find(ph_allocation *out, ph_pool_id *pools, const ph__past *past,
     memset(pools, 0, count * sizeof *pools);
     if (past->moment->at == 0 || !memory) /* nothing lived then */
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__memory_find_locked(out, memory, addresses, count);
     for (size_t i = 0; i < count; i++)
         if (out[i].base && out[i].generation < past->moment->bound)

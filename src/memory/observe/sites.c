@@ -13,6 +13,7 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include <string.h>
 
@@ -78,7 +79,7 @@ size_t ph__site_describe(char *out, size_t size, const ph__site *site)
 static uint64_t generation_at(ph__memory *memory, const void *address, bool *tracked)
 {
     uint64_t generation = 0;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     const ph__block *block = ph__memory_block(memory, (uintptr_t)address);
     const ph__pinned *pinned = block ? NULL : ph__pinned_find(memory, (uintptr_t)address);
     if (block && block->address == (uintptr_t)address && ph__block_is_live(block)) {

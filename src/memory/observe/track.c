@@ -7,6 +7,7 @@
 #include "memory/state/free_counter.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 
 /* The allocation at base when it is still that one. Lock held. */
@@ -42,7 +43,7 @@ ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t gene
     if (!memory)
         return PH__TRACK_GONE;
     for (bool again = false;; again = true) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         bool found = find_tracked_allocation(memory, base, generation, &block, &pinned);
         bool watched = found && (!watch || ph__watcher_add(memory, generation, watch, &fresh));
         if (watched)
@@ -66,7 +67,7 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
     ph__pinned *pinned;
     if (!memory)
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (watch)
         gone = ph__watcher_remove(memory, generation, watch);
     if (find_tracked_allocation(memory, base, generation, &block, &pinned)) {
@@ -93,7 +94,7 @@ bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t gene
     ph__pinned *pinned;
     if (!memory)
         return false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool live = find_tracked_allocation(memory, base, generation, &block, &pinned);
     ph__spin_unlock(&memory->lock);
     return live;

@@ -3,6 +3,7 @@
 #include "memory/plan/notes.h"
 #include "base/alloc.h"
 #include "device/handles/hold.h"
+#include "memory/state/short_cycle.h"
 
 typedef PH__VEC(ph__drv_node *) node_list;
 typedef PH__VEC(ph_stream *) stream_list;
@@ -15,7 +16,7 @@ ph__plan_notes *ph__plan_notes_begin(ph__memory *memory, uint64_t capture_id)
         return NULL;
     notes->memory = memory;
     notes->capture_id = capture_id;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     notes->next = memory->plan_notes;
     memory->plan_notes = notes;
     ph__set_slow_path(memory, PH__SLOW_PLAN, true);
@@ -26,7 +27,7 @@ ph__plan_notes *ph__plan_notes_begin(ph__memory *memory, uint64_t capture_id)
 void ph__plan_notes_end(ph__plan_notes *notes)
 {
     ph__memory *memory = notes->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__plan_notes **link = &memory->plan_notes;
     while (*link && *link != notes)
         link = &(*link)->next;
@@ -111,7 +112,7 @@ static bool add_stream_ends(node_list *out, const ph__memory *memory, const ph_s
 /* ---- what happens ---- */
 void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, const void *address)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool noted = find_notes(memory, request->capture_id) != NULL;
     ph__spin_unlock(&memory->lock);
     if (!noted || request->capture_id == 0)
@@ -123,7 +124,7 @@ void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, co
                                .size = request->rounded,
                                .stream = request->stream->id,
                                .freed = PH__PLAN_NEVER};
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__plan_notes *notes = find_notes(memory, request->capture_id);
     if (notes) {
         block.allocated = notes->events++;
@@ -141,7 +142,7 @@ void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, co
 void ph__plan_note_use(ph__memory *memory, const void *pointer, ph_stream *stream)
 {
     ph__plan_notes *notes;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__planned_block *block = find_noted_block(&notes, memory, pointer);
     if (block && block->stream != stream->id) {
         ph__plan_use use = {.next = block->uses};
@@ -178,7 +179,7 @@ void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stre
     node_list ends = {0};
     uint64_t capture_id = 0;
     bool ok = false;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     const ph__planned_block *found = find_noted_block(&notes, memory, pointer);
     if (found) {
         capture_id = notes->capture_id;
@@ -193,7 +194,7 @@ void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stre
     if (!capture_id)
         return;
     size_t place;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__planned_block *block = find_noted_block(&notes, memory, pointer);
     if (block) {
         (void)ph__map_remove(&notes->live, (uintptr_t)pointer);
@@ -210,7 +211,7 @@ void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stre
 void ph__plan_note_hold(ph__memory *memory, const void *base)
 {
     ph__plan_notes *notes;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__planned_block *block = find_noted_block(&notes, memory, base);
     if (block)
         block->held = true;

@@ -20,6 +20,7 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/deferred.h"
 #include "memory/streams/dependency_walk.h"
@@ -49,6 +50,7 @@ static void close_segment(ph__memory *memory, ph_pool *pool, ph__segment *segmen
 
 static void close_pools(ph__memory *memory)
 {
+    ph__cycle_settle(memory);
     for (ph_pool *pool = &memory->default_pool; pool; pool = pool->next)
         for (ph__segment *segment; (segment = ph__heap_first_segment(pool->heap)) != NULL;)
             close_segment(memory, pool, segment);
@@ -94,7 +96,7 @@ static void destroy_memory(ph__attachment *attachment)
 static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
 {
     ph__memory *memory = (ph__memory *)attachment;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__stream_segments_due(memory, stream);
     ph__spin_unlock(&memory->lock);
     if (stream->wrapped)

@@ -12,6 +12,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/uses.h"
 #include <stdlib.h>
@@ -105,7 +106,7 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
         return ph__fail_host_memory(call, "the checkpoint");
     checkpoint->pool = pool->id;
     for (;;) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         size_t waiting = waiting_blocks(pool, false), blocks = used_blocks(pool),
                segments = segment_count(pool);
         bool fits =
@@ -239,7 +240,7 @@ static ph_status restore_blocks(ph_pool *pool, const ph_pool_checkpoint *checkpo
     ph__memory *memory = pool->memory;
     ph__stream_uses *uses = NULL;
     for (;;) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         size_t waiting = waiting_blocks(pool, true), blocks = used_blocks(pool);
         bool fits = blocks <= before->capacity, whole = segments_exist(pool, checkpoint),
              done = false;
@@ -312,7 +313,7 @@ ph_status ph_pool_check_live(bool *equal, ph_pool *pool, void *const *addresses,
         qsort(wanted.at, count, sizeof *wanted.at, by_address);
     size_t found = 0, live = 0;
     bool all = true;
-    ph__spin_lock(&pool->memory->lock);
+    ph__memory_lock(pool->memory);
     for (size_t i = 0; i < count && all; i++) {
         if (i > 0 && wanted.at[i] == wanted.at[i - 1])
             continue;

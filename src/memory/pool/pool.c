@@ -16,6 +16,7 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
+#include "memory/state/short_cycle.h"
 
 /* One count for all pools of the process, whoever made them: no number is ever used twice. */
 static uint64_t next_number(void)
@@ -43,7 +44,7 @@ static ph_status create_pool(ph_pool **out, ph_device *device, const ph_pool_opt
     pool->id = by_user ? (ph_pool_id){0, number} : (ph_pool_id){number, 0};
     pool->device = ph_device_retain(device);
     ph_pool *first = &memory->default_pool;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool listed = ph__map_put(&memory->pools, (uint64_t)(uintptr_t)pool, pool);
     if (!listed) {
         ph__spin_unlock(&memory->lock);
@@ -109,7 +110,7 @@ ph_pool *ph_pool_retain(ph_pool *pool)
 {
     if (!pool || !is_there_or_said(pool, "ph_pool_retain"))
         return NULL;
-    ph__spin_lock(&pool->memory->lock);
+    ph__memory_lock(pool->memory);
     ph__pool_hold(pool);
     ph__spin_unlock(&pool->memory->lock);
     return pool;
@@ -140,7 +141,7 @@ static void end_pool(ph__memory *memory, ph_pool *pool)
     ph_error saved;
     ph__error_save(&saved);
     (void)ph__memory_sweep(memory, false);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pool_unkeep(pool, &dead);
     ph__spin_unlock(&memory->lock);
     ph__pool_bury(dead);
@@ -153,7 +154,7 @@ void ph__pool_drop(ph_pool *pool, bool graph)
     ph__memory *memory = pool->memory;
     if (memory->device->forked)
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     /* Pinned blocks may be held for the replays that are over now. */
     bool idle = graph && --pool->graphs == 0;
     if (idle)
@@ -179,7 +180,7 @@ void ph_pool_release(ph_pool *pool)
 
 void ph__pool_graph_retain(ph_pool *pool)
 {
-    ph__spin_lock(&pool->memory->lock);
+    ph__memory_lock(pool->memory);
     ph__pool_hold(pool);
     pool->graphs++;
     ph__spin_unlock(&pool->memory->lock);
@@ -205,7 +206,7 @@ size_t ph_pool_use_count(const ph_pool *pool)
 {
     if (!pool || !ph__pool_is_there(pool))
         return 0;
-    ph__spin_lock(&pool->memory->lock);
+    ph__memory_lock(pool->memory);
     size_t count = pool->use_count;
     ph__spin_unlock(&pool->memory->lock);
     return count;
@@ -216,7 +217,7 @@ ph_status ph_pool_trim(ph_pool *pool)
     static const char call[] = "ph_pool_trim";
     PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool idle = pool->recording == PH__IDLE && pool->graphs == 0;
     bool later = idle && ph__capturing(memory);
     if (later) {

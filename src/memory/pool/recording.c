@@ -11,6 +11,7 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/dependency_walk.h"
 #include "memory/streams/uses.h"
@@ -44,7 +45,7 @@ ph_status ph__pool_record_begin(ph_pool *pool, ph_device *device, const char *ca
 void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
 {
     ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     pool->capture_id = capture_id;
     pool->next_route = memory->routes;
     memory->routes = pool;
@@ -67,7 +68,7 @@ static void take_route_off(ph__memory *memory, ph_pool *pool, uint64_t capture_i
 void ph__pool_record_pause(ph_pool *pool, uint64_t capture_id)
 {
     ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     take_route_off(memory, pool, capture_id);
     ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
     ph__layout log = pool->allocation_log;
@@ -81,7 +82,7 @@ void ph__pool_record_pause(ph_pool *pool, uint64_t capture_id)
 void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
 {
     ph__memory *memory = pool->memory, *to_reclaim = ph__born_end(pool);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     take_route_off(memory, pool, capture_id);
     ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
     ph__layout log = pool->allocation_log;
@@ -97,7 +98,7 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
     if (!spent)
         return;
     ph__stream_uses *spare = ph__stream_uses_create();
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (!memory->spare) {
         memory->spare = spare;
         spare = NULL;

@@ -8,6 +8,7 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/events.h"
 #include "memory/streams/replay_streams.h"
 #include <string.h>
@@ -47,7 +48,7 @@ static ph_status mark_last(ph_pool *pool, const char *call)
         return ph__driver_fail(result, PH__NAME_EVENT_RECORD,
                                "%s: behind the last replay from the same pool", call);
     pool->replay_marked = true;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pool_replay_marked(pool);
     ph__spin_unlock(&memory->lock);
     return PH_OK;
@@ -98,7 +99,7 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
             ph__mark_recycle(pool->memory, pool->before.at[--pool->before.count].event);
         if (pool->last_replay != stream || pool->replay_marked) {
             /* Others read the stream under the hot lock alone. */
-            ph__spin_lock(&pool->memory->lock);
+            ph__memory_lock(pool->memory);
             references = ph__pool_replayed_on(pool, stream, &before);
             ph__spin_unlock(&pool->memory->lock);
         }
@@ -120,7 +121,7 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
 static void unkeep_pool(ph__memory *memory, ph_pool *pool)
 {
     ph_pool *dead = NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pool_unkeep(pool, &dead);
     ph__spin_unlock(&memory->lock);
     ph__pool_bury(dead);
@@ -128,11 +129,11 @@ static void unkeep_pool(ph__memory *memory, ph_pool *pool)
 
 void ph__replays_wait_idle(ph__memory *memory, ph_stream *stream)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     size_t count = stream->replays.pool_count;
     ph__spin_unlock(&memory->lock);
     for (; count > 0; count--) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         ph_pool *pool = stream->replays.first_pool;
         if (pool) {
             pool->keeps++;
@@ -200,7 +201,7 @@ static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
  * kept. */
 static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_pool *pool = stream->replays.first_pool;
     if (pool && pool->behind)
         pool = NULL;
@@ -214,7 +215,7 @@ static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
  * memory of the stream; kept. */
 static ph_pool *next_recording(ph__memory *memory, uint64_t before, const ph_stream *stream)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_pool *pool = ph__recordings;
     while (pool &&
            (pool->memory != memory || pool->begun >= before || !captures_memory_of(pool, stream)))

@@ -7,11 +7,12 @@
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
+#include "memory/state/short_cycle.h"
 
 /* Kept, since another thread may end the capture meanwhile. */
 static ph_pool *pool_of_capture(ph__memory *memory, uint64_t capture_id)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_pool *pool = memory->routes;
     while (pool && pool->capture_id != capture_id)
         pool = pool->next_route;
@@ -89,7 +90,7 @@ void ph__unroute(ph__memory *memory, const ph__request *request)
     ph_pool *dead = NULL;
     if (request->capture_id == 0)
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pool_unkeep(request->pool, &dead);
     ph__spin_unlock(&memory->lock);
     ph__pool_bury(dead);

@@ -6,6 +6,7 @@
 #include "memory/state/memories.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
+#include "memory/state/short_cycle.h"
 #include <pthread.h>
 
 /* The calling thread's innermost scope, of whatever device. */
@@ -34,7 +35,7 @@ ph_status ph__fail_busy(const char *call, const ph_pool *pool, bool scope)
 static ph__recording start_scope(ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__recording before = pool->recording;
     if (before == PH__IDLE) {
         pool->recording = PH__IN_SCOPE;
@@ -92,7 +93,7 @@ ph_status ph_pool_begin(ph_pool *pool)
 static void stop_scope(ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     pool->outer_scope = NULL;
     pool->recording = PH__IDLE;
     if (--memory->scopes == 0)

@@ -11,6 +11,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/events.h"
 #include "memory/streams/waits.h"
@@ -37,7 +38,7 @@ static bool list_streams(ph__memory *memory, ph__leaving_batch *batch)
     bool ok = true;
     for (const ph__mseg *mseg = batch->segments; mseg && ok; mseg = mseg->next)
         ok = add_stream(batch, mseg->stream, round);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     for (ph_stream *stream = memory->replayed; stream && ok; stream = stream->replays.next)
         ok = add_stream(batch, stream, round);
     ph__spin_unlock(&memory->lock);
@@ -81,7 +82,7 @@ static void begin_wait(ph__memory *memory, ph__leaving_batch *batch, int *failur
 
 void ph__batches_wait(ph__memory *memory, int *failure, ph__leaving_batch **done)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__leaving_batch *let_go = memory->let_go;
     memory->let_go = NULL;
     ph__spin_unlock(&memory->lock);
@@ -94,7 +95,7 @@ void ph__batches_wait(ph__memory *memory, int *failure, ph__leaving_batch **done
         ph__leaving_batch *batch = memory->unlisted;
         if (!list_streams(memory, batch)) {
             drop_streams(memory, batch);
-            ph__spin_lock(&memory->lock);
+            ph__memory_lock(memory);
             ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
             ph__spin_unlock(&memory->lock);
             *failure = PH__R_OUT_OF_MEMORY;

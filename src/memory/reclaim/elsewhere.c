@@ -9,6 +9,7 @@
 #include "memory/reclaim/batches.h"
 #include "memory/reclaim/reclaim.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 
 static ph__leaving_batch *create_let_go(ph_device *device, const ph__map *held,
@@ -45,7 +46,7 @@ void ph__memory_let_go_elsewhere(ph_device *own, ph_device *device, ph__map *hel
     ph__leaving_batch *batch = count > 0 ? create_let_go(device, held, streams, count) : NULL;
     if (batch) {
         *held = (ph__map){0};
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         batch->next = memory->let_go;
         memory->let_go = batch;
         ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);

@@ -13,6 +13,7 @@
 #include "memory/state/pinned_lists.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 
 /* ---- taking it out of the heaps ---- lock held */
 /* Whether a free segment may leave: replays of a live graph write what captures were given. */
@@ -91,7 +92,7 @@ bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure,
                ph__leaving_batch **done)
 {
     ph__leaving_batch *batch = ph__calloc(1, sizeof *batch);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (batch)
         collect_due(batch, memory, what, extra);
     else

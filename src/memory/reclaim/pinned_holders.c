@@ -8,13 +8,14 @@
 #include "memory/state/find.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/deferred.h"
 #include "memory/streams/uses.h"
 
 void ph__pinned_hold(ph__memory *memory, ph__pinned *block)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     block->next = memory->held;
     memory->held = block;
     ph__set_slow_path(memory, PH__SLOW_RECLAIM, true);
@@ -69,7 +70,7 @@ static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
     bool dropped = true;
     while (dropped) {
         ph_pool *dead = NULL;
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         dropped = drop_holder(block, &dead);
         ph__spin_unlock(&memory->lock);
         ph__pool_bury(dead);
@@ -104,7 +105,7 @@ void ph__pinned_unpark(ph_pool *pool)
 
 void ph__held_process(ph__memory *memory)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__pinned *block = memory->held;
     memory->held = NULL;
     ph__spin_unlock(&memory->lock);
@@ -113,7 +114,7 @@ void ph__held_process(ph__memory *memory)
         block->next = NULL;
         ph__step(memory);
         bool over = drop_dead_holders(memory, block) && wait_for_pinned_streams(memory, block);
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         /* A block that is held for good is known by its address alone. */
         if (!over && !block->held_for_good && !park_block(block)) {
             block->next = memory->held;
@@ -148,7 +149,7 @@ static ph_pool *hold_for(ph__memory *memory, ph_pool *pool, const void *address)
 
 void ph__memory_pin_used(ph_pool *pool, const void *address)
 {
-    ph__spin_lock(&pool->memory->lock);
+    ph__memory_lock(pool->memory);
     ph_pool *dead = hold_for(pool->memory, pool, address);
     ph__spin_unlock(&pool->memory->lock);
     ph__pool_bury(dead);
@@ -159,7 +160,7 @@ void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const vo
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph_pool *dead[2] = {NULL, NULL};
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     for (ph_pool *pool = memory->routes; pool; pool = pool->next_route) {
         if (pool->capture_id != capture_id)
             continue;
@@ -180,7 +181,7 @@ size_t ph__memory_pinned_held(const ph_device *device,
     size_t bytes = 0;
     if (!memory)
         return 0;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     for (const ph__range *range = ph__range_map_from(&memory->pinned, 0); range;
          range = ph__range_map_from(&memory->pinned, range->base + range->size)) {
         const ph__pinned *block = range->value;

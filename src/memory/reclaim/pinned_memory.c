@@ -9,6 +9,7 @@
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/uses.h"
 
 int ph__pinned_driver_alloc(void **out, ph__memory *memory, size_t bytes)
@@ -36,12 +37,12 @@ void ph__pinned_driver_free(ph__memory *memory, uintptr_t address)
 void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)
 {
     ph_pool *dead = NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     /* Before the driver may give the address out again. */
     (void)ph__range_map_remove(&memory->pinned, block->address);
     ph__spin_unlock(&memory->lock);
     ph__pinned_driver_free(memory, block->address);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     memory->account.pinned_reserved -= block->size;
     if (!ph__pool_is_default(block->pool))
         block->pool->account.pinned_reserved -= block->size;

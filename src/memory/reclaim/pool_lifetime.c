@@ -8,6 +8,7 @@
 #include "memory/block/block_heap.h"
 #include "memory/state/due.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/dependency_walk.h"
 #include "memory/streams/events.h"
 #include "memory/streams/replay_streams.h"
@@ -52,7 +53,7 @@ static void keep_address(ph_pool *dead)
         KEPT = 256
     };
     ph__memory *memory = dead->memory;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     dead->next = NULL;
     *memory->gone_last = dead;
     memory->gone_last = &dead->next;
@@ -84,7 +85,7 @@ void ph__pool_bury(ph_pool *dead)
 void ph__pools_forget(ph__memory *memory, size_t kept)
 {
     for (ph_pool *oldest = NULL;; ph__free(oldest)) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         bool more = memory->gone_count > kept;
         if (more) {
             oldest = memory->gone;

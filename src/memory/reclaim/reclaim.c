@@ -7,6 +7,7 @@
 #include "memory/reclaim/leaving.h"
 #include "memory/reclaim/pinned_holders.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/deferred.h"
 #include "memory/streams/replay_streams.h"
 #include "memory/streams/waits.h"
@@ -72,7 +73,7 @@ int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)
 static void sweep_now(ph__deferred *item)
 {
     ph__memory *memory = (ph__memory *)((char *)item - offsetof(ph__memory, sweep));
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool cached = memory->sweep_cached;
     memory->sweep_deferred = memory->sweep_cached = false;
     ph__spin_unlock(&memory->lock);
@@ -90,7 +91,7 @@ int ph__memory_sweep(ph__memory *memory, bool cached)
         ph__memory_reclaim(memory);
         return PH__R_OK;
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool queued = memory->sweep_deferred;
     memory->sweep_deferred = true;
     memory->sweep_cached = memory->sweep_cached || cached;

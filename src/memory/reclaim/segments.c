@@ -18,13 +18,14 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 
 /* Promises bytes to the pool, before they are asked for, so that no two threads pass a limit
  * together. */
 static ph__growth_kind reserve_bytes(ph__memory *memory, ph_pool *pool, size_t bytes)
 {
     ph__growth_kind kind = PH__GREW;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     size_t limit = memory->limit, pool_limit = pool->options.limit;
     if (pool_limit && (bytes > pool_limit || pool->reserved > pool_limit - bytes))
         kind = PH__AT_POOL_LIMIT;
@@ -42,7 +43,7 @@ static ph__growth_kind reserve_bytes(ph__memory *memory, ph_pool *pool, size_t b
 static void unreserve_bytes(ph__memory *memory, ph_pool *pool, size_t bytes)
 {
     ph_pool *dead = NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     memory->reserved -= bytes;
     pool->reserved -= bytes;
     ph__pool_unkeep(pool, &dead);
@@ -111,7 +112,7 @@ static ph_status call_alloc(void **out, const ph__request *request, size_t bytes
 /* Some of it is in a segment already. */
 static bool is_taken(ph__memory *memory, uintptr_t address, size_t bytes)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     const ph__range *next = ph__range_map_from(&memory->segments, address);
     bool taken = next && (next->base <= address || next->base - address < bytes);
     ph__spin_unlock(&memory->lock);
@@ -243,7 +244,7 @@ static ph__block *grow_once(ph__growth *growth, ph__memory *memory, const ph__re
                        .address = (uintptr_t)address,
                        .size = bytes,
                        .small = ph__block_is_small(request->rounded)};
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__block *block = adopt_segment(memory, mseg, request, kept);
     ph__spin_unlock(&memory->lock);
     if (block || *kept)
@@ -272,7 +273,7 @@ ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *r
 void ph__mseg_destroy(ph__memory *memory, ph__mseg *mseg)
 {
     release_memory(memory, mseg->pool, mseg->address, mseg->size);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     account_segment(memory, mseg, false);
     ph__spin_unlock(&memory->lock);
     unreserve_bytes(memory, mseg->pool, mseg->size);

@@ -4,6 +4,7 @@
 #include "memory/pool/attach.h"
 #include "memory/state/history.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 
 ph_status ph_memory_record_history(ph_device *device, size_t max_entries)
 {
@@ -24,7 +25,7 @@ ph_status ph_memory_record_history(ph_device *device, size_t max_entries)
         fresh->capacity = max_entries;
         fresh->written = 0;
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__history *old = memory->history;
     memory->history = fresh;
     ph__set_slow_path(memory, PH__SLOW_HISTORY, fresh != NULL);

@@ -13,6 +13,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 
 typedef struct counts {
@@ -127,7 +128,7 @@ static void copy_all(ph__snapshot *all, const ph__memory *memory, const ph_pool 
 static bool copy_under_lock(ph__snapshot *all, ph__memory *memory, const ph_pool *only)
 {
     for (;;) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         counts n = count_entries(memory, only);
         bool enough = room_fits(all, &n);
         if (enough)

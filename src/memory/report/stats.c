@@ -4,6 +4,7 @@
 #include "memory/reclaim/reclaim.h"
 #include "memory/state/account.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 #include <string.h>
 
 static void show_counter(ph_counter out[3], const ph__tally *tally)
@@ -81,7 +82,7 @@ ph_status ph_memory_get_stats(ph_memory_stats *out, const ph_device *device)
     if (!memory)
         return PH_OK;
     ph__memory_reclaim(memory);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__account account = memory->account;
     ph__spin_unlock(&memory->lock);
     report_account(out, &account);
@@ -97,7 +98,7 @@ ph_status ph_pool_stats(ph_memory_stats *out, const ph_pool *pool)
     PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
     ph__memory_reclaim(memory);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__account account = pool->account;
     ph__spin_unlock(&memory->lock);
     report_account(out, &account);
@@ -152,7 +153,7 @@ static ph_status reset_accounts(ph_device *device, void (*one)(ph__account *acco
     ph__memory *memory = ph__memory_of(device);
     if (!memory)
         return PH_OK;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     one(&memory->account);
     for (ph_pool *pool = &memory->default_pool; pool; pool = pool->next)
         one(&pool->account);

@@ -120,15 +120,19 @@ PH__SHORT bool ph__short_is_abandoned(const ph__mseg *mseg)
            atomic_load_explicit(&mseg->stream->destroyed, memory_order_relaxed);
 }
 
-PH__SHORT void ph__short_give(ph__memory *memory, ph__block *block)
+PH__SHORT void ph__short_count_given(ph__memory *memory, ph_pool *pool, const ph__block *block)
 {
     unsigned half = ph__short_half_of(block);
-    ph_pool *pool = ph__mseg_of(block)->pool;
     ph__parts before = ph__short_parts_around(block), after = ph__short_parts_merged(block, before);
     ph__short_count_parts(&memory->account, half, before, after);
-    if (pool != &memory->default_pool) {
+    if (pool != &memory->default_pool)
         ph__short_count_parts(&pool->account, half, before, after);
-    }
+}
+
+PH__SHORT void ph__short_give(ph__memory *memory, ph__block *block)
+{
+    ph_pool *pool = ph__mseg_of(block)->pool;
+    ph__short_count_given(memory, pool, block);
     ph__segment *segment = ph__heap_give(pool->heap, block);
     if (segment->used_blocks == 0 && ph__short_is_abandoned(segment->user))
         ph__mseg_due(memory, segment->user);

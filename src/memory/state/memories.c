@@ -7,6 +7,7 @@
 #include "base/range_map.h"
 #include "driver/forked.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 
 /* All memories of the process, for calls that have an address and no device. */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,7 +35,7 @@ ph__memory *ph__memory_of_address(uintptr_t address)
     ph__memory *found = NULL;
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory && !found; memory = memory->next_memory) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         bool here = ph__range_map_find(&memory->segments, address) ||
                     ph__range_map_find(&memory->pinned, address);
         ph__spin_unlock(&memory->lock);
@@ -50,7 +51,7 @@ bool ph__pool_is_there(const ph_pool *pool)
     bool there = false;
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory && !there; memory = memory->next_memory) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         there = memory->pools.count > 0 &&
                 ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool) != NULL;
         ph__spin_unlock(&memory->lock);
@@ -63,7 +64,7 @@ void ph__memories_set_slow_path(unsigned flag, bool on)
 {
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory; memory = memory->next_memory) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         ph__set_slow_path(memory, flag, on);
         ph__spin_unlock(&memory->lock);
     }
@@ -74,7 +75,7 @@ void ph__memories_set_slow_path(unsigned flag, bool on)
 static void lock_memories(void)
 {
     for (ph__memory *memory = all; memory; memory = memory->next_memory)
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
 }
 
 static void unlock_memories(void)

@@ -36,6 +36,16 @@ struct ph__memory {
     atomic_uint slow_path_flags; /* PH__SLOW_*, changed under the lock */
     /* everything below that has no other lock; never held across driver or user code */
     ph__spinlock lock;
+    /* The block that the heap of the default pool gave last, with nothing done to that heap since,
+     * for a request of that rounded size and stream: see state/short_cycle.h. block NULL: none;
+     * returned: it was freed, and is not back in the heap yet. */
+    struct ph__short_cycle {
+        ph__block *block;
+        uintptr_t address;
+        size_t rounded;
+        uint64_t stream;
+        bool returned;
+    } cycle;
     uint64_t generation, generation_end;
     uint64_t skipped; /* generations that were not used, see ph__handed */
     ph_pool default_pool;

@@ -8,6 +8,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
 #include "memory/state/pinned_lists.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/dependency_walk.h"
 #include "memory/streams/poison.h"
@@ -25,7 +26,7 @@ static void drop_waited(ph__memory *memory, ph__stream_uses *uses)
 /* Uses that came while the record waited are to be waited for now. */
 static bool acquire_later(ph__memory *memory, ph__stream_uses *uses)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (uses->later.count > 0) {
         const ph__stream_use_list before = uses->list;
         uses->list = uses->later;
@@ -44,7 +45,7 @@ static void give_back(ph__memory *memory, ph__stream_uses *uses)
     ph__pinned *pinned = uses->pinned;
     if (block)
         ph__poison(memory, block);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__waiting_count(memory, uses->pool, false);
     if (block) {
         block->user = NULL;
@@ -82,7 +83,7 @@ void ph__stream_uses_defer(ph__memory *memory, ph__stream_uses *uses, ph_stream 
     bool used = uses->list.count > 0;
     bool capturing = ph__capturing(memory);
     bool marked = used && capturing && ph__dependency_walk_mark(memory, uses, freed_on);
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__waiting_count(memory, uses->pool, true);
     if (used && marked)
         uses->state = PH__BLOCK_DEFERRED;
@@ -101,7 +102,7 @@ void ph__stream_uses_wait(ph__memory *memory, ph__stream_uses *uses)
         ph__stream_uses_finish(memory, uses);
         return;
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     push_deferred(memory, uses);
     ph__spin_unlock(&memory->lock);
     if (!ph__capturing(memory))
@@ -137,7 +138,7 @@ static void push_pending(ph__memory *memory, ph__stream_uses *uses)
 
 void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__stream_uses *uses = memory->deferred;
     memory->deferred = NULL;
     ph__set_slow_path(memory, PH__SLOW_DEFERRED, false);
@@ -152,7 +153,7 @@ void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
         } else if (!open) {
             push_pending(memory, uses);
         } else {
-            ph__spin_lock(&memory->lock);
+            ph__memory_lock(memory);
             push_deferred(memory, uses);
             ph__spin_unlock(&memory->lock);
         }

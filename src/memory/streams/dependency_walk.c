@@ -10,6 +10,7 @@
 #include "memory/state/memory_state.h"
 #include "memory/state/request.h"
 #include "memory/state/segment.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/deferred.h"
 
@@ -99,7 +100,7 @@ ph__dependency_walk *ph__dependency_walks_end(ph__memory *memory, ph_pool *pool)
 void ph__dependency_walks_end_capture(ph__memory *memory, uint64_t capture_id)
 {
     ph__dependency_walk *ended = NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_pool *pool = memory->routes;
     while (pool && pool->capture_id != capture_id)
         pool = pool->next_route;
@@ -131,7 +132,7 @@ static bool walk_make(ph__memory *memory, ph_pool *pool, uint64_t capture_id, ui
 {
     ph__dependency_walk *fresh = NULL;
     for (;;) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         bool ours = capture_id != 0 && pool->capture_id == capture_id;
         bool there = ours && walk_find(pool, stream_id);
         if (ours && !there && fresh) {
@@ -195,7 +196,7 @@ bool ph__dependency_walk_wait(ph__memory *memory, ph__stream_uses *uses)
 static ph__dependency_walk *walk_enter(ph__memory *memory, const ph__request *request,
                                        ph__stream_uses **fresh)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__dependency_walk *walk = request->pool->capture_id == request->capture_id
                                     ? walk_find(request->pool, request->stream->id)
                                     : NULL;
@@ -285,7 +286,7 @@ static void walk_leave(ph__dependency_walk *walk, ph__memory *memory, ph__stream
         ph__map_free(&walk->seen);
         ph__map_free(&walk->watched);
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     for (; covered; covered = covered->beside) {
         covered->ordered = true;
         unlink_block(walk, covered);

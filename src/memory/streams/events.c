@@ -5,11 +5,12 @@
 #include "base/vec.h"
 #include "device/capture/refuse.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 
 ph__drv_event *ph__mark_acquire(ph__memory *memory, int *failure)
 {
     ph__drv_event *event = NULL;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     if (memory->events.count > 0)
         event = memory->events.at[--memory->events.count];
     /* Room for all that exist, so that giving one back never fails. */
@@ -28,7 +29,7 @@ ph__drv_event *ph__mark_acquire(ph__memory *memory, int *failure)
     if (result == PH__R_OK)
         return event;
     *failure = result;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     memory->event_count--;
     ph__spin_unlock(&memory->lock);
     return NULL;
@@ -38,7 +39,7 @@ void ph__mark_recycle(ph__memory *memory, ph__drv_event *event)
 {
     if (!event)
         return;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__mark_recycle_locked(memory, event);
     ph__spin_unlock(&memory->lock);
 }

@@ -4,6 +4,7 @@
  * read leaves behind them. */
 #include "memory/streams/replay_streams.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/streams/events.h"
 
 static void list_stream(ph__memory *memory, ph_stream *stream)
@@ -117,7 +118,7 @@ void ph__pool_leave_replay(ph_pool *pool)
 static bool are_replays_done(ph__memory *memory, ph_stream *stream, int *failure)
 {
     ph__stream_replays *replays = &stream->replays;
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     bool left = replays->left;
     ph__drv_event *event = replays->behind;
     replays->left = false;
@@ -132,7 +133,7 @@ static bool are_replays_done(ph__memory *memory, ph_stream *stream, int *failure
         ph__mark_recycle(memory, event);
         return true;
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     replays->behind = event;
     replays->left = replays->left || event == NULL;
     ph__spin_unlock(&memory->lock);
@@ -141,14 +142,14 @@ static bool are_replays_done(ph__memory *memory, ph_stream *stream, int *failure
 
 void ph__left_process(ph__memory *memory, int *failure)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_stream *stream = memory->left;
     memory->left = NULL;
     ph__spin_unlock(&memory->lock);
     while (stream) {
         ph_stream *next = stream->replays.next_left;
         bool done = are_replays_done(memory, stream, failure), gone = false;
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         if (done && !stream->replays.left) {
             stream->replays.in_left = false;
             gone = unlist_stream(memory, stream);

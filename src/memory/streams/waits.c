@@ -4,6 +4,7 @@
  * so that what waits behind a busy stream costs nothing. */
 #include "memory/streams/waits.h"
 #include "memory/state/memory_state.h"
+#include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 #include "memory/streams/events.h"
 
@@ -54,7 +55,7 @@ void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size
         /* else when its turn has come */
         uses[i].event = ph__mark_stream(memory, uses[i].stream, failure);
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     waiter->left = count;
     for (size_t i = 0; i < count; i++)
         append_use(memory, &uses[i]);
@@ -78,12 +79,12 @@ static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *
                          ph__leaving_batch **done)
 {
     for (;;) {
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         ph__use *use = stream->replays.first_use;
         ph__spin_unlock(&memory->lock);
         if (!use || !is_use_over(memory, use, wait, failure))
             return;
-        ph__spin_lock(&memory->lock);
+        ph__memory_lock(memory);
         remove_first(memory, stream);
         bool last = --use->of->left == 0;
         ph__spin_unlock(&memory->lock);
@@ -95,7 +96,7 @@ static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *
 /* The first of the streams, which goes to the end; retained. */
 static ph_stream *next_stream(ph__memory *memory)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph_stream *stream = memory->first_awaited;
     if (stream && stream != memory->last_awaited) {
         ph__stream_replays *line = &stream->replays;
@@ -114,7 +115,7 @@ static ph_stream *next_stream(ph__memory *memory)
 
 void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__leaving_batch **done)
 {
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     size_t count = memory->awaited_streams;
     ph__spin_unlock(&memory->lock);
     for (; count > 0; count--) {
@@ -124,7 +125,7 @@ void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__leaving_
         process_line(memory, stream, wait, failure, done);
         ph__stream_release(stream);
     }
-    ph__spin_lock(&memory->lock);
+    ph__memory_lock(memory);
     ph__set_slow_path(memory, PH__SLOW_PENDING, memory->awaited_streams > 0);
     ph__spin_unlock(&memory->lock);
 }

@@ -91,16 +91,16 @@ ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype
                                  const ph_shape *shape, size_t bytes)
 {
     ph_tensor *x;
-    ph_status status =
-        ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+    ph_status status = ph__tensor_fresh(&x, &tape->spares, tape->backend, dtype, shape, bytes,
+                                        tape->stream, tape->key);
     if (status == PH_OK && !callable->looked_at_route && bytes > 0) {
         callable->looked_at_route = true;
         if (UNLIKELY(is_in_pool(callable, x))) {
             ph_tensor_release(x);
             if (!begin_aside(tape, callable))
                 return NULL;
-            status =
-                ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+            status = ph__tensor_fresh(&x, &tape->spares, tape->backend, dtype, shape, bytes,
+                                      tape->stream, tape->key);
         }
     }
     if (status == PH_OK)

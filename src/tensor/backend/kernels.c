@@ -64,7 +64,7 @@ static ph_kernel *create_kernel(ph__backend *backend, const ph__kernel_def *def)
 }
 
 /* The lock is held while it compiles: two threads that want the same kernel compile it once. */
-static ph_kernel *make_kernel(ph__backend *backend, ph__kernel_def *def)
+ph_kernel *ph__kernel_make_first(ph__backend *backend, ph__kernel_def *def)
 {
     int slot = assign_slot(def);
     if (slot == 0) {
@@ -80,12 +80,4 @@ static ph_kernel *make_kernel(ph__backend *backend, ph__kernel_def *def)
     }
     pthread_mutex_unlock(&backend->lock);
     return kernel;
-}
-
-/* Slot 0 is nobody's: its kernel is NULL. */
-ph_kernel *ph__kernel_get(ph__backend *backend, ph__kernel_def *def)
-{
-    int slot = atomic_load_explicit(&def->slot, memory_order_acquire);
-    ph_kernel *kernel = atomic_load_explicit(&backend->kernels[slot], memory_order_acquire);
-    return kernel ? kernel : make_kernel(backend, def);
 }

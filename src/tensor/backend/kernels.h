@@ -26,7 +26,14 @@ typedef struct ph__kernel_def {
 
 /* The device's kernel: borrowed for the backend's life. NULL: the record is set. The usual case
  * is one atomic load. */
-ph_kernel *ph__kernel_get(ph__backend *backend, ph__kernel_def *def);
+ph_kernel *ph__kernel_make_first(ph__backend *backend, ph__kernel_def *def);
+/* Slot 0 is nobody's: its kernel is NULL. */
+static inline ph_kernel *ph__kernel_get(ph__backend *backend, ph__kernel_def *def)
+{
+    int slot = atomic_load_explicit(&def->slot, memory_order_acquire);
+    ph_kernel *kernel = atomic_load_explicit(&backend->kernels[slot], memory_order_acquire);
+    return kernel ? kernel : ph__kernel_make_first(backend, def);
+}
 /* For tests over a software libcuda and NVRTC, which know neither C++ nor these kernels: takes
  * note of def's host form before it is created on a GPU, and gives the CUDA text to create it
  * from, read at once; NULL: its own. Itself NULL at first. */

@@ -130,23 +130,23 @@ static void free_storage_memory(ph__storage *storage, ph_stream *stream)
 }
 
 /* The tensor that it came with may lie in the same block: nothing of it is touched any more. */
-static void release_storage(ph__storage *storage, ph_stream *stream)
+static void *release_storage(ph__storage *storage, ph_stream *stream)
 {
     if (!ph__drop_reference(&storage->references))
-        return;
+        return NULL;
     free_storage_memory(storage, stream);
     ph__backend_release(storage->backend);
-    ph__free(storage->block);
+    return storage->block;
 }
 
 void ph__storage_release(ph__storage *storage)
 {
-    release_storage(storage, NULL);
+    ph__free(release_storage(storage, NULL));
 }
 
-void ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key)
+void *ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key)
 {
-    release_storage(storage, storage->key == key ? stream : NULL);
+    return release_storage(storage, storage->key == key ? stream : NULL);
 }
 
 ph_status ph__storage_record(ph__storage *storage, ph_stream *stream)

@@ -46,8 +46,9 @@ ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t byt
 /* In place, as a part of block, which is the caller's still when it fails. */
 ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes,
                            ph_stream *stream, uint64_t key);
-/* see ph__tensor_release_on */
-void ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key);
+/* see ph__tensor_release_on. The block that it was in, which is the caller's to free, where that
+ * was the last reference; else NULL. */
+void *ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key);
 ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, size_t bytes);
 ph_status ph__storage_wrap(ph__storage **out, ph__backend *backend, void *data, size_t bytes,
                            ph_tensor_release_fn release, void *user);

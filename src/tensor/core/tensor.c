@@ -9,6 +9,13 @@
 #include "tensor/core/storage.h"
 #include <string.h>
 
+/* Tools that watch the heap see each handle come and go. */
+#if defined(__SANITIZE_ADDRESS__) || defined(PH__WATCHED_HEAP)
+#define PH__RECYCLES 0
+#else
+#define PH__RECYCLES 1
+#endif
+
 static bool is_contiguous(const ph_tensor *x)
 {
     int64_t step = 1;
@@ -21,26 +28,33 @@ static bool is_contiguous(const ph_tensor *x)
 }
 
 /* Takes over one reference to the storage. */
+static void init_contiguous(ph_tensor *x, ph__storage *storage, ph_dtype dtype,
+                            const ph_shape *shape, size_t offset)
+{
+    int64_t step = 1, count = 1;
+    *x = (ph_tensor){.dtype = dtype, .storage = storage, .contiguous = true};
+    atomic_init(&x->references, 1);
+    x->shape.rank = shape->rank;
+    for (size_t i = shape->rank; i-- > 0;) {
+        int64_t dim = shape->dim[i];
+        x->shape.dim[i] = dim;
+        x->stride[i] = step;
+        step *= dim > 1 ? dim : 1;
+        count *= dim;
+    }
+    x->count = count;
+    x->data = count == 0 ? NULL : storage->data + offset;
+}
+
 static void init_handle(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
                         const int64_t *strides, size_t offset)
 {
-    *x = (ph_tensor){.dtype = dtype, .storage = storage};
-    atomic_init(&x->references, 1);
-    x->shape.rank = shape->rank;
-    x->count = 1;
-    for (size_t i = 0; i < shape->rank; i++) {
-        x->shape.dim[i] = shape->dim[i];
-        x->count *= shape->dim[i];
-    }
-    x->contiguous = true;
-    if (strides) {
-        for (size_t i = 0; i < shape->rank; i++)
-            x->stride[i] = strides[i];
-        x->contiguous = x->count == 0 || is_contiguous(x);
-    } else {
-        ph__shape_strides(x->stride, shape);
-    }
-    x->data = x->count == 0 ? NULL : storage->data + offset;
+    init_contiguous(x, storage, dtype, shape, offset);
+    if (!strides)
+        return;
+    for (size_t i = 0; i < shape->rank; i++)
+        x->stride[i] = strides[i];
+    x->contiguous = x->count == 0 || is_contiguous(x);
 }
 
 ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
@@ -80,14 +94,52 @@ static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtyp
     return *out ? PH_OK : ph__fail_host_memory("a tensor", "its note");
 }
 
+void ph__tensor_recycle(ph__spare_tensors *spares, void *block)
+{
+    if (!PH__RECYCLES || spares->count == PH__MOST_SPARE_TENSORS) {
+        ph__free(block);
+        return;
+    }
+    fresh *both = block;
+    ph__alloc_set_aside();
+    both->storage.backend = NULL;
+    both->tensor.tape = (ph_tape *)(void *)spares->first;
+    spares->first = &both->tensor;
+    spares->count++;
+}
+
+/* Of a list that is not empty. */
+static fresh *unlink_spare(ph__spare_tensors *spares)
+{
+    fresh *both = (fresh *)(void *)spares->first;
+    spares->first = (ph_tensor *)(void *)both->tensor.tape;
+    spares->count--;
+    return both;
+}
+
+void ph__tensor_spares_free(ph__spare_tensors *spares)
+{
+    while (spares->first)
+        ph__alloc_drop(unlink_spare(spares));
+}
+
+/* NULL: no host memory. */
+static fresh *take_record(ph__spare_tensors *spares)
+{
+    if (!spares || !spares->first)
+        return ph__alloc(sizeof(fresh));
+    return ph__alloc_take_again() ? unlink_spare(spares) : NULL;
+}
+
 /* A handle that is to be kept has a host allocation of its own. */
-ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype,
-                           const ph_shape *shape, size_t bytes, ph_stream *stream, uint64_t key)
+static inline ph_status make_fresh(ph_tensor **out, ph__spare_tensors *spares, ph__backend *backend,
+                                   ph_dtype dtype, const ph_shape *shape, size_t bytes,
+                                   ph_stream *stream, uint64_t key)
 {
     *out = NULL;
     if (__builtin_expect(ph__quarantine_is_on(backend), 0))
         return make_apart(out, backend, dtype, shape, bytes, stream, key);
-    fresh *both = ph__alloc(sizeof *both);
+    fresh *both = take_record(spares);
     if (!both)
         return ph__fail_host_memory("a tensor", "its note");
     ph_status status = ph__storage_init(&both->storage, both, backend, bytes, stream, key);
@@ -95,10 +147,24 @@ ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype
         ph__free(both);
         return status;
     }
-    init_handle(&both->tensor, &both->storage, dtype, shape, NULL, 0);
+    init_contiguous(&both->tensor, &both->storage, dtype, shape, 0);
     both->tensor.in_block = true;
     *out = &both->tensor;
     return PH_OK;
+}
+
+ph_status ph__tensor_fresh(ph_tensor **out, ph__spare_tensors *spares, ph__backend *backend,
+                           ph_dtype dtype, const ph_shape *shape, size_t bytes, ph_stream *stream,
+                           uint64_t key)
+{
+    return make_fresh(out, spares, backend, dtype, shape, bytes, stream, key);
+}
+
+ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_dtype dtype,
+                                const ph_tensor *like, ph_stream *stream, uint64_t key)
+{
+    return make_fresh(out, spares, like->storage->backend, dtype, &like->shape,
+                      (size_t)like->count * ph_dtype_size(dtype), stream, key);
 }
 
 /* Takes the reference to storage over, also on failure. */

@@ -89,7 +89,8 @@ ph_status ph__tensor_for(ph_tensor **out, ph_tape *tape, ph_dtype dtype, const p
 {
     size_t bytes;
     PH_TRY(ph__shape_check(&bytes, dtype, shape, call));
-    return ph__tensor_fresh(out, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+    return ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape, bytes, tape->stream,
+                            tape->key);
 }
 
 /* ---- contents ---- */

@@ -7,13 +7,13 @@ typedef struct NAME(best, type) {
     int64_t index;
 } NAME(best, type);
 
-static bool NAME(argmax, beats)(T value, T best)
+PH__LEVEL_TARGET static bool NAME(argmax, beats)(T value, T best)
 {
     return (value > best) | (IS_NAN(value) & !IS_NAN(best));
 }
 
-static void NAME(argmax, start)(void *accumulators, const void *x, int64_t n, int64_t index,
-                                double a)
+PH__LEVEL_TARGET static void NAME(argmax, start)(void *accumulators, const void *x, int64_t n,
+                                                 int64_t index, double a)
 {
     NAME(best, type) *to = accumulators;
     (void)x, (void)index, (void)a;
@@ -22,7 +22,7 @@ static void NAME(argmax, start)(void *accumulators, const void *x, int64_t n, in
 }
 
 /* Equal values of a smaller index win, too: the very first element may be the lowest number. */
-static void NAME(argmax, take)(NAME(best, type) * to, T value, int64_t index)
+PH__LEVEL_TARGET static void NAME(argmax, take)(NAME(best, type) * to, T value, int64_t index)
 {
     bool ties = (value == to->value) | (IS_NAN(value) & IS_NAN(to->value));
     if (NAME(argmax, beats)(value, to->value) || (ties && index < to->index))
@@ -30,7 +30,8 @@ static void NAME(argmax, take)(NAME(best, type) * to, T value, int64_t index)
 }
 
 /* The largest value first, which vectors can find, then its place. */
-static void NAME(argmax, row)(void *accumulators, const void *x, int64_t n, int64_t index, double a)
+PH__LEVEL_TARGET static void NAME(argmax, row)(void *accumulators, const void *x, int64_t n,
+                                               int64_t index, double a)
 {
     const T *xs = x;
     T largest = LOWEST;
@@ -43,8 +44,8 @@ static void NAME(argmax, row)(void *accumulators, const void *x, int64_t n, int6
     }
 }
 
-static void NAME(argmax, columns)(void *accumulators, const void *x, int64_t n, int64_t index,
-                                  double a)
+PH__LEVEL_TARGET static void NAME(argmax, columns)(void *accumulators, const void *x, int64_t n,
+                                                   int64_t index, double a)
 {
     const T *xs = x;
     (void)a;
@@ -52,8 +53,8 @@ static void NAME(argmax, columns)(void *accumulators, const void *x, int64_t n, 
         NAME(argmax, take)((NAME(best, type) *)accumulators + i, xs[i], index);
 }
 
-static void NAME(argmax, join)(void *accumulators, const void *x, int64_t n, int64_t index,
-                               double a)
+PH__LEVEL_TARGET static void NAME(argmax, join)(void *accumulators, const void *x, int64_t n,
+                                                int64_t index, double a)
 {
     const NAME(best, type) *from = x;
     (void)index, (void)a;
@@ -61,7 +62,8 @@ static void NAME(argmax, join)(void *accumulators, const void *x, int64_t n, int
         NAME(argmax, take)(accumulators, from[i].value, from[i].index);
 }
 
-static void NAME(argmax, end)(void *out, const void *accumulator, double a, double b)
+PH__LEVEL_TARGET static void NAME(argmax, end)(void *out, const void *accumulator, double a,
+                                               double b)
 {
     (void)a, (void)b;
     *(int64_t *)out = ((const NAME(best, type) *)accumulator)->index;

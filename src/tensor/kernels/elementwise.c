@@ -121,7 +121,7 @@ static void set_args(char *args, ph_tensor *const *sides, size_t count, const vo
 static bool launch_flat(ph__op *op, ph__kernel_def *def, ph_tensor *const *sides, size_t count,
                         const ph__elementwise_flat *flat)
 {
-    _Alignas(8) char args[MOST * sizeof(char *) + sizeof *flat];
+    _Alignas(16) char args[MOST * sizeof(char *) + sizeof *flat];
     set_args(args, sides, count, flat, sizeof *flat);
     return ph__op_launch(op, def, blocks_of(flat->n), PH__ELEMENTWISE_THREADS, 0, args);
 }
@@ -155,7 +155,7 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
     }
     set_vectors(&m, sides, count);
     set_divisors(&m);
-    _Alignas(8) char args[MOST * sizeof(char *) + sizeof m];
+    _Alignas(16) char args[MOST * sizeof(char *) + sizeof m];
     set_args(args, sides, count, &m, sizeof m);
     return ph__op_launch(op, strided, blocks_of(out->count), PH__ELEMENTWISE_THREADS, 0, args);
 }
@@ -232,9 +232,49 @@ static bool check_dtypes(ph__op *op, const ph__elementwise *elementwise, ph_tens
            ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted_dtypes(elementwise));
 }
 
+/* One dtype, one shape, and all contiguous: there is nothing to broadcast or to order. */
+static bool are_alike(ph_tensor *const *in, size_t arity)
+{
+    const ph_tensor *x = in[0];
+    for (size_t i = 1; i < arity; i++)
+        if (in[i] != x && (in[i]->dtype != x->dtype || !in[i]->contiguous ||
+                           !ph_shape_equal(&in[i]->shape, &x->shape)))
+            return false;
+    return x->contiguous;
+}
+
+static ph_tensor *new_of_alike(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
+                               double a, double b)
+{
+    const size_t arity = elementwise->arity;
+    const ph_dtype dtype = in[0]->dtype;
+    ph_tensor *out = ph__op_output_like(op, elementwise->gives_bool ? PH_DTYPE_BOOL : dtype, in[0]);
+    if (!out || out->count == 0)
+        return out;
+    _Alignas(16) char args[MOST * sizeof(char *) + sizeof(ph__elementwise_flat)];
+    char **at = (char **)(void *)args;
+    *at++ = out->data;
+    for (size_t i = 0; i < arity; i++)
+        *at++ = in[i]->data;
+    ph__elementwise_flat *flat = (ph__elementwise_flat *)(void *)at;
+    *flat =
+        (ph__elementwise_flat){.a = {.f = a}, .b = {.f = b}, .n = out->count, .step = {1, 1, 1, 1}};
+    if (!ph_dtype_is_floating(dtype)) {
+        flat->a = ph__scalar_of(scalar_dtype(elementwise, dtype), a);
+        flat->b = ph__scalar_of(scalar_dtype(elementwise, dtype), b);
+    }
+    return ph__op_launch(op, elementwise->flat[dtype], blocks_of(out->count),
+                         PH__ELEMENTWISE_THREADS, 0, args)
+               ? out
+               : NULL;
+}
+
 ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
                                double a, double b)
 {
+    if (elementwise->bools == 0 && are_alike(in, elementwise->arity) &&
+        elementwise->flat[in[0]->dtype])
+        return new_of_alike(op, elementwise, in, a, b);
     if (!check_dtypes(op, elementwise, in))
         return NULL;
     const ph_shape *shape = &in[0]->shape;

@@ -12,6 +12,7 @@
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/math.h"
 #include <math.h>
+#include <stdatomic.h>
 
 /* By 0: 0. The smallest number by -1 is itself. */
 PH__MATH int32_t divide_i32(int32_t p, int32_t q)
@@ -59,15 +60,42 @@ PH__MATH uint8_t to_u8(double x)
 #define PH__LEVEL_MATH(name) ph__fma_##name
 #include "tensor/kernels/elementwise_level.h"
 
-ph__core_table ph__cores(void)
+static ph__core_level_number best_level(void)
 {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return PH__CORE_AVX512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? PH__CORE_AVX2
+                                                                           : PH__CORE_BASE;
+}
+
+/* Every thread finds the same. */
+ph__core_level_number ph__core_level(void)
+{
+    static atomic_int known;
+    int level = atomic_load_explicit(&known, memory_order_relaxed);
+    if (__builtin_expect(level == 0, 0))
+        atomic_store_explicit(&known, level = (int)best_level(), memory_order_relaxed);
+    return (ph__core_level_number)level;
+}
+
+ph__core_table ph__cores(void)
+{
+    switch (ph__core_level()) {
+    case PH__CORE_AVX512:
         return ph__cores_avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ph__cores_avx2
-                                                                           : ph__cores_base;
+    case PH__CORE_AVX2:
+        return ph__cores_avx2;
+    default:
+        return ph__cores_base;
+    }
 }
 #else
+ph__core_level_number ph__core_level(void)
+{
+    return PH__CORE_BASE;
+}
+
 ph__core_table ph__cores(void)
 {
     return ph__cores_base;

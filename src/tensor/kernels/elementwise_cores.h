@@ -28,6 +28,14 @@ enum {
     PH__CORES
 };
 typedef const ph__core (*ph__core_table)[PH__CORE_TYPES];
+/* The level of instructions of this processor, which loops have versions for. AVX2: with fused
+ * multiply and add; AVX512: F, BW, DQ and VL. */
+typedef enum ph__core_level_number {
+    PH__CORE_BASE = 1,
+    PH__CORE_AVX2,
+    PH__CORE_AVX512
+} ph__core_level_number;
+ph__core_level_number ph__core_level(void);
 /* The best set that this processor runs. */
 ph__core_table ph__cores(void);
 #endif

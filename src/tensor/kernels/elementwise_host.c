@@ -5,11 +5,11 @@
 #include "tensor/kernels/elementwise_host.h"
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/elementwise_cores.h"
+#include "tensor/kernels/elementwise_move.h"
 #include <string.h>
 
 enum {
     PIECE = 512, /* elements */
-    PAGES = 256,
     OUT = 0,
     MOST = 4
 };
@@ -50,29 +50,6 @@ static void convert_half(const job *j, size_t column, void *to, const void *from
 }
 
 /* ---- any strides ---- */
-#define MOVE(type)                                                                                 \
-    do {                                                                                           \
-        type *to = (type *)(void *)out;                                                            \
-        const type *from = (const type *)(const void *)in;                                         \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            to[i * to_step] = from[i * from_step];                                                 \
-    } while (0)
-
-static void move_run(char *out, int64_t to_step, const char *in, int64_t from_step, size_t size,
-                     int64_t n)
-{
-    if (to_step == 1 && from_step == 1)
-        memcpy(out, in, (size_t)n * size);
-    else if (size == 4)
-        MOVE(uint32_t);
-    else if (size == 2)
-        MOVE(uint16_t);
-    else if (size == 8)
-        MOVE(uint64_t);
-    else
-        MOVE(uint8_t);
-}
-
 static void find_index(int64_t index[PH_MAX_RANK], const job *j, int64_t position)
 {
     for (size_t d = j->rank; d-- > 0;) {
@@ -95,9 +72,9 @@ static void move_piece(const job *j, const side *s, char *array, int64_t positio
         run = run < n ? run : n;
         char *place = s->at + offset * (int64_t)s->size;
         if (into_array)
-            move_run(array, 1, place, s->stride[last], s->size, run);
+            ph__move_run(array, 1, place, s->stride[last], s->size, run);
         else
-            move_run(place, s->stride[last], array, 1, s->size, run);
+            ph__move_run(place, s->stride[last], array, 1, s->size, run);
         array += (size_t)run * s->size;
         n -= run;
         index[last] += run;
@@ -112,7 +89,7 @@ static void move_piece(const job *j, const side *s, char *array, int64_t positio
 static void repeat_element(const job *j, const side *s, buffer *to, int64_t n)
 {
     buffer raw;
-    move_run((char *)(s->half ? raw.bytes : to->bytes), 1, s->at, 0, s->size, n);
+    ph__move_run((char *)(s->half ? raw.bytes : to->bytes), 1, s->at, 0, s->size, n);
     if (s->half)
         convert_half(j, s->half - 1, to->bytes, raw.bytes, n);
 }
@@ -132,13 +109,44 @@ static bool find_contiguous_run(const char **at, const job *j, const side *s, in
     return true;
 }
 
+/* Whether n elements from position on are one element of a line of those; then *at is where. */
+static bool find_repeated_run(const char **at, const job *j, const side *s, int64_t position,
+                              int64_t n)
+{
+    const size_t last = j->rank - 1;
+    int64_t index[PH_MAX_RANK] = {0}, offset = 0;
+    if (s->dense || s->stride[last] != 0 || position % j->dim[last] + n > j->dim[last])
+        return false;
+    find_index(index, j, position);
+    for (size_t d = 0; d < last; d++)
+        offset += index[d] * s->stride[d];
+    *at = s->at + offset * (int64_t)s->size;
+    return true;
+}
+
+/* The element that a buffer is full of, so many times. */
+typedef struct repeated {
+    const char *at;
+    int64_t n;
+} repeated;
+
 /* Where the core finds n elements from position on; in `space` if they must be brought together. */
-static const void *fetch_operand(const job *j, const side *s, buffer *space, int64_t position,
-                                 int64_t n)
+static const void *fetch_operand(const job *j, const side *s, buffer *space, repeated *one,
+                                 int64_t position, int64_t n)
 {
     buffer raw;
+    const char *element;
     if (s->uniform)
         return space->bytes;
+    if (find_repeated_run(&element, j, s, position, n)) {
+        side same = *s;
+        same.at = (char *)(uintptr_t)element;
+        if (one->at != element || one->n < n)
+            repeat_element(j, &same, space, n);
+        *one = (repeated){element, one->at == element && one->n > n ? one->n : n};
+        return space->bytes;
+    }
+    one->at = NULL;
     const char *from = s->at + position * (int64_t)s->size;
     if (!s->dense && !find_contiguous_run(&from, j, s, position, n)) {
         char *to = (char *)(s->half ? raw.bytes : space->bytes);
@@ -174,6 +182,7 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
     const ph__elementwise_info *info = j->info;
     ph__core core = j->cores[info->core][info->type];
     buffer space[MOST];
+    repeated ones[MOST] = {{NULL, 0}};
     const side *out = &j->sides[OUT];
     const bool direct = out->dense && !out->half;
     for (size_t o = 1; o <= info->arity; o++)
@@ -183,7 +192,7 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
         int64_t n = end - at < PIECE ? end - at : PIECE;
         const void *in[MOST] = {0};
         for (size_t o = 1; o <= info->arity; o++)
-            in[o] = fetch_operand(j, &j->sides[o], &space[o], at, n);
+            in[o] = fetch_operand(j, &j->sides[o], &space[o], &ones[o], at, n);
         void *to = direct ? (void *)(out->at + at * (int64_t)out->size) : (void *)space[OUT].bytes;
         core(to, in[1], in[2], in[3], n, j->a, j->b);
         if (!direct)
@@ -192,52 +201,6 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
 }
 
 /* ---- copies ---- */
-/* out[i][k] = in[k * step + i], tile by tile, each a cache line wide either way: whole lines are
- * read once and written once; and so many k at a time that their pages are still known when the
- * next lines of them are read. */
-#define TURN_TILE(high, wide)                                                                      \
-    do {                                                                                           \
-        for (int64_t c = 0; c < (wide); c++)                                                       \
-            for (int64_t r = 0; r < (high); r++)                                                   \
-                tile[r][c] = from[(k + c) * step + i + r];                                         \
-        for (int64_t r = 0; r < (high); r++)                                                       \
-            memcpy(to + (i + r) * columns + k, tile[r], (size_t)(wide) * sizeof tile[0][0]);       \
-    } while (0)
-#define TURN(type)                                                                                 \
-    do {                                                                                           \
-        enum {                                                                                     \
-            TILE = 64 / sizeof(type)                                                               \
-        };                                                                                         \
-        const type *from = (const type *)(const void *)in;                                         \
-        type *to = (type *)(void *)out, tile[TILE][TILE];                                          \
-        const int64_t high = smaller_of(TILE, rows - i);                                           \
-        for (int64_t k = first; k < stop; k += TILE) {                                             \
-            const int64_t wide = smaller_of(TILE, stop - k);                                       \
-            if (high == TILE && wide == TILE) /* of known size */                                  \
-                TURN_TILE(TILE, TILE);                                                             \
-            else                                                                                   \
-                TURN_TILE(high, wide);                                                             \
-        }                                                                                          \
-    } while (0)
-
-static void transpose_tile(char *out, const char *in, int64_t step, size_t size, int64_t rows,
-                           int64_t columns)
-{
-    for (int64_t first = 0; first < columns; first += PAGES) {
-        const int64_t stop = smaller_of(first + PAGES, columns);
-        for (int64_t i = 0; i < rows; i += 64 / (int64_t)size) {
-            if (size == 4)
-                TURN(uint32_t);
-            else if (size == 2)
-                TURN(uint16_t);
-            else if (size == 8)
-                TURN(uint64_t);
-            else
-                TURN(uint8_t);
-        }
-    }
-}
-
 /* As move_piece into an array, of a side whose dimension before the last has stride 1: whole
  * rows are turned together. */
 static void turn_piece(const job *j, const side *s, char *array, int64_t begin, int64_t end)
@@ -255,8 +218,8 @@ static void turn_piece(const job *j, const side *s, char *array, int64_t begin, 
                 smaller_of((end - begin) / columns, j->dim[last - 1] - index[last - 1]);
             for (size_t d = 0; d <= last; d++)
                 offset += index[d] * s->stride[d];
-            transpose_tile(array, s->at + offset * (int64_t)s->size, s->stride[last], s->size, rows,
-                           columns);
+            ph__transpose_tile(array, s->at + offset * (int64_t)s->size, s->stride[last], s->size,
+                               rows, columns);
             n = rows * columns;
         }
         array += (size_t)n * s->size;
@@ -316,10 +279,29 @@ static void set_up_elementwise_job(job *j, const ph__elementwise_info *info, con
     }
 }
 
+/* From the first element on, all operands dense and of the dtype that is computed in: the core
+ * gets the addresses as they are. */
+static bool run_direct(const ph_block_range *range, char *const *at,
+                       const ph__elementwise_flat *flat, const ph__elementwise_info *info)
+{
+    const size_t arity = info->arity;
+    if (!info->direct || range->begin != 0)
+        return false;
+    for (size_t o = 1; o <= arity; o++)
+        if (flat->step[o] == 0)
+            return false;
+    ph__cores()[info->core][info->type](
+        at[OUT], arity > 0 ? at[1] : NULL, arity > 1 ? at[2] : NULL, arity > 2 ? at[3] : NULL,
+        smaller_of((int64_t)range->end * PH__ELEMENTWISE_ITEMS, flat->n), flat->a, flat->b);
+    return true;
+}
+
 void ph__elementwise_host_flat(const ph_block_range *range, const void *args,
                                const ph__elementwise_info *info)
 {
     const ph__elementwise_flat *flat = (const void *)((char *const *)args + info->arity + 1);
+    if (run_direct(range, args, flat, info))
+        return;
     job j = {.a = flat->a, .b = flat->b};
     set_up_elementwise_job(&j, info, args);
     for (size_t o = 0; o <= info->arity; o++) {

@@ -72,6 +72,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
         .arity = ARITY_##operands,                                                                 \
         .dtype = {RESULT_##result(PH_DTYPE_##D) DTYPES_##operands(PH_DTYPE_##D)},                  \
         .core = PH__CORE_##fn,                                                                     \
+        .direct = PH_DTYPE_##D != PH_DTYPE_F16 && PH_DTYPE_##D != PH_DTYPE_BF16,                   \
         .type = PH__CORE_##TYPE};                                                                  \
     DEFINE_LAYOUT(flat, d, fn, operands, result, let, expression)                                  \
     DEFINE_LAYOUT(strided, d, fn, operands, result, let, expression)

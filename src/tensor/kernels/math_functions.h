@@ -3,12 +3,10 @@
  * way to multiply and add: PH__MATH_FMA(a, b, c) is a * b + c, rounded once or twice;
  * PH__MATH_NAME(name) the function's name. */
 
-/* 2^n in two factors, so that results may be subnormal or overflow. */
-PH__MATH float PH__MATH_NAME(expf)(float x)
+/* e^y is 2^n times what is given, for -104 <= y <= 89. */
+PH__MATH float PH__MATH_NAME(exp_parts)(float y, uint32_t *n_bits)
 {
     const float whole = 0x1.8p23f; /* adding it rounds to an integer */
-    float y = x < -104.0f ? -104.0f : x;
-    y = y > 89.0f ? 89.0f : y;
     float shifted = PH__MATH_FMA(y, 0x1.715476p+0f, whole);
     float n = shifted - whole;
     /* ln 2 in two parts, the first with so few digits that n times it is exact. */
@@ -17,8 +15,25 @@ PH__MATH float PH__MATH_NAME(expf)(float x)
     q = PH__MATH_FMA(q, r, 0.0416684568f);
     q = PH__MATH_FMA(q, r, 0.166665148f);
     q = PH__MATH_FMA(q, r, 0.499999931f);
-    float p = 1.0f + PH__MATH_FMA(r * r, q, r);
-    uint32_t k = ph__bits_of_float(shifted) - ph__bits_of_float(whole);
+    *n_bits = ph__bits_of_float(shifted) - ph__bits_of_float(whole);
+    return 1.0f + PH__MATH_FMA(r * r, q, r);
+}
+
+/* As expf, for -87 <= x <= 88, where 2^n is a normal number: no bounds to look at, one factor. */
+PH__MATH float PH__MATH_NAME(exp_within)(float x)
+{
+    uint32_t k;
+    float p = PH__MATH_NAME(exp_parts)(x, &k);
+    return p * ph__float_of_bits((k + 127u) << 23);
+}
+
+/* 2^n in two factors, so that results may be subnormal or overflow. */
+PH__MATH float PH__MATH_NAME(expf)(float x)
+{
+    float y = x < -104.0f ? -104.0f : x;
+    y = y > 89.0f ? 89.0f : y;
+    uint32_t k;
+    float p = PH__MATH_NAME(exp_parts)(y, &k);
     uint32_t half = (k >> 1) | (k & 0x80000000u);
     float first = ph__float_of_bits((half + 127u) << 23);
     float second = ph__float_of_bits((k - half + 127u) << 23);
@@ -76,7 +91,7 @@ PH__MATH float PH__MATH_NAME(erff)(float x)
     q = PH__MATH_FMA(q, b, -0.636519592f);
     q = PH__MATH_FMA(q, b, -1.12806216f);
     q = PH__MATH_FMA(q, b, -0.000103899352f);
-    float large = ph__copysignf(1.0f - PH__MATH_NAME(expf)(q), x);
+    float large = ph__copysignf(1.0f - PH__MATH_NAME(exp_within)(q), x);
     return a < 0.85f ? x * p : large;
 }
 

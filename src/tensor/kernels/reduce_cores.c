@@ -12,93 +12,33 @@ enum {
     LANES = 32
 };
 
-/* ---- floats ---- */
-#define WIDEN(t)              ((double)(t))
-#define SUM_WIDE              double
-#define END_WIDE              T
-#define SUM_SAME              T
-#define END_SAME              T
-#define LOWEST                (-(T)INFINITY)
-#define IS_NAN(p)             ((p) != (p))
-#define ABS(p)                ((p) < 0 ? -(p) : (p) + 0) /* of -0 it is 0 */
-#define SQRT(p)               sqrt(p)
-#define POW(p, q)             pow(p, q)
-#define DTYPES_FLOATS(X, ...) X(__VA_ARGS__)
-#define DTYPES_INTEGERS(...)
-#define DTYPES_ALL(X, ...) X(__VA_ARGS__)
+#define PH__LEVEL base
+#define PH__LEVEL_TARGET
+#include "tensor/kernels/reduce_level.h"
 
-#define T         float
-#define TYPE_NAME f32
-#include "tensor/kernels/reduce_loops.h"
+#if defined(__x86_64__)
+#define PH__LEVEL        avx2
+#define PH__LEVEL_TARGET __attribute__((target("avx2")))
+#include "tensor/kernels/reduce_level.h"
 
-#include "tensor/kernels/argmax_loops.h"
-#undef T
-#undef TYPE_NAME
+#define PH__LEVEL        avx512
+#define PH__LEVEL_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2")))
+#include "tensor/kernels/reduce_level.h"
 
-#define T         double
-#define TYPE_NAME f64
-#include "tensor/kernels/reduce_loops.h"
-
-#include "tensor/kernels/argmax_loops.h"
-#undef T
-#undef TYPE_NAME
-
-#undef SUM_WIDE
-#undef END_WIDE
-#undef LOWEST
-#undef IS_NAN
-#undef DTYPES_FLOATS
-#undef DTYPES_INTEGERS
-
-/* ---- integers ---- sums wrap around. */
-#define SUM_WIDE  int64_t
-#define END_WIDE  int64_t
-#define ADD(p, q) ((uint64_t)(p) + (uint64_t)(q))
-#define IS_NAN(p) 0
-#define DTYPES_FLOATS(...)
-#define DTYPES_INTEGERS(X, ...) X(__VA_ARGS__)
-
-#define T         int32_t
-#define TYPE_NAME i32
-#define LOWEST    INT32_MIN
-#include "tensor/kernels/reduce_loops.h"
-
-#include "tensor/kernels/argmax_loops.h"
-#undef T
-#undef TYPE_NAME
-#undef LOWEST
-
-#define T         int64_t
-#define TYPE_NAME i64
-#define LOWEST    INT64_MIN
-#include "tensor/kernels/reduce_loops.h"
-
-#include "tensor/kernels/argmax_loops.h"
-#undef T
-#undef TYPE_NAME
-#undef LOWEST
-
-#define T         uint8_t
-#define TYPE_NAME u8
-#define LOWEST    0
-#include "tensor/kernels/reduce_loops.h"
-
-#include "tensor/kernels/argmax_loops.h"
-
-#define FLOATS_ENTRY(name)                                                                         \
-    {                                                                                              \
-        &name##_cores_f32, &name##_cores_f64, NULL, NULL, NULL, NULL                               \
+const ph__reduce_cores *ph__reduce_cores_of(unsigned reduction, unsigned type)
+{
+    switch (ph__core_level()) {
+    case PH__CORE_AVX512:
+        return ph__reduce_avx512[reduction][type];
+    case PH__CORE_AVX2:
+        return ph__reduce_avx2[reduction][type];
+    default:
+        return ph__reduce_base[reduction][type];
     }
-#define INTEGERS_ENTRY(name)                                                                       \
-    {                                                                                              \
-        NULL, NULL, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8, &name##_cores_u8       \
-    }
-#define ALL_ENTRY(name)                                                                            \
-    {                                                                                              \
-        &name##_cores_f32, &name##_cores_f64, &name##_cores_i32, &name##_cores_i64,                \
-            &name##_cores_u8, &name##_cores_u8                                                     \
-    }
-#define PH__REDUCE(name, dtypes, ...) dtypes##_ENTRY(name),
-const ph__reduce_cores *const ph__reduce_core_table[PH__REDUCTIONS][PH__CORE_TYPES] = {
-#include "tensor/kernels/reduce.def"
-    ALL_ENTRY(argmax)};
+}
+#else
+const ph__reduce_cores *ph__reduce_cores_of(unsigned reduction, unsigned type)
+{
+    return ph__reduce_base[reduction][type];
+}
+#endif

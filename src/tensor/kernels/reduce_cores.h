@@ -25,5 +25,6 @@ enum {
     PH__REDUCE_argmax,
     PH__REDUCTIONS
 };
-extern const ph__reduce_cores *const ph__reduce_core_table[PH__REDUCTIONS][PH__CORE_TYPES];
+/* Of the best level that this processor runs; type: a ph__core_type. */
+const ph__reduce_cores *ph__reduce_cores_of(unsigned reduction, unsigned type);
 #endif

@@ -30,7 +30,7 @@ typedef union buffer {
 static job set_up_reduce_job(const void *args, const ph__reduce_info *info)
 {
     job j = {.args = args,
-             .cores = ph__reduce_core_table[info->core][info->type],
+             .cores = ph__reduce_cores_of(info->core, info->type),
              .size = ph_dtype_size((ph_dtype)info->dtype)};
     if (info->dtype == PH_DTYPE_F16 || info->dtype == PH_DTYPE_BF16)
         j.half = ph__cores()[PH__CORE_HALF][info->dtype == PH_DTYPE_F16 ? 0 : 2];

@@ -2,28 +2,25 @@
 /* tensor/kernels/reduce_loops.h: included once for each type that is computed in, by
  * reduce_cores.c: the loops of one row of reduce.def. T, TYPE_NAME; what the expressions are
  * made of. */
-#define JOIN_NAMES_(a, b) a##_##b
-#define JOIN_NAMES(a, b)  JOIN_NAMES_(a, b)
-#define NAME(name, part)  JOIN_NAMES(name##_##part, TYPE_NAME)
 
 /* A fixed number of sums side by side, which become one vector or a few. */
 #define PH__REDUCE(name, dtypes, sum, part, start, value, join, end_value)                         \
     DTYPES_##dtypes(CORES, name, sum, start, value, join, end_value)
 #define CORES(name, SUM, START, VALUE, JOIN, END)                                                  \
-    static SUM_##SUM NAME(name, joined)(SUM_##SUM p, SUM_##SUM q)                                  \
+    PH__LEVEL_TARGET static SUM_##SUM NAME(name, joined)(SUM_##SUM p, SUM_##SUM q)                 \
     {                                                                                              \
         return (SUM_##SUM)(JOIN);                                                                  \
     }                                                                                              \
-    static void NAME(name, start)(void *accumulators, const void *x, int64_t n, int64_t index,     \
-                                  double a)                                                        \
+    PH__LEVEL_TARGET static void NAME(name, start)(void *accumulators, const void *x, int64_t n,   \
+                                                   int64_t index, double a)                        \
     {                                                                                              \
         SUM_##SUM *to = accumulators;                                                              \
         (void)x, (void)index, (void)a;                                                             \
         for (int64_t i = 0; i < n; i++)                                                            \
             to[i] = START;                                                                         \
     }                                                                                              \
-    static void NAME(name, row)(void *accumulators, const void *x, int64_t n, int64_t index,       \
-                                double a)                                                          \
+    PH__LEVEL_TARGET static void NAME(name, row)(void *accumulators, const void *x, int64_t n,     \
+                                                 int64_t index, double a)                          \
     {                                                                                              \
         const T *xs = x;                                                                           \
         SUM_##SUM *to = accumulators, lane[LANES];                                                 \
@@ -47,8 +44,8 @@
                 lane[k] = NAME(name, joined)(lane[k], lane[k + width]);                            \
         *to = NAME(name, joined)(*to, lane[0]);                                                    \
     }                                                                                              \
-    static void NAME(name, columns)(void *accumulators, const void *x, int64_t n, int64_t index,   \
-                                    double a)                                                      \
+    PH__LEVEL_TARGET static void NAME(name, columns)(void *accumulators, const void *x, int64_t n, \
+                                                     int64_t index, double a)                      \
     {                                                                                              \
         const T *xs = x;                                                                           \
         SUM_##SUM *to = accumulators;                                                              \
@@ -59,8 +56,8 @@
             to[i] = (SUM_##SUM)(JOIN);                                                             \
         }                                                                                          \
     }                                                                                              \
-    static void NAME(name, columns4)(void *accumulators, const void *x, int64_t n, int64_t step,   \
-                                     double a)                                                     \
+    PH__LEVEL_TARGET static void NAME(name, columns4)(void *accumulators, const void *x,           \
+                                                      int64_t n, int64_t step, double a)           \
     {                                                                                              \
         const T *xs = x;                                                                           \
         SUM_##SUM *to = accumulators;                                                              \
@@ -75,8 +72,8 @@
             to[i] = sum;                                                                           \
         }                                                                                          \
     }                                                                                              \
-    static void NAME(name, join)(void *accumulators, const void *x, int64_t n, int64_t index,      \
-                                 double a)                                                         \
+    PH__LEVEL_TARGET static void NAME(name, join)(void *accumulators, const void *x, int64_t n,    \
+                                                  int64_t index, double a)                         \
     {                                                                                              \
         const SUM_##SUM *from = x;                                                                 \
         SUM_##SUM *to = accumulators;                                                              \
@@ -84,7 +81,8 @@
         for (int64_t i = 0; i < n; i++)                                                            \
             *to = NAME(name, joined)(*to, from[i]);                                                \
     }                                                                                              \
-    static void NAME(name, end)(void *out, const void *accumulator, double a, double b)            \
+    PH__LEVEL_TARGET static void NAME(name, end)(void *out, const void *accumulator, double a,     \
+                                                 double b)                                         \
     {                                                                                              \
         const SUM_##SUM p = *(const SUM_##SUM *)accumulator;                                       \
         (void)a, (void)b;                                                                          \

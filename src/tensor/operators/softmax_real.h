@@ -2,8 +2,28 @@
 /* tensor/operators/softmax_real.h: included by softmax.c once for float and once for double:
  * softmax on the host, forward and backward. */
 
+/* Of a row that is not widened: the exponentials are written where the result goes, and divided
+ * there. The sum's pieces are added in f64. */
+static void OF(softmax_row_direct)(const softmax_args *a, int64_t at)
+{
+    const REAL *x = (const REAL *)a->x + at;
+    REAL *y = (REAL *)a->y + at, most = OF(ph__row_most)(x, a->n, LOWEST);
+    double total = 0;
+    for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
+        int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
+        OF(ph__row_add)(y + i, x + i, m, -most);
+        OF(ph__exps)(y + i, m);
+        total += (double)OF(ph__row_sum)(y + i, m);
+    }
+    OF(ph__row_scale)(y, a->n, 1 / (REAL)total);
+}
+
 static void OF(softmax_row)(const softmax_args *a, ph_dtype dtype, int64_t at)
 {
+    if (!a->log && !ph__is_half(dtype)) {
+        OF(softmax_row_direct)(a, at);
+        return;
+    }
     REAL from[PH__CHUNK], to[PH__CHUNK], most, sum;
     OF(ph__row_online)(dtype, a->x, at, a->n, &most, &sum);
     REAL scale = 1 / sum, shift = (REAL)log((double)sum);

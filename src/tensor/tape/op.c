@@ -87,6 +87,12 @@ static COLD bool fail_operand(ph__op *op, size_t i)
     const ph_tensor *x = op->in[i];
     if (!x)
         ph__op_fail(op, PH_ERROR_ARGUMENT, "operand %zu is NULL", i);
+    else if (!x->storage->backend)
+        ph__op_fail(
+            op, PH_ERROR_STATE,
+            "operand %zu is gone: its last reference was released, or its tape was cleared; "
+            "PH_QUARANTINE=100000 says which",
+            i);
     else if (x->storage->backend != op->tape->backend)
         ph__op_fail(op, PH_ERROR_WRONG_DEVICE,
                     "operand %zu is of another device than the tape; ph_to_device copies it there",
@@ -136,7 +142,8 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
         if (ph__tensor_is_overwritten(x))
             return fail_operand_overwritten(op, i);
         if (storage->key != tape->key) {
-            if (UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
+            if (atomic_load_explicit(&storage->last_key, memory_order_relaxed) != tape->key &&
+                UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
                 return fail_call(op);
             if (UNLIKELY(tape->sightings != NULL) && !ph__sight(tape->sightings, x, name))
                 return fail_host_memory(op, "what it uses");
@@ -182,12 +189,26 @@ ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape)
                  bytes > PTRDIFF_MAX))
         return ph__op_fail(op, PH_ERROR_SIZE,
                            "the result would have more elements than memory can");
-    if (UNLIKELY(ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream,
-                                  tape->key) != PH_OK)) {
+    if (UNLIKELY(ph__tensor_fresh(&x, &tape->spares, tape->backend, dtype, shape, bytes,
+                                  tape->stream, tape->key) != PH_OK)) {
         fail_call(op);
         return NULL;
     }
     return ph__tape_own(tape, x) ? x : NULL;
+}
+
+ph_tensor *ph__op_output_like(ph__op *op, ph_dtype dtype, const ph_tensor *x)
+{
+    ph_tape *tape = op->tape;
+    ph_tensor *y;
+    if (UNLIKELY(ph__tape_failed(tape)))
+        return NULL;
+    if (UNLIKELY(ph__tensor_fresh_like(&y, &tape->spares, dtype, x, tape->stream, tape->key) !=
+                 PH_OK)) {
+        fail_call(op);
+        return NULL;
+    }
+    return ph__tape_own(tape, y) ? y : NULL;
 }
 
 ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const int64_t *strides,
@@ -212,25 +233,31 @@ ph_tensor *ph__op_scratch(ph__op *op, size_t bytes)
 }
 
 /* ---- work ---- */
-bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
-                        const uint32_t block[3], size_t shared_bytes, const void *args)
+static inline __attribute__((always_inline)) bool
+launch(ph__op *op, ph__kernel_def *def, const ph_launch_config *config, const void *args)
 {
     ph_tape *tape = op->tape;
-    if (UNLIKELY(ph__tape_failed(tape)))
-        return false;
-    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
-        return true;
     ph_kernel *kernel = ph__kernel_get(tape->backend, def);
     if (UNLIKELY(!kernel))
         return fail_call(op);
-    /* Every kernel of ours waits for what is before it by itself. */
+    if (UNLIKELY(tape->sightings != NULL) && !ph__sight_kernel(tape->sightings, def->name))
+        return fail_host_memory(op, "what it launches");
+    return ph__op_check(op, ph_launch(tape->stream, kernel, config, args, def->args_size));
+}
+
+/* Every kernel of ours waits for what is before it by itself: programmatic. */
+bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
+                        const uint32_t block[3], size_t shared_bytes, const void *args)
+{
+    if (UNLIKELY(ph__tape_failed(op->tape)))
+        return false;
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
+        return true;
     ph_launch_config config = {.grid = {grid[0], grid[1], grid[2]},
                                .block = {block[0], block[1], block[2]},
                                .shared_bytes = shared_bytes,
                                .programmatic = true};
-    if (UNLIKELY(tape->sightings != NULL) && !ph__sight_kernel(tape->sightings, def->name))
-        return fail_host_memory(op, "what it launches");
-    return ph__op_check(op, ph_launch(tape->stream, kernel, &config, args, def->args_size));
+    return launch(op, def, &config, args);
 }
 
 bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t threads,
@@ -240,8 +267,13 @@ bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t th
         return ph__op_fail(op, PH_ERROR_SIZE,
                            "it would take %llu blocks, more than a grid can have",
                            (unsigned long long)blocks);
-    return ph__op_launch_grid(op, def, (uint32_t[]){(uint32_t)blocks, 1, 1},
-                              (uint32_t[]){threads, 1, 1}, shared_bytes, args);
+    if (UNLIKELY(ph__tape_failed(op->tape)))
+        return false;
+    ph_launch_config config = {.grid = {(uint32_t)blocks},
+                               .block = {threads},
+                               .shared_bytes = shared_bytes,
+                               .programmatic = true};
+    return blocks == 0 || launch(op, def, &config, args);
 }
 
 bool ph__op_uses(ph__op *op, const void *address)
@@ -317,6 +349,10 @@ static bool is_newest(const ph_tape *tape, size_t mark, const ph_tensor *out)
 
 ph_tensor *ph__op_done(ph__op *op, ph_tensor *out)
 {
+    const ph_tape *tape = op->tape;
+    if (!op->node && !ph__tape_failed(tape) && !ph__quarantine_is_on(tape->backend) &&
+        is_newest(tape, op->mark, out))
+        return out;
     return ph__op_done_n(op, &out, 1) ? out : NULL;
 }
 

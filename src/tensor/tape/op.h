@@ -48,6 +48,9 @@ void *ph__op_fail(ph__op *op, ph_status status, const char *format, ...) PH_PRIN
 int ph__op_axis(ph__op *op, int axis, size_t rank);
 /* A new contiguous tensor of the tape, contents undefined. */
 ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape);
+/* The same, of the shape of x, which is contiguous. dtype: its elements are no larger than those of
+ * x, so that its size needs no check. */
+ph_tensor *ph__op_output_like(ph__op *op, ph_dtype dtype, const ph_tensor *x);
 /* Another view of base's memory, owned by the tape. offset in elements, from base's first. */
 ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const int64_t *strides,
                        int64_t offset);

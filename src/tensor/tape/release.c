@@ -42,11 +42,21 @@ void ph_tensor_release(ph_tensor *x)
         ph__storage_release(dissolve_handle(x, PH__GOING_RELEASED));
 }
 
+static void release_last(ph_tensor *x, ph_tape *tape)
+{
+    const bool in_block = x->in_block;
+    void *block = ph__storage_release_on(dissolve_handle(x, tape->going), tape->stream, tape->key);
+    if (block && in_block)
+        ph__tensor_recycle(&tape->spares, block);
+    else
+        ph__free(block);
+}
+
 void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
 {
     if (__builtin_expect(x->gone, 0))
         ph_tape_check(tape,
                       ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
     else if (ph__drop_reference(&x->references))
-        ph__storage_release_on(dissolve_handle(x, tape->going), tape->stream, tape->key);
+        release_last(x, tape);
 }

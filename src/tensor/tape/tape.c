@@ -99,19 +99,25 @@ static void release_all(ph_tape *tape, ph__going going)
     tape->going = going;
     tape->callbacks++;
     for (int round = 0; round < MOST_ROUNDS && (round == 0 || !is_tape_empty(tape)); round++) {
-        ph__autocast_drop(tape);
-        ph__tape_kill_nodes(tape, 0);
-        ph__tape_drop_regions(tape, 0);
+        if (tape->casts)
+            ph__autocast_drop(tape);
+        if (tape->nodes.count > 0)
+            ph__tape_kill_nodes(tape, 0);
+        if (tape->regions.count > 0)
+            ph__tape_drop_regions(tape, 0);
         ph__tape_drop(tape, 0, NULL, 0);
     }
     tape->callbacks--;
     tape->going = before;
-    ph__vec_free(&tape->nodes);
-    ph__vec_free(&tape->regions);
-    if (tape->owned != tape->owned_inline)
+    if (tape->nodes.at)
+        ph__vec_free(&tape->nodes);
+    if (tape->regions.at)
+        ph__vec_free(&tape->regions);
+    if (tape->owned != tape->owned_inline) {
         ph__free(tape->owned);
-    tape->owned = tape->owned_inline;
-    tape->owned_capacity = PH__OWNED_INLINE;
+        tape->owned = tape->owned_inline;
+        tape->owned_capacity = PH__OWNED_INLINE;
+    }
     tape->depth = 0;
 }
 
@@ -125,6 +131,7 @@ void ph_tape_destroy(ph_tape *tape)
         return;
     }
     release_all(tape, PH__GOING_DESTROYED);
+    ph__tensor_spares_free(&tape->spares);
     ph__tape_leave_list(tape);
     ph_generator_release(tape->generator);
     ph_generator_release(tape->default_one);

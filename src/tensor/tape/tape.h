@@ -46,6 +46,7 @@ struct ph_tape {
     ph__deferred_failure *deferred; /* of it; NULL: there is none, or no host memory for it */
     ph_tensor **owned;              /* a reference each; owned_inline until there are more */
     size_t owned_count, owned_capacity;
+    ph__spare_tensors spares;  /* of tensors that it let go */
     PH__VEC(ph__node *) nodes; /* retained, in order of creation, which is a topological one */
     PH__VEC(ph__region *) regions;
     ph_tape *next, **link; /* in the backend's list; under its lock */

@@ -124,11 +124,16 @@ enum {
     ARGS_ALIGNMENT = 16
 };
 
+static uint64_t blocks_of(const ph__drv_launch *launch)
+{
+    return (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+}
+
 static bool may_run_inline(const ph__host_stream *stream, const ph__host_kernel *kernel,
-                           const ph__drv_launch *launch)
+                           uint64_t blocks)
 {
     return kernel->is_inline && !stream->is_legacy && kernel->args_size <= MOST_ARGS &&
-           (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] <= INLINE_BLOCKS;
+           blocks <= INLINE_BLOCKS;
 }
 
 /* The owner of the stream's turn: whether there is so much shared memory. */
@@ -138,7 +143,7 @@ static bool has_scratch(const ph__host_stream *stream, size_t bytes)
 }
 
 static bool run_inline(ph__host_stream *stream, const ph__host_kernel *kernel,
-                       const ph__drv_launch *launch)
+                       const ph__drv_launch *launch, uint64_t blocks)
 {
     _Alignas(ARGS_ALIGNMENT) unsigned char aligned[MOST_ARGS];
     const void *args = launch->args;
@@ -151,7 +156,7 @@ static bool run_inline(ph__host_stream *stream, const ph__host_kernel *kernel,
     if ((uintptr_t)args % ARGS_ALIGNMENT != 0)
         args = memcpy(aligned, args, kernel->args_size);
     ph_block_range range = {.begin = 0,
-                            .end = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
+                            .end = blocks,
                             .shared =
                                 launch->shared_bytes ? ph__host_stream_scratch(stream).at : NULL};
     memcpy(range.grid, launch->grid, sizeof range.grid);
@@ -195,7 +200,7 @@ int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle,
     ph__host_kernel *kernel = (ph__host_kernel *)kernel_handle;
     if (kernel->device != stream->device)
         return PH__R_INVALID_HANDLE;
-    int result = ph__host_check_launch(kernel, launch);
+    int result = launch->checked ? 0 : ph__host_check_launch(kernel, launch);
     if (result)
         return result;
     if (is_capturing(stream) && !is_over(result = ph__host_record_kernel(stream, kernel, launch)))
@@ -203,9 +208,10 @@ int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle,
     result = apply_rule(stream, PH__RULE_LAUNCH_OTHER, PH__RULE_LAUNCH_LEGACY_BLOCKING);
     if (result)
         return result;
-    if (may_run_inline(stream, kernel, launch)) {
+    const uint64_t blocks = blocks_of(launch);
+    if (may_run_inline(stream, kernel, blocks)) {
         result = ph__host_stream_order(stream);
-        if (result || run_inline(stream, kernel, launch))
+        if (result || run_inline(stream, kernel, launch, blocks))
             return result;
     }
     return queue_launch(stream, kernel, launch);

@@ -16,6 +16,9 @@ enum {
     TIMED_EVERY = 32, /* serial runs, one of which is timed */
     /* runs in lanes for each lane, after which the serial time is looked at again */
     SERIAL_EVERY = 128,
+    /* the same while lanes take far longer than was predicted: something is wrong, perhaps the
+     * serial time */
+    SERIAL_SOON = 16,
     TRIALS = 4,
     FIRST_RETRY = 64,
     LAST_RETRY = 16384,
@@ -36,6 +39,7 @@ void ph__choice_forget(ph__choice *choice, bool once)
     if (choice->profiles_left < profiles)
         choice->profiles_left = profiles;
     choice->serial_known = choice->have_lanes = false;
+    choice->profile_ns = 0;
     choice->surprises = choice->trials_left = 0;
 }
 
@@ -80,7 +84,9 @@ ph__choice_run ph__choice_next(ph__choice *choice, bool awake)
         return PH__RUN_PROFILE;
     if (!choice->serial_known)
         return PH__RUN_TIMED;
-    bool look = choice->have_lanes && choice->lane_runs >= (uint64_t)SERIAL_EVERY * choice->lanes;
+    bool far = choice->lanes_ns[awake] > 2 * (choice->predicted_ns + START_AWAKE_NS);
+    bool look = choice->have_lanes &&
+                choice->lane_runs >= (uint64_t)(far ? SERIAL_SOON : SERIAL_EVERY) * choice->lanes;
     if (choice->have_lanes && !look && lanes_pay(choice, awake)) {
         choice->lane_runs++;
         choice->since_lanes = 0;
@@ -93,6 +99,8 @@ ph__choice_run ph__choice_next(ph__choice *choice, bool awake)
 void ph__choice_profile_took(ph__choice *choice, double ns)
 {
     choice->profiles_left--;
+    if (choice->profile_ns == 0 || ns < choice->profile_ns)
+        choice->profile_ns = ns;
     if (ns < LONG_NS)
         return;
     choice->profiles_left = 0;
@@ -100,16 +108,22 @@ void ph__choice_profile_took(ph__choice *choice, double ns)
 }
 
 /* One run that took much longer was interrupted; several in a row mean that the bodies have
- * changed. */
+ * changed. One that took much shorter says so at once, or that what is known was interrupted:
+ * nothing makes a run shorter than it is. */
 void ph__choice_serial_took(ph__choice *choice, double ns)
 {
     choice->serial_runs = choice->lane_runs = 0;
     if (!choice->serial_known) {
         choice->serial_known = true;
-        choice->serial_ns = ns;
+        choice->serial_ns =
+            choice->profile_ns > 0 && choice->profile_ns < ns ? choice->profile_ns : ns;
         return;
     }
-    if (ns > choice->serial_ns * 1.5 + 100 || ns < choice->serial_ns / 1.5 - 100) {
+    if (ns < choice->serial_ns / 1.5 - 100) {
+        ph__choice_forget(choice, false);
+        return;
+    }
+    if (ns > choice->serial_ns * 1.5 + 100) {
         if (++choice->surprises >= SURPRISES)
             ph__choice_forget(choice, false);
         return;
@@ -142,6 +156,7 @@ void ph__choice_scheduled(ph__choice *choice, unsigned lanes, double predicted_n
 {
     choice->have_lanes = lanes > 1;
     choice->lanes = lanes;
+    choice->predicted_ns = predicted_ns;
     choice->lanes_ns[0] = predicted_ns + START_ASLEEP_NS;
     choice->lanes_ns[1] = predicted_ns + START_AWAKE_NS;
     choice->lane_runs = choice->since_lanes = 0;

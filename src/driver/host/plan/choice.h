@@ -19,6 +19,8 @@ typedef struct ph__choice {
     uint32_t profiles;
     uint32_t profiles_left;
     bool serial_known, have_lanes;
+    double profile_ns;    /* the shortest profile, which no serial run is longer than; 0: none */
+    double predicted_ns;  /* of the schedule */
     double serial_ns;     /* a serial run as a whole, without the cost of timing */
     double lanes_ns[2];   /* a run in lanes; [1]: with the workers awake */
     uint32_t surprises;   /* serial runs in a row that took much longer or shorter than known */

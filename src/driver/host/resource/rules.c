@@ -87,10 +87,8 @@ static bool none_open(ph__host_device *device)
     return atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0;
 }
 
-int ph__host_rule(ph__host_device *device, ph__rule rule)
+int ph__host_rule_captures(ph__host_device *device, ph__rule rule)
 {
-    if (none_open(device))
-        return 0;
     pthread_mutex_lock(&device->capture_lock);
     int number = apply_all(device, NULL, PH__RULE_COUNT, rule);
     pthread_mutex_unlock(&device->capture_lock);

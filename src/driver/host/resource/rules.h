@@ -36,7 +36,13 @@ int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule);
 /* Applies a rule of the table for the calling thread to every open capture of the device: those
  * that it offends are invalidated, and the number returned; 0: go on. Cheap when no capture is
  * open. */
-int ph__host_rule(ph__host_device *device, ph__rule rule);
+int ph__host_rule_captures(ph__host_device *device, ph__rule rule);
+static inline int ph__host_rule(ph__host_device *device, ph__rule rule)
+{
+    return atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0
+               ? 0
+               : ph__host_rule_captures(device, rule);
+}
 /* For rows that speak of one capture: `own` is applied to the capture that the stream is in (the
  * event was recorded in, when that one is still open), `other` to every other open capture.
  * own's number is returned before other's. */

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/instructions.c: how many instructions operators on small tensors take on the host
+ * device, with the clear that lets their results go: none takes 10 % more than
+ * tests/unit/instructions.txt says. callgrind counts, which is the same on every day for one
+ * compiler, kind of build, C library and valgrind; for others there is no table, and the test is
+ * skipped. In the nightly tier.
+ *
+ *     instructions --table     writes the table's lines for this build */
+#include "support/support.h"
+#include "support/test.h"
+#include <gnu/libc-version.h>
+#include <phonograph/nn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WIDTH = 64,
+    WARM_UP = 20,
+    CALLS = 200
+};
+
+typedef struct scene {
+    ph_device *device;
+    ph_stream *stream;
+    ph_tape *tape;
+    ph_tensor *x, *y, *row, *column, *square, *leaf, *index, *table;
+} scene;
+
+static ph_tensor *add(scene *s)
+{
+    return ph_add(s->tape, s->x, s->y);
+}
+static ph_tensor *add_row(scene *s)
+{
+    return ph_add(s->tape, s->x, s->row);
+}
+static ph_tensor *add_column(scene *s)
+{
+    return ph_add(s->tape, s->x, s->column);
+}
+static ph_tensor *gelu(scene *s)
+{
+    return ph_gelu(s->tape, s->x);
+}
+static ph_tensor *sum(scene *s)
+{
+    return ph_sum(s->tape, s->x);
+}
+static ph_tensor *softmax(scene *s)
+{
+    return ph_softmax(s->tape, s->x, -1);
+}
+static ph_tensor *matmul(scene *s)
+{
+    return ph_matmul(s->tape, s->x, s->square);
+}
+static ph_tensor *embedding(scene *s)
+{
+    return ph_embedding(s->tape, s->table, s->index);
+}
+static ph_tensor *transposed(scene *s)
+{
+    return ph_contiguous(s->tape, ph_transpose(s->tape, s->x, 0, 1));
+}
+static ph_tensor *backward(scene *s)
+{
+    ph_tensor *loss = ph_sum(s->tape, ph_relu(s->tape, ph_mul(s->tape, s->leaf, s->x)));
+    ph_backward(s->tape, loss);
+    ph_tape_check(s->tape, ph_tensor_set_grad(s->leaf, NULL));
+    return loss;
+}
+
+static const struct operator
+{
+    const char *name;
+    ph_tensor *(*fn)(scene * s);
+}
+operators[] = {{"add", add},
+               {"add_row", add_row},
+               {"add_column", add_column},
+               {"gelu", gelu},
+               {"sum", sum},
+               {"softmax", softmax},
+               {"matmul", matmul},
+               {"embedding", embedding},
+               {"transposed", transposed},
+               {"backward", backward}};
+enum {
+    OPERATORS = sizeof operators / sizeof operators[0]
+};
+
+static ph_tensor *make(scene *s, ph_dtype dtype, ph_shape shape, double value)
+{
+    ph_tensor *x;
+    assert_ok(ph_tensor_create(&x, s->device, dtype, shape));
+    ph_tensor_fill(s->tape, x, value);
+    return x;
+}
+
+/* Collected by its name. */
+__attribute__((noinline)) void instructions_measured(ph_tensor *(*fn)(scene *), scene *s);
+void instructions_measured(ph_tensor *(*fn)(scene *), scene *s)
+{
+    for (int i = 0; i < CALLS; i++)
+        if (!fn(s) || ph_tape_clear(s->tape) != PH_OK)
+            abort();
+}
+
+static int run_one(const char *name)
+{
+    scene s;
+    assert_ok(ph_device_open(&s.device, "host:threads=1", NULL));
+    assert_ok(ph_stream_create(&s.stream, s.device, NULL));
+    assert_ok(ph_tape_create(&s.tape, s.stream, NULL));
+    s.x = make(&s, PH_DTYPE_F32, PH_SHAPE(4, WIDTH), 0.5);
+    s.y = make(&s, PH_DTYPE_F32, PH_SHAPE(4, WIDTH), 0.25);
+    s.row = make(&s, PH_DTYPE_F32, PH_SHAPE(WIDTH), 1);
+    s.column = make(&s, PH_DTYPE_F32, PH_SHAPE(4, 1), 1);
+    s.square = make(&s, PH_DTYPE_F32, PH_SHAPE(WIDTH, WIDTH), 1);
+    s.table = make(&s, PH_DTYPE_F32, PH_SHAPE(16, WIDTH), 1);
+    s.index = make(&s, PH_DTYPE_I64, PH_SHAPE(4), 3);
+    s.leaf = make(&s, PH_DTYPE_F32, PH_SHAPE(4, WIDTH), 2);
+    assert_ok(ph_tensor_set_requires_grad(s.leaf, true));
+    assert_ok(ph_stream_synchronize(s.stream));
+    for (int i = 0; i < OPERATORS; i++) {
+        if (strcmp(operators[i].name, name) != 0)
+            continue;
+        for (int k = 0; k < WARM_UP; k++) {
+            assert_non_null(operators[i].fn(&s));
+            assert_ok(ph_tape_clear(s.tape));
+        }
+        instructions_measured(operators[i].fn, &s);
+    }
+    ph_tensor *all[] = {s.x, s.y, s.row, s.column, s.square, s.table, s.index, s.leaf};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        ph_tensor_release(all[i]);
+    ph_tape_destroy(s.tape);
+    ph_stream_destroy(s.stream);
+    ph_device_release(s.device);
+    return 0;
+}
+
+/* Instructions of a call, or 0 where they cannot be counted. */
+static double count(const char *name)
+{
+    char self[512], command[900], line[256];
+    double counted = 0;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    (void)snprintf(command, sizeof command,
+                   "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
+                   "--toggle-collect=instructions_measured '%s' --one %s 2>&1",
+                   self, name);
+    FILE *output = popen(command, "r");
+    while (output && fgets(line, sizeof line, output)) {
+        const char *found = strstr(line, "Collected : ");
+        if (found)
+            counted = strtod(found + 12, NULL);
+    }
+    if (output)
+        (void)pclose(output);
+    return counted / CALLS;
+}
+
+/* valgrind has no AVX-512. */
+static const char *level(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "avx2" : "base";
+#else
+    return "base";
+#endif
+}
+
+/* "valgrind-3.19.0 glibc-2.36 GNU-12.2.0-x86_64-Debug avx2"; "" without valgrind. */
+static void describe_build(char *out, size_t size)
+{
+    char version[64] = "";
+    FILE *output = popen("valgrind --version 2>/dev/null", "r");
+    out[0] = '\0';
+    if (output && fgets(version, sizeof version, output))
+        (void)snprintf(out, size, "%.*s glibc-%s %s %s", (int)strcspn(version, "\n"), version,
+                       gnu_get_libc_version(), PH_TEST_BUILD, level());
+    if (output)
+        (void)pclose(output);
+}
+
+/* Lines of the table: the build, an operator, a count. 0: there is none. */
+static double expected(const char *build, const char *name)
+{
+    char line[256], key[256];
+    double value = 0;
+    FILE *table = fopen(PH_TEST_SOURCE_DIR "/tests/unit/instructions.txt", "r");
+    assert_non_null(table);
+    (void)snprintf(key, sizeof key, "%s %s ", build, name);
+    while (fgets(line, sizeof line, table))
+        if (strncmp(line, key, strlen(key)) == 0)
+            value = strtod(line + strlen(key), NULL);
+    (void)fclose(table);
+    return value;
+}
+
+static void skip_because(const char *why, const char *what)
+{
+    (void)printf("skipped: %s%s\n", why, what);
+    skip();
+}
+
+TEST(no_operator_takes_a_tenth_more_than_the_table_says)
+{
+    char build[192];
+    int grown = 0;
+    if (!t_nightly())
+        skip_because("a test of the nightly tier", "");
+    describe_build(build, sizeof build);
+    if (build[0] == '\0')
+        skip_because("valgrind is not here", "");
+    if (expected(build, "add") == 0)
+        skip_because("tests/unit/instructions.txt has no counts for ", build);
+    for (int i = 0; i < OPERATORS; i++) {
+        double now = count(operators[i].name), before = expected(build, operators[i].name);
+        (void)printf("%-12s %8.0f instructions, %8.0f in the table\n", operators[i].name, now,
+                     before);
+        assert_true(now > 0 && before > 0);
+        grown += now > before * 1.1;
+    }
+    assert_int_equal(grown, 0);
+}
+
+static int write_table(void)
+{
+    char build[192];
+    describe_build(build, sizeof build);
+    for (int i = 0; i < OPERATORS; i++)
+        (void)printf("%s %s %.0f\n", build, operators[i].name, count(operators[i].name));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_operator_takes_a_tenth_more_than_the_table_says)};
+    if (argc == 3 && strcmp(argv[1], "--one") == 0)
+        return run_one(argv[2]);
+    if (argc == 2 && strcmp(argv[1], "--table") == 0)
+        return write_table();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

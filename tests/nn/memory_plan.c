@@ -40,6 +40,7 @@ static void train(training *t, gn_kind kind, bool plan, ph_graph_memory *memory)
     assert_ok(ph_tape_clear(t->scene.tape));
     assert_ok(ph_generator_default(&generator, t->scene.device));
     assert_ok(ph_generator_seed(generator, 7));
+    ph_generator_release(generator);
     assert_ok(step(t->scene.stream, t));
     t->runs = 0;
     assert_ok(ph_graph_create(&t->graph, NULL));

@@ -67,8 +67,8 @@ class graph : public handle<ph_graph, ph_graph_destroy>
     }
 
     /* Captures what body submits, then makes the executable (unless kept: graph_options). body is
-     * called once (with a plan two or three times), with the stream or with nothing. What it throws arrives here; the capture is
-     * aborted, and the stream can capture again. */
+     * called once (with a plan two or three times), with the stream or with nothing. What it throws
+     * arrives here; the capture is aborted, and the stream can capture again. */
     template <class Body>
     void capture(ph_stream *stream, Body &&body, const ph_capture_options *options = nullptr)
     {

@@ -102,8 +102,8 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
         return ph_fail(
             PH_ERROR_STATE,
             "%s: called from inside a hook of the same graph, the function of one of its breaks, "
-            "or "
-            "one that ph_graph_verify runs; do it after the call that runs it has returned",
+            "or a function that ph_graph_verify runs; do it after the call that runs it has "
+            "returned",
             row->name);
     if (graph->viewed && of_owner[call])
         return ph_fail(PH_ERROR_STATE,

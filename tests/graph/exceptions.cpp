@@ -121,14 +121,11 @@ static void break_once(world &w, bool with_hook, ph_graph_hook_point point)
 static void test_breaks()
 {
     world w;
-    for (int round = 0; round < 3; round++) {
-        const leak_check leaks;
+    expect_no_leak("breaks", [&] {
         break_once(w, false, PH_HOOK_CAPTURE_END);
         break_once(w, true, PH_HOOK_CAPTURE_END);
         break_once(w, true, PH_HOOK_INSTANTIATE);
-        if (round > 0)
-            leaks.expect_none("breaks");
-    }
+    });
 }
 
 static void test_captures()
@@ -136,14 +133,11 @@ static void test_captures()
     static const ph_graph_hook_point points[] = {PH_HOOK_CAPTURE_PREPARE, PH_HOOK_CAPTURE_START,
                                                  PH_HOOK_CAPTURE_END, PH_HOOK_INSTANTIATE};
     world w;
-    for (int round = 0; round < 3; round++) {
-        const leak_check leaks;
+    expect_no_leak("captures", [&] {
         capture_once(w, false, PH_HOOK_CAPTURE_PREPARE);
         for (ph_graph_hook_point point : points)
             capture_once(w, true, point);
-        if (round == 2)
-            leaks.expect_none("captures");
-    }
+    });
 }
 
 /* A hook at the replay leaves the graph as it was. */

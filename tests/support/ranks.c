@@ -54,6 +54,8 @@ const char *t_mpirun(void)
     (void)setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
     (void)setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
     (void)setenv("OMPI_MCA_btl", "self,vader", 1);
+    /* Open MPI asks for the machine's own name, which not every machine resolves. */
+    (void)setenv("RES_OPTIONS", "timeout:1 attempts:1", 1);
     return PH_TEST_MPIEXEC[0] ? PH_TEST_MPIEXEC : NULL;
 }
 

@@ -167,7 +167,11 @@ static int run_program(const char *program, const char *ranks, unsigned count)
 {
     if (t_ranks_are_without_mpi())
         return run_processes(program, count);
-    const t_command command = {.argv = {PH_TEST_MPIEXEC, "-n", ranks, program}};
+    /* Some launchers put the system's libraries before those that the test has named. */
+    char path[1024];
+    const char *libraries = getenv("LD_LIBRARY_PATH");
+    (void)snprintf(path, sizeof path, "LD_LIBRARY_PATH=%s", libraries ? libraries : "");
+    const t_command command = {.argv = {PH_TEST_MPIEXEC, "-n", ranks, "env", path, program}};
     t_result result = t_run(&command);
     int status = result.status;
     if (count_marks(getenv("PH_TEST_RANK_FOLDER"), "passed", 0, count) != count)

@@ -41,8 +41,9 @@ static ph_status fail_deadline(ph_comm *comm, const ph__operation *what)
     char text[160], late[240];
     bool found =
         what->sequence && ph__board_find_late(comm->board, channel_of(what), what->sequence, late);
-    return ph__comm_give_up(
-        comm, "rank %u of %u waited too long for the other ranks, in %s, number %llu: %s",
+    return ph__comm_break(
+        comm, PH_ERROR_PEER,
+        "rank %u of %u waited too long for the other ranks, in %s, number %llu: %s",
         (unsigned)comm->rank, (unsigned)comm->size, ph__operation_text(text, sizeof text, what),
         (unsigned long long)what->sequence,
         found ? late : "one of them has ended, hangs, or never came to it");
@@ -52,9 +53,10 @@ static ph_status fail_gone(ph_comm *comm, const ph__operation *what, uint32_t ra
                            const char *reason)
 {
     char text[160];
-    return ph__comm_give_up(comm, "rank %u of %u waits in %s, and rank %u does not come: %s",
-                            (unsigned)comm->rank, (unsigned)comm->size,
-                            ph__operation_text(text, sizeof text, what), (unsigned)rank, reason);
+    return ph__comm_break(comm, PH_ERROR_PEER,
+                          "rank %u of %u waits in %s, and rank %u does not come: %s",
+                          (unsigned)comm->rank, (unsigned)comm->size,
+                          ph__operation_text(text, sizeof text, what), (unsigned)rank, reason);
 }
 
 ph_status ph__comm_fail_engine(ph_comm *comm, const ph__operation *what)
@@ -69,12 +71,7 @@ ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
                          const ph__operation *what)
 {
     if (atomic_load_explicit(&comm->failed, memory_order_relaxed))
-        return ph__comm_give_up(comm, "not told"); /* the first failure stays */
-    if (ph__engine_is_given_up(comm->engine))
-        return ph__comm_break(comm, PH_ERROR_PEER,
-                              "rank %u of %u: another communicator of the process has failed, "
-                              "and MPI cannot be used after that",
-                              (unsigned)comm->rank, (unsigned)comm->size);
+        return ph__comm_break(comm, PH_ERROR_PEER, "not told"); /* the first failure stays */
     char reason[400];
     uint32_t rank;
     if (round % LOOKS == LOOKS - 1 && ph__board_find_gone(comm->board, &rank, reason))
@@ -88,6 +85,20 @@ ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
     return PH_OK;
 }
 
+ph_status ph__comm_pause_transfer(ph_comm *comm, unsigned round, uint64_t deadline,
+                                  const ph__operation *what)
+{
+    if (ph__engine_is_given_up(comm->engine))
+        return ph__comm_break(comm, PH_ERROR_PEER,
+                              "rank %u of %u: another communicator of the process has failed, "
+                              "and MPI cannot be used after that",
+                              (unsigned)comm->rank, (unsigned)comm->size);
+    ph_status status = ph__comm_pause(comm, round, deadline, what);
+    if (status != PH_OK)
+        ph__engine_give_up(comm->engine);
+    return status;
+}
+
 ph_status ph__comm_wait(ph_comm *comm, int started, ph__transfer *transfer, uint64_t deadline,
                         const ph__operation *what)
 {
@@ -99,6 +110,6 @@ ph_status ph__comm_wait(ph_comm *comm, int started, ph__transfer *transfer, uint
             return ph__comm_fail_engine(comm, what);
         if (done)
             return PH_OK;
-        PH_TRY(ph__comm_pause(comm, round, deadline, what));
+        PH_TRY(ph__comm_pause_transfer(comm, round, deadline, what));
     }
 }

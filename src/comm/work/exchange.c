@@ -121,7 +121,7 @@ ph_status ph__exchange_finish(ph_comm *comm, uint64_t deadline)
             all = all && over;
         }
         if (!all)
-            PH_TRY(ph__comm_pause(comm, round, deadline, first));
+            PH_TRY(ph__comm_pause_transfer(comm, round, deadline, first));
     }
     for (size_t i = 0; i < work->exchanges.count; i++)
         ph__free(work->exchanges.at[i]);

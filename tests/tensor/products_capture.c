@@ -3,6 +3,7 @@
  * capture begins, in no graph's own pool, and is made once. */
 #include "device/handles/device.h"
 #include "fake/fake_cuda.h"
+#include "support/grads.h"
 #include "support/tensors.h"
 #include "support/test.h"
 
@@ -298,6 +299,65 @@ TEST(tapes_leave_memory_flat)
     t_close(&world);
 }
 
+/* ---- gradients that repeat elements ---- are copied once for both products, in the order of their
+ * dimensions: so products are the same as for a gradient that lies in memory. */
+typedef struct repeated {
+    ph_tape *tape;
+    ph_tensor *x, *weight, *gradient;
+    bool linear;
+} repeated;
+
+static ph_status back(ph_stream *stream, void *user)
+{
+    repeated *r = user;
+    (void)stream;
+    ph_tensor *y =
+        r->linear ? ph_linear(r->tape, r->x, r->weight, NULL) : ph_matmul(r->tape, r->x, r->weight);
+    ph_backward_from(r->tape, &y, &r->gradient, 1, NULL);
+    return ph_tape_clear(r->tape);
+}
+
+static size_t count_nodes(t_scene *s, repeated *r, ph_tensor *gradient)
+{
+    ph_graph *graph;
+    const ph_record *record;
+    r->gradient = gradient;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s->stream, NULL, back, r));
+    assert_ok(ph_graph_record(&record, graph));
+    size_t count = ph_record_node_count(record);
+    ph_graph_destroy(graph);
+    return count;
+}
+
+TEST(a_repeated_gradient_is_copied_once_for_both_products)
+{
+    t_scene s;
+    t_scene_open(&s);
+    for (int linear = 0; linear < 2; linear++) {
+        repeated r = {.tape = s.tape, .linear = linear};
+        r.x = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(5, 8), 2));
+        r.weight = ph_tensor_retain(
+            ph_full(s.tape, PH_DTYPE_F32, linear ? PH_SHAPE(9, 8) : PH_SHAPE(8, 9), 3));
+        ph_tensor *full = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(5, 9), 1));
+        ph_tensor *one = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(1), 1);
+        ph_tensor *wide = ph_tensor_retain(ph_expand(s.tape, one, PH_SHAPE(5, 9)));
+        assert_ok(ph_tensor_set_requires_grad(r.x, true));
+        assert_ok(ph_tensor_set_requires_grad(r.weight, true));
+        assert_ok(ph_tape_clear(s.tape));
+        size_t apart = count_nodes(&s, &r, full);
+        t_zero_grad(r.x);
+        t_zero_grad(r.weight);
+        assert_int_equal(count_nodes(&s, &r, wide), apart + 1);
+        t_zero_grad(r.x);
+        t_zero_grad(r.weight);
+        ph_tensor *const all[] = {r.x, r.weight, full, wide};
+        for (size_t i = 0; i < 4; i++)
+            ph_tensor_release(all[i]);
+    }
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +367,7 @@ int main(void)
         cmocka_unit_test(products_in_captures_of_others),
         cmocka_unit_test(streams_find_their_workspaces_made),
         cmocka_unit_test(tapes_leave_memory_flat),
+        cmocka_unit_test(a_repeated_gradient_is_copied_once_for_both_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

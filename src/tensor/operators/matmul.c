@@ -177,10 +177,24 @@ static ph_tensor *rows_of(ph_tape *tape, ph_tensor *x)
     return x ? ph_reshape(tape, x, PH_SHAPE(rows, ph_tensor_dim(x, -1))) : NULL;
 }
 
+/* A gradient without dimensions that repeat an element: copied once for both products, in the order
+ * of its own dimensions. Products then are those of a gradient that lies in memory, to the bit: a
+ * library of products sums in another order where an operand lies otherwise. */
+static ph_tensor *lie_in_memory(ph_tape *tape, ph_tensor *g)
+{
+    for (size_t i = 0; i < g->shape.rank; i++)
+        if (g->shape.dim[i] > 1 && g->stride[i] == 0)
+            return ph_contiguous(tape, g);
+    return g;
+}
+
 static void matmul_backward(ph__grad_call *call)
 {
     ph_tape *tape = call->tape;
-    ph_tensor *a = call->saved[0], *b = call->saved[1], *g = call->out_grads[0];
+    ph_tensor *a = call->saved[0], *b = call->saved[1],
+              *g = lie_in_memory(tape, call->out_grads[0]);
+    if (!g)
+        return;
     bool vector_a = ph_tensor_rank(a) == 1, vector_b = ph_tensor_rank(b) == 1;
     if (vector_b)
         g = ph_unsqueeze(tape, g, -1);
@@ -271,7 +285,10 @@ ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 static void linear_backward(ph__grad_call *call)
 {
     ph_tape *tape = call->tape;
-    ph_tensor *x = call->saved[0], *weight = call->saved[1], *g = call->out_grads[0];
+    ph_tensor *x = call->saved[0], *weight = call->saved[1],
+              *g = lie_in_memory(tape, call->out_grads[0]);
+    if (!g)
+        return;
     if (call->needed[0])
         call->in_grads[0] = ph_matmul(tape, g, weight);
     if (call->needed[1])

@@ -64,11 +64,12 @@ class Graph(Owner):
         graph = cls(**options)
         settings = core.ph_capture_options(pool=pool and pool._handle)
         settings.check_input_liveness, settings.check_foreign_every = check_input_liveness, check_foreign_every
-        copy = driver.clone_graph(int(cuda_graph))
+        copy = driver.clone_graph(int(cuda_graph)) if device.is_cuda else cuda_graph  # which the call refuses
         try:
             check(core.ph_graph_import_cuda(graph._handle, device._handle, copy, ctypes.byref(settings)))
         except BaseException:
-            driver.destroy_graph(copy)
+            if device.is_cuda:
+                driver.destroy_graph(copy)
             raise
         graph.device = device
         return graph

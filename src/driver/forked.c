@@ -41,6 +41,9 @@ static int thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode)
 static void device_close(ph__drv_device *device)
 {
 }
+static void device_wait_streams(ph__drv_device *device)
+{
+}
 static void context_pop(ph__drv_device *device)
 {
 }

@@ -200,6 +200,9 @@ class CUDAGraph(torch.cuda.CUDAGraph):
 
         - other: a CUDAGraph of the same work in the same pool, whose inputs lie elsewhere. It may be
           reset afterwards.
+        - Both find the pool's memory as it is once it has been used: capture the work in that pool
+          once before them, and let go what it returned. A pool's first capture makes its segments,
+          and need not place tensors as later ones do; that is the reason given then.
         - Returns {name: ""}, or the reason why there is no slot, as phonograph.Graph.prove_slots.
         - The tensors need the same shape and dtype, and are contiguous.
         """

@@ -85,7 +85,7 @@ static void destroy_memory(ph__attachment *attachment)
     ph__memory *memory = (ph__memory *)attachment;
     ph__memories_remove(memory);
     ph__sites_forget(memory);
-    (void)memory->driver->device_synchronize(memory->device->handle);
+    memory->driver->device_wait_streams(memory->device->handle);
     ph__batches_destroy(memory);
     ph__pinned_close(memory);
     close_pools(memory);

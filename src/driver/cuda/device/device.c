@@ -150,6 +150,17 @@ static void wait_for_legacy(void)
         (void)ph__cu.StreamSynchronize(NULL);
 }
 
+void ph__cuda_device_wait_streams(ph__drv_device *device)
+{
+    ph__cuda_scope scope;
+    (void)ph__cuda_enter(&scope, device);
+    int mode = ph__cuda_relax();
+    ph__cuda_streams_wait(device);
+    wait_for_legacy();
+    ph__cuda_unrelax(mode);
+    ph__cuda_leave(&scope);
+}
+
 void ph__cuda_device_close(ph__drv_device *device)
 {
     ph__cuda_scope scope;

@@ -72,11 +72,26 @@ void ph__cuda_streams_free(ph__drv_stream *first)
     }
 }
 
-void ph__cuda_streams_close(ph__drv_device *device)
+/* One of the user's may be destroyed: its work ends before the event, where there was any. */
+static void wait_for_stream(const ph__drv_stream *stream)
+{
+    if (stream->owned)
+        (void)ph__cu.StreamSynchronize(stream->handle);
+    else if (stream->last)
+        (void)ph__cu.EventSynchronize(stream->last);
+}
+
+void ph__cuda_streams_wait(ph__drv_device *device)
 {
     for (ph__drv_stream *stream = device->leaving; stream; stream = stream->next_leaving)
-        (void)(stream->owned ? ph__cu.StreamSynchronize(stream->handle)
-                             : ph__cu.EventSynchronize(stream->last));
+        wait_for_stream(stream);
+    for (ph__drv_stream *stream = device->streams; stream; stream = stream->next)
+        wait_for_stream(stream);
+}
+
+void ph__cuda_streams_close(ph__drv_device *device)
+{
+    ph__cuda_streams_wait(device);
     ph__cuda_streams_free(device->leaving);
     device->leaving = NULL;
 }

@@ -12,6 +12,9 @@ void ph__cuda_stream_mark_work(ph__drv_stream *stream);
 ph__drv_stream *ph__cuda_streams_remove_idle(ph__drv_device *device);
 /* Destroys a list of removed streams. */
 void ph__cuda_streams_free(ph__drv_stream *first);
-/* Waits for the streams that are leaving, as the device closes. */
+/* Waits for the streams that are leaving, and those that the library keeps. No other thread uses
+ * the device. */
+void ph__cuda_streams_wait(ph__drv_device *device);
+/* The same, as the device closes. */
 void ph__cuda_streams_close(ph__drv_device *device);
 #endif

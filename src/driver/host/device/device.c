@@ -129,6 +129,11 @@ void ph__host_device_close(ph__drv_device *handle)
     destroy_device(device);
 }
 
+void ph__host_device_wait_streams(ph__drv_device *handle)
+{
+    ph__host_streams_wait((ph__host_device *)handle);
+}
+
 /* The processor's name as the kernel gives it, or that of the architecture. */
 static void processor_name(char *out, size_t size)
 {

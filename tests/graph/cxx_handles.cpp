@@ -3,6 +3,8 @@
  * of the C API; errors as exceptions and as values; copies, host functions, scopes. */
 #include "support/cxx.hpp"
 #include <atomic>
+#include <dlfcn.h>
+#include <phonograph/cuda.h>
 
 static_assert(!std::is_copy_constructible_v<phonograph::graph>, "handles do not copy");
 static_assert(!std::is_copy_constructible_v<phonograph::stream>, "handles do not copy");
@@ -118,6 +120,82 @@ static void test_errors()
     CHECK(std::strcmp(THROWN(phonograph::check(PH_ERROR_IO)).what(), "PH_ERROR_IO") == 0);
 }
 
+static void test_own_errors()
+{
+    scene s;
+    phonograph::graph graph;
+    const phonograph::error failed = THROWN(
+        graph.capture(s.stream, [] { throw phonograph::error(PH_ERROR_IO, "no batch is left"); }));
+    CHECK(failed.status() == PH_ERROR_IO && failed.native_code() == 0);
+    CHECK(std::strstr(failed.what(), "no batch is left"));
+    CHECK(phonograph::error(PH_OK, "well").status() == PH_ERROR_CALLER);
+    CHECK(std::strcmp(phonograph::error(PH_ERROR_IO, nullptr).what(), "PH_ERROR_IO") == 0);
+    const std::string long_text(2 * sizeof(ph_error), 'x');
+    const phonograph::error cut(PH_ERROR_IO, long_text.c_str());
+    CHECK(std::strlen(cut.what()) == sizeof ph_error().message - 1);
+}
+
+static void test_updates()
+{
+    scene s;
+    auto x = s.ints(1), y = s.ints(2);
+    phonograph::graph graph, fits, another;
+    graph.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+    fits.capture(s.stream, [&] { s.plus(y.data(), y.data(), 5, s.stream); });
+    another.capture(s.stream, [&] {
+        s.plus(x.data(), x.data(), 1, s.stream);
+        s.plus(y.data(), y.data(), 1, s.stream);
+    });
+    ph_update_result reason;
+    CHECK(graph.update(fits));
+    CHECK(!graph.update(another, &reason));
+    CHECK(reason.reason == PH_UPDATE_TOPOLOGY && reason.message[0]);
+    graph.replay(s.stream);
+    EXPECT(x.data(), 1);
+    EXPECT(y.data(), 7);
+    phonograph::graph empty;
+    CHECK(THROWN((void)empty.update(fits)).status() == PH_ERROR_STATE);
+}
+
+/* Graphs of CUDA's own handles; the host device knows none. */
+static void test_graphs_of_cuda()
+{
+    scene s;
+    auto x = s.ints(1);
+    phonograph::graph theirs(phonograph::graph_options().keep()), view, copy;
+    theirs.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+    theirs.instantiate();
+    if (s.device.info().kind != PH_DEVICE_CUDA) {
+        auto *none = reinterpret_cast<CUgraph_st *>(&s);
+        auto *no_exec = reinterpret_cast<CUgraphExec_st *>(&s);
+        CHECK(THROWN(view.view_cuda(s.device, none, no_exec)).status() == PH_ERROR_UNSUPPORTED);
+        CHECK(THROWN(copy.import_cuda(s.device, none)).status() == PH_ERROR_UNSUPPORTED);
+        return;
+    }
+    CUgraph_st *raw, *cloned = nullptr;
+    CUgraphExec_st *exec;
+    phonograph::check(ph_graph_cuda(&raw, theirs));
+    phonograph::check(ph_graph_exec_cuda(&exec, theirs));
+    view.view_cuda(s.device, raw, exec);
+    CHECK(view.json().find("kernel") != std::string::npos);
+    CHECK(view.replay(s.stream, std::nothrow) != PH_OK);
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    CHECK(library);
+    using look_up_fn = int(const char *, void **, int, uint64_t, int *);
+    using clone_fn = int(CUgraph_st **, CUgraph_st *);
+    auto *look_up = reinterpret_cast<look_up_fn *>(dlsym(library, "cuGetProcAddress_v2"));
+    void *clone = nullptr;
+    CHECK(look_up && look_up("cuGraphClone", &clone, 12000, 0, nullptr) == 0 && clone);
+    phonograph::check(ph_context_push_cuda(s.device));
+    CHECK(reinterpret_cast<clone_fn *>(clone)(&cloned, raw) == 0);
+    ph_context_pop_cuda(s.device);
+    copy.import_cuda(s.device, cloned);
+    copy.replay(s.stream);
+    EXPECT(x.data(), 2);
+    view.clear();
+    (void)dlclose(library);
+}
+
 static void test_copies()
 {
     scene s;
@@ -223,6 +301,9 @@ int main()
     test_comm();
     test_handles_that_look_into_graphs();
     test_errors();
+    test_own_errors();
+    test_updates();
+    test_graphs_of_cuda();
     test_copies();
     test_events();
     test_host_functions();

@@ -20,6 +20,14 @@ class error : public std::exception
     explicit error(const ph_error &record) noexcept : record_(record)
     {
     }
+    /* The program's own, for a body or hook to throw: the caller of a capture gets it back.
+     * PH_OK, which is no failure, becomes CALLER. The message is copied, and cut at the end of the
+     * record's; NULL: "". */
+    error(ph_status status, const char *message) noexcept : record_{}
+    {
+        record_.status = status == PH_OK ? PH_ERROR_CALLER : status;
+        (void)std::snprintf(record_.message, sizeof record_.message, "%s", message ? message : "");
+    }
     ph_status status() const noexcept
     {
         return record_.status;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <phonograph/breaks.h>
+#include <phonograph/cuda.h>
 #include <phonograph/cxx/memory.hpp>
 #include <phonograph/cxx/options.hpp>
 #include <phonograph/inspect/changes.h>
@@ -99,6 +100,26 @@ class graph : public handle<ph_graph, ph_graph_destroy>
     void replay(ph_stream *stream, span<const ph_slot_value> values)
     {
         check(ph_graph_replay_with(get(), stream, values.data(), values.size()));
+    }
+    /* Gives the executable the parameters of another capture of the same shape: false where they do
+     * not fit, and the executable is as before. reason: where, and why; may be NULL. */
+    [[nodiscard]] bool update(ph_graph *from, ph_update_result *reason = nullptr)
+    {
+        const ph_status status = ph_graph_update(get(), from, reason);
+        if (status != PH_ERROR_MISMATCH)
+            check(status);
+        return status == PH_OK;
+    }
+    /* Takes a CUgraph over, as ph_graph_import_cuda, and makes the executable unless kept. */
+    void import_cuda(ph_device *device, CUgraph_st *cuda_graph,
+                     const ph_capture_options *options = nullptr)
+    {
+        check(ph_graph_import_cuda(get(), device, cuda_graph, options));
+    }
+    /* Looks at what other code owns and launches: ph_graph_view_cuda. */
+    void view_cuda(ph_device *device, CUgraph_st *cuda_graph, CUgraphExec_st *exec)
+    {
+        check(ph_graph_view_cuda(get(), device, cuda_graph, exec));
     }
     void instantiate()
     {

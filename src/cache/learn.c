@@ -319,6 +319,11 @@ static void adopt_lesson(ph__learned *learned, ph__lesson *l)
         learned->bits[i] |=
             (uint16_t)(((uintptr_t)learned->first[i] ^ (uintptr_t)l->call->pointers[i]) &
                        (PAGE - 1));
+    for (size_t i = 0; i < learned->value_count; i++)
+        for (size_t b = 0; b < learned->value_sizes[i]; b++)
+            learned->varied_bytes[learned->value_at[i] + b] |=
+                learned->first_values[learned->value_at[i] + b] ^
+                ((const unsigned char *)l->call->values[i].data)[b];
     learned->varied |= l->changed;
     learned->all_due = true;
     learned->looks = 0;

@@ -45,7 +45,8 @@ static bool reserve_values(ph__learned *learned, const ph_graph_cache_call *call
     }
     learned->first_values = ph__calloc(1, learned->value_bytes + 1);
     learned->current_values = ph__calloc(1, learned->value_bytes + 1);
-    if (!learned->first_values || !learned->current_values)
+    learned->varied_bytes = ph__calloc(1, learned->value_bytes + 1);
+    if (!learned->first_values || !learned->current_values || !learned->varied_bytes)
         return false;
     for (size_t i = 0; i < count; i++)
         memcpy(learned->first_values + learned->value_at[i], call->values[i].data,
@@ -74,6 +75,7 @@ void ph__learned_destroy(ph__learned *learned)
     ph__free(learned->members);
     ph__free(learned->first_values);
     ph__free(learned->current_values);
+    ph__free(learned->varied_bytes);
     ph__free(learned->value_at);
     ph__free(learned->value_sizes);
     ph__vec_free(&learned->groups);
@@ -176,6 +178,18 @@ static bool look_at_pointers(ph__learned *learned, const ph_graph_cache_call *ca
     return true;
 }
 
+/* The host may give a part of a value to a fill, or compute with it: what a byte does that was the
+ * same in all captures is not known. */
+static bool has_known_bytes(const ph__learned *learned, size_t i, const ph_graph_cache_value *value)
+{
+    const unsigned char *now = value->data, *first = learned->first_values + learned->value_at[i],
+                        *varied = learned->varied_bytes + learned->value_at[i];
+    for (size_t b = 0; b < value->bytes; b++)
+        if (now[b] != first[b] && !varied[b])
+            return false;
+    return true;
+}
+
 static bool find_changed_values(uint64_t *changed, const ph__learned *learned,
                                 const ph_graph_cache_call *call, char *reason, size_t size)
 {
@@ -185,6 +199,9 @@ static bool find_changed_values(uint64_t *changed, const ph__learned *learned,
             continue;
         if (!(learned->varied >> i & 1))
             return UNKNOWN(reason, size, "value %zu differs, and was the same in all captures", i);
+        if (!has_known_bytes(learned, i, &call->values[i]))
+            return UNKNOWN(reason, size,
+                           "value %zu differs in bytes that were the same in all captures", i);
         *changed |= UINT64_C(1) << i;
     }
     return true;

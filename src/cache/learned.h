@@ -49,7 +49,8 @@ typedef struct ph__learned {
     ph__moved_groups groups;
     ph__moved_words words; /* by node and offset, as places */
     unsigned char *first_values, *current_values;
-    size_t *value_at, *value_sizes; /* of each value, in the two above */
+    unsigned char *varied_bytes;    /* of values: not 0 where some capture has changed the byte */
+    size_t *value_at, *value_sizes; /* of each value, in the three above */
     uint64_t varied;                /* the values that some capture has changed */
     ph__value_places places;
     ph__value_slots value_slots;

@@ -8,6 +8,7 @@
 #include "cache/learn.h"
 #include "base/alloc.h"
 #include "base/line.h"
+#include "cache/follows.h"
 #include "cache/lesson_slots.h"
 #include "graph/memory/cells.h"
 #include "graph/object/graph.h"
@@ -86,7 +87,8 @@ static bool compare_addresses(ph__lesson *l, const ph_node_info *info, const ph_
                            info->index, info->name, mine->name, (unsigned long long)mine->value);
     if (by == 0)
         return true;
-    if (!own && !own_theirs && ph__partition_find(&group, &l->parts, 0, by))
+    if (!own && !own_theirs && ph__partition_find(&group, &l->parts, 0, by) &&
+        ph__lesson_may_follow(l, mine, group))
         return keep_moved_word(l, info->index, mine->offset, group);
     *done = false;
     return true;

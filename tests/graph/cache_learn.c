@@ -280,6 +280,53 @@ TEST(bytes_of_a_value_that_no_capture_changed_are_captured_first)
     }
 }
 
+/* A number that moved as far as a pointer did, as an engine's offsets do, follows no pointer. */
+typedef struct counted {
+    const int32_t *x;
+    int32_t *y;
+    uint64_t n; /* elements; the grid is that of all */
+} counted;
+
+static ph_status counted_body(ph_stream *stream, void *user)
+{
+    const counted *o = user;
+    const struct t_add_i32 args = {o->n, o->x, o->y, 5};
+    ph_launch_config config = t_config(T_CACHED_ROOM);
+    return ph_launch(stream, s.world.add_i32, &config, &args, sizeof args);
+}
+
+static ph_graph_cache_path run_counted(size_t elements, uint64_t n)
+{
+    counted o = {.x = s.buffers[1] + elements, .y = s.outputs[0], .n = n};
+    const void *pointers[] = {o.x};
+    const ph_graph_cache_value value = {&o.n, sizeof o.n};
+    ph_graph_cache_result result;
+    assert_ok(t_fill(&s.world, s.world.stream, o.y, T_CACHED_ROOM, 0));
+    assert_ok(ph_graph_cache_run(s.cache, s.world.stream,
+                                 &(ph_graph_cache_call){.key = "offset",
+                                                        .key_bytes = 6,
+                                                        .body = counted_body,
+                                                        .user = &o,
+                                                        .pointers = pointers,
+                                                        .pointer_count = 1,
+                                                        .values = &value,
+                                                        .value_count = 1},
+                                 &result));
+    t_all(o.y, n, 15, s.world.stream);
+    t_all(o.y + n, T_CACHED_ROOM - n, 0, s.world.stream);
+    return result.path;
+}
+
+TEST(a_number_that_moved_as_far_as_a_pointer_follows_none)
+{
+    for (int i = 0; i < 3; i++)
+        (void)run_counted(0, 0x100);
+    assert_int_equal(run_counted(512, 0x100 + 512 * sizeof(int32_t)), PH_CACHE_LEARNED);
+    assert_int_equal(run_counted(256, 300), PH_CACHE_LEARNED);
+    assert_int_equal(run_counted(768, 0x0201), PH_CACHE_REPLAYED);
+    assert_int_equal(run_counted(256, 2), PH_CACHE_REPLAYED);
+}
+
 /* Every call is right, whatever was learned. */
 TEST(random_pointers_and_values_are_right_in_every_call)
 {
@@ -320,6 +367,7 @@ int main(void)
         IN_WORLD(values_that_the_host_computes_with_or_that_nothing_has_run_eagerly),
         IN_WORLD(values_that_were_equal_in_all_captures_are_told_apart_when_they_differ),
         IN_WORLD(bytes_of_a_value_that_no_capture_changed_are_captured_first),
+        IN_WORLD(a_number_that_moved_as_far_as_a_pointer_follows_none),
         IN_WORLD(random_pointers_and_values_are_right_in_every_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

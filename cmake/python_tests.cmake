@@ -14,7 +14,7 @@ endfunction()
 if(NOT PH_PYTHON)
     set(python_skipped "no python3 was found")
 elseif(PH_SANITIZE OR PH_VALGRIND)
-    set(python_skipped "Python is not built with this preset's tools")
+    set(python_skipped "Python is not built with the tools of this preset")
 endif()
 
 # The first Python that has pytest and numpy: the one of the PATH may have none where the system's has them.

@@ -152,16 +152,21 @@ ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_cal
     return entry;
 }
 
-void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path)
+void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path,
+                     ph_graph_cache_result *result)
 {
     ph__mutex_lock(&cache->lock);
     cache->paths[path]++;
     entry->uses += path != 0;
     entry->hits += path == PH_CACHE_REPLAYED || path == PH_CACHE_NESTED;
-    bool gone = --entry->users == 0 && entry->dropped;
+    bool dropped = entry->dropped, gone = --entry->users == 0 && dropped;
     ph__mutex_unlock(&cache->lock);
     if (gone)
         free_entry(entry);
+    if (dropped && result) {
+        result->graph = NULL;
+        result->epoch = 0;
+    }
 }
 
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
@@ -228,9 +233,15 @@ static size_t pool_bytes(const ph_graph_cache *cache)
     return stats.reserved;
 }
 
-static bool is_over_budget(const ph_graph_cache *cache)
+/* Other threads drop keys meanwhile. */
+static bool is_over_budget(ph_graph_cache *cache)
 {
-    return cache->budget && cache->bytes + pool_bytes(cache) > cache->budget;
+    if (!cache->budget)
+        return false;
+    ph__mutex_lock(&cache->lock);
+    size_t bytes = cache->bytes;
+    ph__mutex_unlock(&cache->lock);
+    return bytes + pool_bytes(cache) > cache->budget;
 }
 
 bool ph__entry_is_pool_empty(const ph_graph_cache *cache)
@@ -300,7 +311,7 @@ static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
     if (!victim)
         return false;
     ph__cache_tell(cache, PH_CACHE_EVICTED, victim, "");
-    ph__entry_leave(cache, victim, 0);
+    ph__entry_leave(cache, victim, 0, NULL);
     return true;
 }
 

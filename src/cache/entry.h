@@ -7,8 +7,10 @@
 /* The key's entry, made where there is none, with one user more, as the one used last. NULL: no
  * host memory. */
 ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_call *call);
-/* path: how a call of its was done; 0: none was. */
-void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path);
+/* path: how a call of its was done; 0: none was. result: loses its graph where the key was dropped
+ * meanwhile, as that goes with the last user; NULL: there is none. */
+void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path,
+                     ph_graph_cache_result *result);
 
 /* Takes it out of the table; false: the key is not there. */
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);

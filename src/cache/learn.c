@@ -65,9 +65,21 @@ static bool compare_known_word(ph__lesson *l, const ph_node_info *info, const ph
     return keep_moved_word(l, info->index, mine->offset, group);
 }
 
-static bool is_own_word(const ph_graph *graph, const ph_word *word)
+/* The allocation of the word has one of the pointers, as where the caller shares the pool. */
+static bool is_callers_word(const ph_word *word, const void *const *pointers, size_t count)
 {
-    return ph__slot_is_captures(graph, word) || ph__slot_is_pools(graph, word);
+    for (size_t i = 0; word->base && i < count; i++)
+        if ((uintptr_t)pointers[i] - (uintptr_t)word->base < word->allocation_bytes)
+            return true;
+    return false;
+}
+
+static bool is_own_word(const ph_graph *graph, const ph_word *word, const void *const *pointers,
+                        size_t count)
+{
+    return word->internal ||
+           ((ph__slot_is_captures(graph, word) || ph__slot_is_pools(graph, word)) &&
+            !is_callers_word(word, pointers, count));
 }
 
 /* *done: explained, or the reason says why not. */
@@ -76,7 +88,9 @@ static bool compare_addresses(ph__lesson *l, const ph_node_info *info, const ph_
 {
     uint32_t group;
     uint64_t by = theirs->value - mine->value;
-    bool own = is_own_word(l->graph, mine), own_theirs = is_own_word(l->other, theirs);
+    size_t count = l->learned->pointer_count;
+    bool own = is_own_word(l->graph, mine, l->learned->first, count),
+         own_theirs = is_own_word(l->other, theirs, l->call->pointers, count);
     *done = true;
     if (own && own_theirs && ph__slot_is_same_place(mine, theirs))
         return true;

@@ -42,7 +42,8 @@ void ph__visit_end(ph__visit *visit)
         atomic_store(&visit->cache->capturing, false);
         visit->capturing = false;
     }
-    ph__entry_leave(visit->cache, visit->entry, visit->launch ? visit->result->path : 0);
+    ph__entry_leave(visit->cache, visit->entry, visit->launch ? visit->result->path : 0,
+                    visit->result);
 }
 
 /* ---- replays ---- the entry is locked. */
@@ -346,8 +347,7 @@ static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **f
 static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **other)
 {
     ph__cache_entry *entry = visit->entry;
-    ph_graph_cache_result *result = visit->result;
-    char reason[sizeof result->reason] = "";
+    char reason[sizeof visit->result->reason] = "";
     bool learned_it = false;
     if (entry->graph && (entry->graph->segments || (*other)->segments)) {
         note_reason(visit, "the body has breaks at some calls, which nothing is learned from");
@@ -363,7 +363,7 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
     if (*status != PH_OK)
         ph__line_format(reason, sizeof reason, "%s", ph_error_last()->message);
     else if (learned_it && ph__learned_look(entry->learned, visit->call, reason, sizeof reason)) {
-        result->path = PH_CACHE_LEARNED;
+        visit->result->path = PH_CACHE_LEARNED;
         return replay_learned(status, visit);
     }
     note_reason(visit, reason);

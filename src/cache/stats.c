@@ -75,7 +75,7 @@ static ph__cache_entry *hold_older(ph_graph_cache *cache, ph__cache_entry *entry
     if (older)
         older->users++;
     ph__mutex_unlock(&cache->lock);
-    ph__entry_leave(cache, entry, 0);
+    ph__entry_leave(cache, entry, 0, NULL);
     return older;
 }
 
@@ -101,7 +101,7 @@ ph_status ph_graph_cache_entry_at(ph_graph_cache_entry *out, ph_graph_cache *cac
         return ph_fail(PH_ERROR_NOT_FOUND, "%s: the cache has no entry %zu, numbered from 0", call,
                        index);
     read_entry(out, cache, entry);
-    ph__entry_leave(cache, entry, 0);
+    ph__entry_leave(cache, entry, 0, NULL);
     return PH_OK;
 }
 

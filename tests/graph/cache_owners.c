@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cache_owners.c: memory and graphs of a cache that belong to others too: the caller's
+ * blocks in its pool, and graphs whose key is dropped while a call has them. */
+#include "support/cached.h"
+
+#include "base/alloc.h"
+#include "support/test.h"
+
+/* With a cache of these options. */
+static void open_cache(t_cached *s, const ph_graph_cache_options *options)
+{
+    ph_graph_cache_destroy(s->cache);
+    assert_ok(ph_graph_cache_create(&s->cache, s->world.device, options));
+}
+
+/* Blocks of the caller's in the pool that the captures use: each begins an allocation, as the
+ * captures' own do. */
+TEST(callers_blocks_of_the_caches_pool_are_learned_as_other_memory)
+{
+    t_cached s;
+    ph_pool *pool;
+    int32_t *blocks[6];
+    t_cached_open(&s, NULL);
+    assert_ok(ph_pool_create(&pool, s.world.device, NULL));
+    open_cache(&s, &(ph_graph_cache_options){.pool = pool});
+    assert_ok(ph_pool_begin(pool));
+    for (int i = 0; i < 6; i++)
+        assert_ok(PH_NEW(&blocks[i], T_CACHED_ROOM, s.world.stream));
+    assert_ok(ph_pool_end(pool));
+    for (int i = 0; i < 6; i++)
+        assert_ok(t_fill(&s.world, s.world.stream, blocks[i], T_CACHED_ROOM, 10 * i));
+    t_cached_work w = {.x = blocks[0], .y = s.outputs[0], .value = 5};
+    for (int i = 0; i < 3; i++)
+        t_cached_run(&s, "a", &w, 0, i < 2 ? PH_CACHE_EAGER : PH_CACHE_CAPTURED);
+    for (int i = 1; i < 6; i++) {
+        w.x = blocks[i];
+        t_cached_run(&s, "a", &w, 10 * i, i == 1 ? PH_CACHE_LEARNED : PH_CACHE_REPLAYED);
+    }
+    for (int i = 0; i < 6; i++)
+        ph_free(blocks[i], s.world.stream);
+    t_cached_close(&s);
+    ph_pool_release(pool);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* ---- drops ---- */
+typedef struct dropping {
+    t_cached *scene;
+    int32_t *y;
+} dropping;
+
+static ph_status dropping_body(ph_stream *stream, void *user)
+{
+    const dropping *d = user;
+    ph_status dropped = ph_graph_cache_drop(d->scene->cache, "d", 1);
+    if (dropped != PH_OK && dropped != PH_ERROR_NOT_FOUND)
+        return dropped;
+    return t_add(&d->scene->world, stream, d->y, d->y, T_CACHED_N, 1);
+}
+
+TEST(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile)
+{
+    t_cached s;
+    ph_graph_cache_result result;
+    t_cached_open(&s, NULL);
+    open_cache(&s, &(ph_graph_cache_options){.after = PH_ZERO});
+    dropping d = {&s, s.outputs[0]};
+    assert_ok(t_fill(&s.world, s.world.stream, d.y, T_CACHED_N, 0));
+    for (int i = 1; i < 4; i++) {
+        assert_ok(ph_graph_cache_run(
+            s.cache, s.world.stream,
+            &(ph_graph_cache_call){.key = "d", .key_bytes = 1, .body = dropping_body, .user = &d},
+            &result));
+        t_all(d.y, T_CACHED_N, i, s.world.stream);
+        assert_int_equal(result.path, PH_CACHE_CAPTURED);
+        assert_null(result.graph);
+        assert_int_equal(result.epoch, 0);
+    }
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* Another thread's drops change the bytes of executables that the budget is compared with. */
+typedef struct dropper {
+    t_cached scene;
+    pthread_t thread;
+    atomic_bool over;
+} dropper;
+
+static void *drop_keys(void *user)
+{
+    dropper *d = user;
+    for (int key = 0; !atomic_load(&d->over); key = (key + 1) % 4) {
+        ph_status status = ph_graph_cache_drop(d->scene.cache, &key, sizeof key);
+        if (status != PH_OK && status != PH_ERROR_NOT_FOUND)
+            print_error("%s\n", ph_error_last()->message);
+    }
+    return NULL;
+}
+
+static ph_status add_one(ph_stream *stream, void *user)
+{
+    t_cached *s = user;
+    return t_add(&s->world, stream, s->outputs[0], s->outputs[0], T_CACHED_N, 1);
+}
+
+TEST(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures)
+{
+    dropper d = {.over = false};
+    t_cached *s = &d.scene;
+    t_cached_open(s, NULL);
+    open_cache(s, &(ph_graph_cache_options){.after = PH_ZERO, .budget = 1u << 30});
+    assert_ok(t_fill(&s->world, s->world.stream, s->outputs[0], T_CACHED_N, 0));
+    assert_int_equal(pthread_create(&d.thread, NULL, drop_keys, &d), 0);
+    for (int i = 0; i < 200; i++) {
+        int key = i % 4;
+        assert_ok(ph_graph_cache_run(
+            s->cache, s->world.stream,
+            &(ph_graph_cache_call){
+                .key = &key, .key_bytes = sizeof key, .body = add_one, .user = s},
+            NULL));
+    }
+    atomic_store(&d.over, true);
+    assert_int_equal(pthread_join(d.thread, NULL), 0);
+    t_all(s->outputs[0], T_CACHED_N, 200, s->world.stream);
+    t_cached_close(s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callers_blocks_of_the_caches_pool_are_learned_as_other_memory),
+        cmocka_unit_test(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile),
+        cmocka_unit_test(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -238,9 +238,11 @@ static bool compare_word(ph__lesson *l, const ph__record_node *mine, const ph__r
     const ph__moved_word *known = next_known_word(l, info->index, a->offset);
     if (known)
         return compare_known_word(l, info, a, b, known);
-    if (slot->size == sizeof a->value && !compare_addresses(l, info, a, b, &done))
+    /* a word with a value follows no pointer, also where both moved by one distance */
+    bool has_value = has_known_place(l, info->index, slot->offset + slot->size);
+    if (!has_value && slot->size == sizeof a->value && !compare_addresses(l, info, a, b, &done))
         return false;
-    if (a->value == b->value ? !has_known_place(l, info->index, slot->offset + slot->size) : done)
+    if (!has_value && (done || a->value == b->value))
         return true;
     return compare_value_bytes(l, info, &theirs->info, slot, a->name);
 }

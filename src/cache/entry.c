@@ -180,6 +180,14 @@ bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
     return entry != NULL;
 }
 
+void ph__entry_use_variant(ph__cache_entry *entry, size_t at)
+{
+    ph_graph *used = entry->variants[at];
+    for (; at > 0; at--)
+        entry->variants[at] = entry->variants[at - 1];
+    entry->variants[0] = used;
+}
+
 void ph__entry_clear(ph__cache_entry *entry)
 {
     ph_graph_destroy(entry->graph);

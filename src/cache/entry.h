@@ -16,6 +16,8 @@ void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cac
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);
 /* Notes what the executables of the entry take, which its user has locked. */
 void ph__entry_account(ph_graph_cache *cache, ph__cache_entry *entry);
+/* The variant was used: it moves to the front. Under the entry's lock. */
+void ph__entry_use_variant(ph__cache_entry *entry, size_t at);
 /* Destroys graph, learned places and variants; under the entry's lock, or by its last owner. */
 void ph__entry_clear(ph__cache_entry *entry);
 /* Evicts graphs in order of their last use, but not that of `keep`, until `more` graphs fit. Those

@@ -291,15 +291,6 @@ static ph__served capture_first(ph_status *status, ph__visit *visit)
 }
 
 /* ---- updates ---- */
-/* The variant moves to the front. */
-static void use_variant(ph__cache_entry *entry, size_t at)
-{
-    ph_graph *used = entry->variants[at];
-    for (; at > 0; at--)
-        entry->variants[at] = entry->variants[at - 1];
-    entry->variants[0] = used;
-}
-
 static bool update_variant(ph__visit *visit, ph_graph *from)
 {
     ph__cache_entry *entry = visit->entry;
@@ -308,7 +299,7 @@ static bool update_variant(ph__visit *visit, ph_graph *from)
     for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++) {
         if (ph_graph_update(entry->variants[i], from, NULL) != PH_OK)
             continue;
-        use_variant(entry, i);
+        ph__entry_use_variant(entry, i);
         return true;
     }
     ph__error_restore(&before);
@@ -322,7 +313,7 @@ static ph_status add_variant(ph__visit *visit, ph_graph **from)
     PH_TRY(ph_graph_instantiate(*from));
     ph_graph_destroy(entry->variants[PH__CACHE_VARIANTS - 1]);
     entry->variants[PH__CACHE_VARIANTS - 1] = *from;
-    use_variant(entry, PH__CACHE_VARIANTS - 1);
+    ph__entry_use_variant(entry, PH__CACHE_VARIANTS - 1);
     *from = NULL;
     ph__entry_account(visit->cache, entry);
     return PH_OK;
@@ -382,6 +373,8 @@ static ph__served capture_another(ph_status *status, ph__visit *visit)
     ph__mutex_lock(&visit->entry->lock);
     if (!other)
         served = failed_capture(status, visit, false);
+    else if (visit->entry->in_break) /* without the lock, and its graphs are in use */
+        served = PH__EAGER;
     else if (visit->entry->unlearned >= PH__CACHE_ATTEMPTS)
         served = serve_update(status, visit, &other);
     else

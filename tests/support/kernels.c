@@ -32,7 +32,7 @@ static void add_i32(const ph_block_range *range, const void *args)
     const struct t_add_i32 *p = args;
     uint64_t i, end;
     for (elements(range, p->n, &i, &end); i < end; i++)
-        p->y[i] = p->x[i] + p->value;
+        p->y[i] = (int32_t)((uint32_t)p->x[i] + (uint32_t)p->value); /* as on a GPU */
 }
 static const char add_i32_cuda[] =
     GLOBAL "add_i32(unsigned long long n, const int *x, int *y, int value) { " INDEX

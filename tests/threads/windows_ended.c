@@ -2,6 +2,9 @@
 /* tests/threads/windows_ended.c: a capture that another thread ends, or begins, between a call's
  * question whether the stream is capturing and its submission. The call does its work all the
  * same, and the capture goes on. */
+#include "device/handles/captures.h"
+#include "device/handles/kernel.h"
+#include "device/handles/stream.h"
 #include "windows.h"
 
 static atomic_bool open_now, end_now, ended;
@@ -134,11 +137,61 @@ TEST(a_capture_survives_the_end_of_a_graph_that_replayed_on_its_stream)
     t_all(x, N, 3, world.stream);
 }
 
+/* ---- a launch that has reached the driver, but not yet the capture's list of kernels ---- */
+enum {
+    KERNELS = 32
+};
+
+static ph_kernel *kernels[KERNELS];
+static size_t listed, listed_as_it_was_read;
+static uint64_t capture_id;
+
+/* Of the second half of a launch: what another thread does while the ended capture is read. */
+static void list_kernel(void *unused)
+{
+    (void)unused;
+    if (listed == KERNELS)
+        return;
+    ph_kernel *kernel = kernels[listed++];
+    assert_true(ph__capture_keep_kernel(world.stream, kernel, capture_id));
+    listed_as_it_was_read += atomic_load(&kernel->kept_in) == capture_id;
+    ph__driver_before("graph_nodes", list_kernel, NULL);
+}
+
+static ph_status read_id_and_add(ph_stream *stream, void *user)
+{
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, "test"));
+    return add_one(stream, user);
+}
+
+TEST(a_graph_keeps_a_kernel_that_is_listed_while_the_capture_is_read)
+{
+    for (size_t i = 0; i < KERNELS; i++)
+        assert_ok(ph_kernel_create(&kernels[i], world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
+    listed = listed_as_it_was_read = 0;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(read_id_and_add(world.stream, NULL));
+    ph__driver_before("graph_nodes", list_kernel, NULL);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph__driver_before(NULL, NULL, NULL);
+    assert_true(listed_as_it_was_read > 0);
+    for (size_t i = 0; i < KERNELS; i++) {
+        bool kept = atomic_load(&kernels[i]->kept_in) == capture_id;
+        assert_int_equal(atomic_load(&kernels[i]->references), kept ? 2 : 1);
+    }
+    assert_ok(ph_graph_reset(graph));
+    for (size_t i = 0; i < KERNELS; i++) {
+        assert_int_equal(atomic_load(&kernels[i]->references), 1);
+        ph_kernel_release(kernels[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_external_events_as_a_capture_ends),
         IN_WORLD(test_replay_as_a_capture_ends),
+        IN_WORLD(a_graph_keeps_a_kernel_that_is_listed_while_the_capture_is_read),
         IN_WORLD(a_capture_survives_the_end_of_a_graph_that_replayed_on_its_stream),
     };
     return cmocka_run_group_tests_name("threads.windows_ended", tests, NULL, NULL);

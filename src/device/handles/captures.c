@@ -58,11 +58,8 @@ bool ph_device_is_capturing(const ph_device *device)
     return found;
 }
 
-void ph__capture_release_kernels(ph__capture *capture)
+void ph__capture_close_kernels(ph__capture *capture)
 {
-    size_t cursor = 0;
-    uint64_t key;
-    void *kernel;
     pthread_mutex_lock(&capture->device->capture_lock);
     for (ph__capture **at = &capture->device->reading; *at; at = &(*at)->next_reading)
         if (*at == capture) {
@@ -70,6 +67,14 @@ void ph__capture_release_kernels(ph__capture *capture)
             break;
         }
     pthread_mutex_unlock(&capture->device->capture_lock);
+}
+
+void ph__capture_release_kernels(ph__capture *capture)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    ph__capture_close_kernels(capture);
     while (ph__map_next(&capture->kernels, &cursor, &key, &kernel))
         ph_kernel_release(kernel);
     ph__map_free(&capture->kernels);

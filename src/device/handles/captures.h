@@ -57,8 +57,10 @@ struct ph__capture {
 bool ph__capture_register(ph_device *device, ph__capture *capture);
 void ph__capture_unregister(ph_device *device, ph__capture *capture);
 
-/* Lets go of the kernels that were launched in it: after its end, when whoever reads the graph
- * has retained them. */
+/* After its end: from here on no launch finds the capture, and its list of kernels is the caller's
+ * alone. A launch that comes later has its kernel's code kept loaded. */
+void ph__capture_close_kernels(ph__capture *capture);
+/* Closes the list, and lets go of the kernels: when whoever reads the graph has retained them. */
 void ph__capture_release_kernels(ph__capture *capture);
 
 /* Of a capture that has ended, and whose kernels were not released: `to` has them from here on, the

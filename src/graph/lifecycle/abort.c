@@ -6,6 +6,7 @@
 #include "graph/lifecycle/child.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/object/graph.h"
+#include "graph/object/kernels.h"
 #include "memory/pool/recording.h"
 
 void ph__graph_close_pool(ph_graph *graph)
@@ -17,6 +18,8 @@ void ph__graph_close_pool(ph_graph *graph)
 void ph__graph_close_capture(ph_graph *graph)
 {
     ph__graph_drop_lent(graph);
+    if (graph->template)
+        ph__graph_keep_late(graph);
     ph__capture_release_kernels(&graph->capture);
     graph->events = ph__capture_acquire_events(&graph->capture);
     ph__marks_release(graph->capture.marks);

@@ -45,6 +45,22 @@ bool ph__graph_keep_captured(ph_graph *graph)
     return kept;
 }
 
+/* A launch reaches the driver before its kernel is listed: a capture that ends in between is read
+ * without it. */
+void ph__graph_keep_late(ph_graph *graph)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    ph__capture_close_kernels(&graph->capture);
+    bool room = ph__graph_reserve_kernels(graph, graph->capture.kernels.count);
+    while (ph__map_next(&graph->capture.kernels, &cursor, &key, &kernel))
+        if (room)
+            ph__graph_add_kernel(graph, kernel);
+        else
+            graph->device->driver->kernel_keep(((ph_kernel *)kernel)->handle);
+}
+
 ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, const char *call)
 {
     if (graph->node_kernels == NULL)

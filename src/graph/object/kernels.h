@@ -8,6 +8,9 @@
 ph_status ph__graph_acquire_kernels(ph_graph *graph, const ph_record *record, const char *call);
 /* Retains those that were launched in the capture, which has ended; false: no host memory. */
 bool ph__graph_keep_captured(ph_graph *graph);
+/* Closes the capture's list of kernels, and retains those that were listed since keep_captured. One
+ * for which there is no host memory has its code kept loaded. */
+void ph__graph_keep_late(ph_graph *graph);
 /* Makes room for so many more kernels. */
 bool ph__graph_reserve_kernels(ph_graph *graph, size_t count);
 void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel); /* room was reserved */

@@ -4,6 +4,7 @@
 #ifndef PHONOGRAPH_DATA_PARALLEL_H
 #define PHONOGRAPH_DATA_PARALLEL_H
 #include <phonograph/comm.h>
+#include <phonograph/dtype.h>
 #include <phonograph/module.h>
 #include <phonograph/tape.h>
 
@@ -17,7 +18,17 @@ typedef struct ph_data_parallel_options {
     /* Bytes of gradients in a bucket, at least one gradient. 0: 25 MiB, and 1 MiB for the first
      * one, which has the parameters that come last. The same on all ranks. */
     uint64_t bucket_bytes, first_bucket_bytes;
-    uint64_t reserved[6];
+    /* The type that gradients of f32 have on their way: PH_DTYPE_F16 or PH_DTYPE_BF16; 0: their
+     * own. Each rank's is divided by the number of ranks, rounded to that type, and summed; the sum
+     * is made f32 again. Parameters and gradients stay f32. The same on all ranks. */
+    ph_dtype reduce_dtype;
+    /* Some ranks may run out of inputs before others: ph_data_parallel_join. Each pass has one more
+     * all-reduce, of one number, and cannot be captured (UNSUPPORTED). The same on all ranks. */
+    bool uneven_inputs;
+    /* With uneven_inputs: gradients are means over the ranks that still have inputs. false: a rank
+     * without inputs counts, with zeros. */
+    bool divide_by_active;
+    uint64_t reserved[5];
 } ph_data_parallel_options;
 
 /* Every rank calls it with the same module and options, and all parameters and buffers become those
@@ -52,11 +63,33 @@ PH_API void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel,
  * at first true. A captured pass keeps what it was captured with. Takes NULL. */
 PH_API bool ph_data_parallel_set_sync(ph_data_parallel *parallel, bool sync);
 
+/* A pass of the other ranks, on a rank that has no input for it (uneven_inputs).
+ *
+ * What it does:
+ * - Blocks until every rank is in a pass, or here. *passed: some rank is in a pass.
+ * - true: the parameters have gradients as after ph_data_parallel_backward, the same bits as on all
+ *   ranks. This rank does what the others do then: it clips, steps the optimizer, sets gradients to
+ *   zero. So parameters and optimizers stay the same on all ranks.
+ * - false: no rank has inputs any more, and no gradient was changed. The next
+ *   ph_data_parallel_backward may follow, on all ranks.
+ * - Call it again until it says false:
+ *       while (ph_data_parallel_join(&passed, tape, parallel) == PH_OK && passed)
+ *           step(tape, optimizer);
+ * - A gradient that a parameter had before counts, as in ph_data_parallel_backward.
+ * - Other collectives of the communicator between the passes are the program's to match.
+ *
+ * Errors: STATE (the network was made without uneven_inputs, or set_sync is false), UNSUPPORTED
+ * (the tape's stream is capturing), PEER and other failures of the communicator, those of the tape.
+ * Failures of the work fail the tape, too.
+ * Threads: as ph_data_parallel_backward. */
+PH_CALL ph_data_parallel_join(bool *passed, ph_tape *tape, ph_data_parallel *parallel);
+
 /* The number of buckets, and bytes of all: at most a few more than the parameters' own. */
 typedef struct ph_data_parallel_info {
     size_t buckets, parameters;
     uint64_t bytes;
-    uint64_t reserved[4];
+    uint64_t reduced_bytes; /* all-reduced by a pass: fewer with reduce_dtype */
+    uint64_t reserved[3];
 } ph_data_parallel_info;
 PH_CALL ph_data_parallel_get_info(ph_data_parallel_info *out, const ph_data_parallel *parallel);
 

@@ -125,6 +125,9 @@ static void test_a_network_of_one_rank_has_its_own_gradients()
     parallel.backward(tape, ph_sum(tape, ph_call(tape, layer, x)));
     CHECK(tape.read<float>(ph_tensor_grad(ph_module_parameter(layer, "weight")))[1] == 1);
     phonograph::check(ph_tape_clear(tape));
+    ph_data_parallel_options options = {};
+    options.uneven_inputs = true;
+    CHECK(!phonograph::data_parallel(layer, comm, &options).join(tape));
     phonograph::data_parallel moved(std::move(parallel));
     CHECK(moved && !parallel);
 }

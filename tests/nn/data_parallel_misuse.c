@@ -121,6 +121,68 @@ TEST(a_pass_that_fails_is_no_end)
     }
 }
 
+TEST(options_that_contradict_are_named)
+{
+    const ph_data_parallel_options whole = {.reduce_dtype = PH_DTYPE_I32},
+                                   own = {.reduce_dtype = PH_DTYPE_F32},
+                                   even = {.divide_by_active = true};
+    expect_refused(module, comm, &whole, PH_ERROR_ARGUMENT, "reduce_dtype is i32");
+    expect_refused(module, comm, &own, PH_ERROR_ARGUMENT, "reduce_dtype is f32");
+    expect_refused(module, comm, &even, PH_ERROR_ARGUMENT, "uneven_inputs is not");
+}
+
+static void expect_no_join(ph_tape *tape, ph_data_parallel *of, ph_status status, const char *part)
+{
+    bool passed = true;
+    assert_error(ph_data_parallel_join(&passed, tape, of), status, part);
+    assert_false(passed);
+    if (tape)
+        ph_ignore(ph_tape_clear(tape));
+}
+
+TEST(a_join_that_cannot_be_is_refused)
+{
+    ph_data_parallel *uneven;
+    ph_graph *graph;
+    const ph_data_parallel_options options = {.uneven_inputs = true};
+    assert_error(ph_data_parallel_join(NULL, s.tape, parallel), PH_ERROR_ARGUMENT, "passed");
+    expect_no_join(NULL, parallel, PH_ERROR_ARGUMENT, "tape");
+    expect_no_join(s.tape, NULL, PH_ERROR_ARGUMENT, "parallel");
+    expect_no_join(s.tape, parallel, PH_ERROR_STATE, "without uneven_inputs");
+    assert_ok(ph_data_parallel_create(&uneven, module, comm, &options));
+    assert_true(ph_data_parallel_set_sync(uneven, false));
+    expect_no_join(s.tape, uneven, PH_ERROR_STATE, "ph_data_parallel_set_sync is false");
+    assert_false(ph_data_parallel_set_sync(uneven, true));
+    ph_tape_fail(s.tape, PH_ERROR_CALLER, "no");
+    expect_no_join(s.tape, uneven, PH_ERROR_CALLER, "the tape failed before this call");
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, s.stream, NULL));
+    expect_no_join(s.tape, uneven, PH_ERROR_UNSUPPORTED, "no pass is captured");
+    ph_data_parallel_backward(s.tape, uneven, NULL);
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_UNSUPPORTED, "ph_data_parallel_backward: with");
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph_graph_destroy(graph);
+    ph_data_parallel_destroy(uneven);
+}
+
+/* Its own pass counts, and at once it has no inputs. */
+TEST(one_rank_joins_alone)
+{
+    const ph_data_parallel_options options = {.uneven_inputs = true, .divide_by_active = true};
+    ph_data_parallel *uneven;
+    bool passed = true;
+    float host[2];
+    assert_ok(ph_data_parallel_create(&uneven, module, comm, &options));
+    ph_data_parallel_backward(s.tape, uneven,
+                              ph_sum(s.tape, ph_call(s.tape, module, t_input(&s, 3, 4))));
+    assert_ok(ph_data_parallel_join(&passed, s.tape, uneven));
+    assert_false(passed);
+    assert_ok(ph_tensor_read(s.tape, ph_tensor_grad(scale.weight), host, sizeof host));
+    assert_true(host[0] == 3 && host[1] == 4);
+    assert_ok(ph_tape_clear(s.tape));
+    ph_data_parallel_destroy(uneven);
+}
+
 /* Its gradients outlive it. */
 TEST(one_rank_is_a_backward_pass)
 {
@@ -150,6 +212,9 @@ int main(void)
         IN_SCENE(parameters_that_are_not_contiguous_are_refused),
         IN_SCENE(no_capture_may_be_open),
         IN_SCENE(a_pass_that_fails_is_no_end),
+        IN_SCENE(options_that_contradict_are_named),
+        IN_SCENE(a_join_that_cannot_be_is_refused),
+        IN_SCENE(one_rank_joins_alone),
         IN_SCENE(one_rank_is_a_backward_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

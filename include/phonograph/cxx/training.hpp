@@ -62,6 +62,13 @@ class data_parallel : public handle<ph_data_parallel, ph_data_parallel_destroy>
     {
         return ph_data_parallel_set_sync(get(), sync);
     }
+    /* true: other ranks ran a pass, and the gradients are the means; false: no rank has inputs. */
+    bool join(ph_tape *on) const
+    {
+        bool passed = false;
+        check(ph_data_parallel_join(&passed, on, get()));
+        return passed;
+    }
     ph_data_parallel_info info() const
     {
         ph_data_parallel_info info;

@@ -6,19 +6,40 @@
 #include <phonograph/collectives.h>
 #include <phonograph/operators.h>
 
+/* On the stream of the collectives, behind the tape's. */
+static void all_reduce(ph_tape *tape, const ph_data_parallel *parallel, const ph_tensor *x,
+                       ph_reduce_op op)
+{
+    void *memory = ph_tensor_data(x);
+    ph_status status = ph_tape_status(tape);
+    if (status == PH_OK)
+        status = ph_stream_wait_stream(parallel->stream, ph_tape_stream(tape));
+    if (status == PH_OK)
+        status = ph_all_reduce(parallel->comm, memory, memory, (size_t)ph_tensor_count(x),
+                               ph_tensor_dtype(x), op, parallel->stream);
+    ph_tape_check(tape, status);
+}
+
+/* Divided before it is rounded, as the sum of many ranks may be beyond f16. */
+static void reduce_bucket(ph_tape *tape, const ph_data_parallel *parallel, const ph__bucket *bucket)
+{
+    if (!bucket->reduced) {
+        all_reduce(tape, parallel, bucket->memory, PH_REDUCE_MEAN);
+        return;
+    }
+    ph_tensor_scale(tape, bucket->memory, 1.0 / ph_comm_size(parallel->comm));
+    ph_tensor_copy(tape, bucket->reduced, bucket->memory);
+    all_reduce(tape, parallel, bucket->reduced, PH_REDUCE_SUM);
+}
+
 /* All ranks reduce in the same order, whatever arrives first. */
 static void reduce_whole_buckets(ph_tape *tape, ph_data_parallel *parallel)
 {
     while (!ph__tape_failed(tape) && parallel->next < parallel->buckets.count) {
         const ph__bucket *bucket = &parallel->buckets.at[parallel->next];
-        void *memory = ph_tensor_data(bucket->memory);
         if (bucket->missing > 0)
             return;
-        ph_status status = ph_stream_wait_stream(parallel->stream, ph_tape_stream(tape));
-        if (status == PH_OK)
-            status = ph_all_reduce(parallel->comm, memory, memory, (size_t)bucket->count,
-                                   bucket->dtype, PH_REDUCE_MEAN, parallel->stream);
-        ph_tape_check(tape, status);
+        reduce_bucket(tape, parallel, bucket);
         parallel->next++;
     }
 }
@@ -50,65 +71,119 @@ static void take_part(ph_tape *tape, ph__bucket_part *part, ph_tensor *grad)
 ph_tensor *ph__bucket_part_arrives(ph_tape *tape, ph_tensor *grad, void *user)
 {
     ph__bucket_part *part = user;
-    if (!part->parallel->active || part->arrived)
+    if (!part->parallel->running || part->arrived)
         return grad;
     take_part(tape, part, grad);
     ph_tape_check(tape, ph_tensor_set_grad(part->parameter, NULL));
     return grad;
 }
 
-static void begin_pass(ph_data_parallel *parallel)
+/* A part that has not arrived counts as zero. */
+static void take_rest(ph_tape *tape, ph_data_parallel *parallel)
+{
+    for (size_t i = parallel->parts.count; i-- > 0 && !ph__tape_failed(tape);)
+        if (!parallel->parts.at[i].arrived)
+            take_part(tape, &parallel->parts.at[i], NULL);
+}
+
+/* The means of all ranks become those of the active ones. */
+static void rescale(ph_tape *tape, const ph_data_parallel *parallel, const ph__bucket *bucket)
+{
+    ph_dtype wide = bucket->dtype == PH_DTYPE_F64 ? PH_DTYPE_F64 : PH_DTYPE_F32;
+    ph_tensor *size = ph_full(tape, wide, PH_SHAPE(1), ph_comm_size(parallel->comm));
+    ph_tensor *factor = ph_div(tape, size, ph_cast(tape, parallel->active, wide));
+    ph_tensor *means = ph_cast(tape, bucket->memory, wide);
+    ph_tensor_copy(tape, bucket->memory, ph_mul(tape, means, factor));
+}
+
+/* Behind the collectives. */
+static void read_buckets(ph_tape *tape, const ph_data_parallel *parallel)
+{
+    for (size_t i = 0; i < parallel->buckets.count && !ph__tape_failed(tape); i++) {
+        const ph__bucket *bucket = &parallel->buckets.at[i];
+        size_t mark = ph_tape_scope_begin(tape);
+        if (bucket->reduced)
+            ph_tensor_copy(tape, bucket->memory, bucket->reduced);
+        if (parallel->divide_by_active)
+            rescale(tape, parallel, bucket);
+        ph_tape_scope_end(tape, mark, NULL, 0);
+    }
+}
+
+static void wait_for_collectives(ph_tape *tape, const ph_data_parallel *parallel)
+{
+    ph_status status = ph_tape_status(tape);
+    if (status == PH_OK)
+        ph_tape_check(tape, ph_stream_wait_stream(ph_tape_stream(tape), parallel->stream));
+}
+
+void ph__parallel_pass_count_active(ph_tape *tape, ph_data_parallel *parallel, bool active)
+{
+    bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
+    ph_tensor_fill(tape, parallel->active, active);
+    all_reduce(tape, parallel, parallel->active, PH_REDUCE_SUM);
+    wait_for_collectives(tape, parallel);
+    ph_tape_set_grad_enabled(tape, grad_enabled);
+}
+
+void ph__parallel_pass_begin(ph_data_parallel *parallel)
 {
     for (size_t i = 0; i < parallel->parts.count; i++)
         parallel->parts.at[i].arrived = false;
     for (size_t i = 0; i < parallel->buckets.count; i++)
         parallel->buckets.at[i].missing = parallel->buckets.at[i].parts;
     parallel->next = 0;
-    parallel->active = true;
+    parallel->running = true;
 }
 
-static void end_pass(ph_tape *tape, ph_data_parallel *parallel)
+void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel)
 {
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
-    for (size_t i = parallel->parts.count; i-- > 0 && !ph__tape_failed(tape);)
-        if (!parallel->parts.at[i].arrived)
-            take_part(tape, &parallel->parts.at[i], NULL);
-    parallel->active = false;
+    take_rest(tape, parallel);
+    parallel->running = false;
+    if (parallel->buckets.count > 0)
+        wait_for_collectives(tape, parallel);
+    read_buckets(tape, parallel);
     ph_tape_set_grad_enabled(tape, grad_enabled);
-    if (ph__tape_failed(tape) || parallel->buckets.count == 0)
-        return;
-    ph_tape_check(tape, ph_stream_wait_stream(ph_tape_stream(tape), parallel->stream));
     for (size_t i = 0; i < parallel->parts.count && !ph__tape_failed(tape); i++)
         ph_tape_check(
             tape, ph_tensor_set_grad(parallel->parts.at[i].parameter, parallel->parts.at[i].view));
 }
 
-static bool check_call(ph_tape *tape, const ph_data_parallel *parallel)
+bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, const char *call)
 {
-    static const char call[] = "ph_data_parallel_backward";
-    if (ph__tape_failed(tape)) {
-        ph__tape_skip(tape);
-        return false;
-    }
     if (parallel == NULL)
         ph_tape_check(tape, ph__fail_null(call, "parallel"));
-    else if (parallel->active)
+    else if (parallel->running)
         ph_tape_fail(tape, PH_ERROR_STATE, "%s: called from inside of its own pass", call);
     else if (ph_tape_device(tape) != ph_module_device(parallel->module))
         ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE, "%s: the tape is of another device than %s", call,
                      ph_module_name(parallel->module));
+    else if (parallel->active && !parallel->local && ph_stream_is_capturing(ph_tape_stream(tape)))
+        ph_tape_fail(tape, PH_ERROR_UNSUPPORTED,
+                     "%s: with uneven_inputs no pass is captured, as a rank without inputs would "
+                     "not replay it; create the network without it, or run the pass eagerly",
+                     call);
     return !ph__tape_failed(tape);
 }
 
 void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel, ph_tensor *loss)
 {
-    if (tape == NULL || !check_call(tape, parallel))
+    if (tape == NULL)
+        return;
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
+        return;
+    }
+    if (!ph__parallel_pass_check(tape, parallel, "ph_data_parallel_backward"))
         return;
     if (parallel->local) {
         ph_backward(tape, loss);
         return;
     }
-    begin_pass(parallel);
+    if (parallel->active)
+        ph__parallel_pass_count_active(tape, parallel, true);
+    ph__parallel_pass_begin(parallel);
     ph_backward(tape, loss);
-    end_pass(tape, parallel);
+    ph__parallel_pass_end(tape, parallel);
 }

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/parallel/backward.h: gradients go into their buckets in the middle of a pass. */
+/* nn/parallel/backward.h: the pass that reduces buckets as they become whole. */
 #ifndef PH_NN_PARALLEL_BACKWARD_H
 #define PH_NN_PARALLEL_BACKWARD_H
 #include "nn/parallel/parallel.h"
+
+/* The pieces of a pass, in this order, between which backward runs. Failures are the tape's.
+ * - check: false: the tape has failed.
+ * - count_active: with uneven inputs alone. Ranks without inputs call it, too, with active false.
+ * - end: parameters whose gradient has not come count as zero. The parameters have their means when
+ *   the tape's stream comes to what follows. */
+bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, const char *call);
+void ph__parallel_pass_count_active(ph_tape *tape, ph_data_parallel *parallel, bool active);
+void ph__parallel_pass_begin(ph_data_parallel *parallel);
+void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel);
 
 /* A hook on a parameter; user: its ph__bucket_part. */
 ph_tensor *ph__bucket_part_arrives(ph_tape *tape, ph_tensor *grad, void *user);

@@ -49,13 +49,16 @@ static ph_status make_view(ph_tape *tape, const ph_data_parallel *parallel, ph__
     return ph_tape_status(tape);
 }
 
-static ph_status make_memory(ph_tape *tape, ph_data_parallel *parallel)
+static ph_status make_memory(ph_tape *tape, ph_data_parallel *parallel, ph_dtype reduce_dtype)
 {
     ph_device *device = ph_module_device(parallel->module);
     for (size_t i = 0; i < parallel->buckets.count; i++) {
         ph__bucket *bucket = &parallel->buckets.at[i];
         PH_TRY(ph_tensor_create(&bucket->memory, device, bucket->dtype, PH_SHAPE(bucket->count)));
         ph_tensor_fill(tape, bucket->memory, 0);
+        if (reduce_dtype && bucket->dtype == PH_DTYPE_F32)
+            PH_TRY(
+                ph_tensor_create(&bucket->reduced, device, reduce_dtype, PH_SHAPE(bucket->count)));
     }
     for (size_t i = 0; i < parallel->parts.count; i++)
         PH_TRY(make_view(tape, parallel, &parallel->parts.at[i]));
@@ -74,7 +77,7 @@ ph_status ph__buckets_make(ph_data_parallel *parallel, const ph_data_parallel_op
         if (!place_part(parallel, &parallel->parts.at[i], bytes, first))
             return ph__fail_host_memory(call, "the buckets");
     PH_TRY(ph_tape_create(&tape, parallel->stream, NULL));
-    ph_status status = make_memory(tape, parallel);
+    ph_status status = make_memory(tape, parallel, options ? options->reduce_dtype : 0);
     ph_tape_destroy(tape);
     return status;
 }

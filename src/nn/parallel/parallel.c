@@ -61,6 +61,20 @@ static bool add_part(const char *name, ph_tensor *x, void *user)
 }
 
 /* ---- create ---- */
+static ph_status check_choices(const ph_data_parallel_options *options, const char *call)
+{
+    ph_dtype dtype = options->reduce_dtype;
+    if (dtype && dtype != PH_DTYPE_F16 && dtype != PH_DTYPE_BF16)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: reduce_dtype is %s, and must be f16, bf16, or 0 for the gradients' own",
+                       call, ph_dtype_name(dtype));
+    if (options->divide_by_active && !options->uneven_inputs)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: divide_by_active is set and uneven_inputs is not: all ranks are active",
+                       call);
+    return PH_OK;
+}
+
 static ph_status check_arguments(const ph_module *module, const ph_comm *comm,
                                  const ph_data_parallel_options *options, const char *call)
 {
@@ -73,6 +87,7 @@ static ph_status check_arguments(const ph_module *module, const ph_comm *comm,
     if (options) {
         PH_TRY(ph__option_no_zero(options->bucket_bytes, "bucket_bytes", call));
         PH_TRY(ph__option_no_zero(options->first_bucket_bytes, "first_bucket_bytes", call));
+        PH_TRY(check_choices(options, call));
     }
     return ph_comm_check(comm);
 }
@@ -102,6 +117,9 @@ static ph_status build(ph_data_parallel *parallel, const ph_data_parallel_option
     if (v.status != PH_OK)
         return v.status;
     PH_TRY(ph__buckets_make(parallel, options, call));
+    if (options && options->uneven_inputs)
+        PH_TRY(ph_tensor_create(&parallel->active, device, PH_DTYPE_F32, PH_SHAPE(1)));
+    parallel->divide_by_active = options && options->divide_by_active;
     PH_TRY(ph_stream_synchronize(parallel->stream));
     return add_hooks(parallel);
 }
@@ -136,8 +154,11 @@ static void free_parts(ph_data_parallel *parallel)
         ph_tensor_release(part->view);
         ph_tensor_release(part->parameter);
     }
-    for (size_t i = 0; i < parallel->buckets.count; i++)
+    for (size_t i = 0; i < parallel->buckets.count; i++) {
         ph_tensor_release(parallel->buckets.at[i].memory);
+        ph_tensor_release(parallel->buckets.at[i].reduced);
+    }
+    ph_tensor_release(parallel->active);
     ph__vec_free(&parallel->parts);
     ph__vec_free(&parallel->buckets);
 }
@@ -177,8 +198,11 @@ ph_status ph_data_parallel_get_info(ph_data_parallel_info *out, const ph_data_pa
         return ph__fail_null(call, "parallel");
     out->buckets = parallel->buckets.count;
     out->parameters = parallel->parts.count;
-    for (size_t i = 0; i < parallel->buckets.count; i++)
-        out->bytes +=
-            (uint64_t)parallel->buckets.at[i].count * ph_dtype_size(parallel->buckets.at[i].dtype);
+    for (size_t i = 0; i < parallel->buckets.count; i++) {
+        const ph__bucket *bucket = &parallel->buckets.at[i];
+        const ph_tensor *reduced = bucket->reduced ? bucket->reduced : bucket->memory;
+        out->bytes += ph_tensor_bytes(bucket->memory);
+        out->reduced_bytes += ph_tensor_bytes(reduced);
+    }
     return PH_OK;
 }

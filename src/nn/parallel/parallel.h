@@ -18,6 +18,7 @@ typedef struct ph__bucket_part {
 
 typedef struct ph__bucket {
     ph_tensor *memory;
+    ph_tensor *reduced; /* its copy of reduce_dtype, all-reduced in its place; NULL: none */
     ph_dtype dtype;
     int64_t count;         /* elements, with those between gradients, which stay zero */
     size_t parts, missing; /* gradients; those that have not arrived */
@@ -27,10 +28,12 @@ struct ph_data_parallel {
     ph_module *module; /* retained */
     ph_comm *comm;     /* retained */
     ph_stream *stream; /* of the collectives */
+    ph_tensor *active; /* one f32, the number of ranks in a pass; NULL: inputs are even */
+    bool divide_by_active;
     PH__VEC(ph__bucket_part) parts;
     PH__VEC(ph__bucket) buckets; /* in the order in which they are reduced */
     bool local;                  /* not sync */
-    bool active;                 /* a pass runs */
+    bool running;                /* a pass */
     size_t next;                 /* the bucket that is reduced next */
 };
 #endif

@@ -3,7 +3,7 @@
 #   phonograph::phonograph, phonograph::static         capture and replay; libc, pthreads and libdl alone
 #   phonograph::nn, phonograph::nn_static              tensors and modules, over the first one's public headers
 set(PH_NN_HEADERS tensor tape operators random module optimizer optimizer_kinds grad_scaler clip_grad data_loader data_parallel lr_schedule module_copy module_state training values
-    graphed tensor_file dlpack nn)
+    graphed tensor_collectives tensor_file dlpack nn)
 
 # docs/guide/abi.md: until 1.0 each minor version has a soname, and a version of its symbols.
 set(PH_ABI_VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -20,6 +20,7 @@
 #include <phonograph/random.h>
 #include <phonograph/tape.h>
 #include <phonograph/tensor.h>
+#include <phonograph/tensor_collectives.h>
 #include <phonograph/tensor_file.h>
 #include <phonograph/training.h>
 #include <phonograph/values.h>

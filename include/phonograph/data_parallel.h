@@ -28,6 +28,9 @@ typedef struct ph_data_parallel_options {
     /* With uneven_inputs: gradients are means over the ranks that still have inputs. false: a rank
      * without inputs counts, with zeros. */
     bool divide_by_active;
+    /* Each rank keeps the optimizer's state of its part of the parameters alone (ZeRO, stage 1):
+     * ph_data_parallel_shards. The same on all ranks. */
+    bool shard_optimizer;
     uint64_t reserved[5];
 } ph_data_parallel_options;
 
@@ -83,6 +86,39 @@ PH_API bool ph_data_parallel_set_sync(ph_data_parallel *parallel, bool sync);
  * Failures of the work fail the tape, too.
  * Threads: as ph_data_parallel_backward. */
 PH_CALL ph_data_parallel_join(bool *passed, ph_tape *tape, ph_data_parallel *parallel);
+
+/* ---- shard_optimizer ---- Gradients are reduced by reduce_scatter, and each rank steps its part
+ * of the parameters:
+ *     ph_adam_create(&optimizer, ph_data_parallel_shards(parallel), &options);
+ *     ...
+ *     ph_data_parallel_backward(tape, parallel, loss);
+ *     ph_data_parallel_clip_grad_norm(tape, parallel, 1.0);
+ *     ph_optimizer_step(tape, optimizer);
+ *     ph_data_parallel_gather(tape, parallel);
+ *     ph_optimizer_zero_grad(tape, optimizer);
+ * - Steps of one element do not depend on others, so results are those without shards, to the bit.
+ * - After a pass the network's parameters have no gradients; those of the shards have. Clipping the
+ *   network's by norm or value, and the shards' by norm, is refused (STATE), and so is an optimizer
+ *   of the network.
+ * - An infinity or NaN in the part of one rank makes one gradient of every rank NaN: gradient
+ *   scalers of all ranks skip the same steps.
+ * - The optimizer's state is saved and loaded by each rank for itself. Its names begin with
+ *   "shard_<rank>_of_<size>.", so that no other rank and no other number of ranks loads it.
+ * - ARGUMENT at creation: a rank would have no element. */
+
+/* A module with this rank's part of every parameter that it has a part of: a tensor of one
+ * dimension, a view of the parameter's memory, named as the parameter, behind
+ * "shard_<rank>_of_<size>.". It cannot be called. Borrowed; lives as long as the network, and
+ * longer if retained. NULL: made without shard_optimizer, or parallel is NULL. */
+PH_API ph_module *ph_data_parallel_shards(const ph_data_parallel *parallel);
+/* Every rank gets the parts that the others have stepped. Every rank calls it after each step of
+ * the optimizer; the next pass is refused otherwise (STATE). Without shard_optimizer it does
+ * nothing. Legal in a capture. */
+PH_API void ph_data_parallel_gather(ph_tape *tape, ph_data_parallel *parallel);
+/* ph_clip_grad_norm over all ranks, by the 2-norm: gives the norm, a scalar of the tape. Every rank
+ * calls it. Without shard_optimizer it is ph_clip_grad_norm of the network. Legal in a capture. */
+PH_API ph_tensor *ph_data_parallel_clip_grad_norm(ph_tape *tape, ph_data_parallel *parallel,
+                                                  double max_norm);
 
 /* The number of buckets, and bytes of all: at most a few more than the parameters' own. */
 typedef struct ph_data_parallel_info {

@@ -128,6 +128,13 @@ static void test_a_network_of_one_rank_has_its_own_gradients()
     ph_data_parallel_options options = {};
     options.uneven_inputs = true;
     CHECK(!phonograph::data_parallel(layer, comm, &options).join(tape));
+    CHECK(!parallel.shards() && parallel.clip_grad_norm(tape, 1));
+    options.uneven_inputs = false;
+    options.shard_optimizer = true;
+    phonograph::data_parallel sharded(layer, comm, &options);
+    CHECK(ph_module_parameter_count(sharded.shards()) == 2);
+    sharded.gather(tape);
+    phonograph::check(ph_tape_clear(tape));
     phonograph::data_parallel moved(std::move(parallel));
     CHECK(moved && !parallel);
 }

@@ -69,6 +69,19 @@ class data_parallel : public handle<ph_data_parallel, ph_data_parallel_destroy>
         check(ph_data_parallel_join(&passed, on, get()));
         return passed;
     }
+    /* Borrowed; nullptr: made without shard_optimizer. */
+    ph_module *shards() const noexcept
+    {
+        return ph_data_parallel_shards(get());
+    }
+    void gather(ph_tape *on) const
+    {
+        ph_data_parallel_gather(on, get());
+    }
+    ph_tensor *clip_grad_norm(ph_tape *on, double max_norm) const
+    {
+        return ph_data_parallel_clip_grad_norm(on, get(), max_norm);
+    }
     ph_data_parallel_info info() const
     {
         ph_data_parallel_info info;

@@ -104,7 +104,7 @@ static ph_tensor *clip_norm(ph_tape *tape, const owner *of, ph_tensor **nonfinit
                             const ph_clip_grad_options *options, const char *call)
 {
     norm n = {.most = max_norm};
-    ph__gradients g = {.writes = true};
+    ph__gradients g = {.writes = true, .whole = true};
     ph_tensor *total = NULL;
     if (!check_bound(tape, max_norm, "max_norm", call) || !read_options(&n, tape, options, call))
         return NULL;

@@ -5,6 +5,7 @@
 #include "nn/module/traverse.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/leaf.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 #include <stdint.h>
@@ -44,9 +45,25 @@ static bool check_shared(gathering *to, const char *name, const ph_tensor *grad,
     return true;
 }
 
+static bool check_part(gathering *to, const char *name, const ph_tensor *param)
+{
+    ph__leaf_part part = ph__leaf_part_of(param);
+    if (part == PH__LEAF_SHARDED)
+        return fail(to, name,
+                    "is that of its shards, as the network was made with shard_optimizer; see "
+                    "ph_data_parallel_shards");
+    if (part == PH__LEAF_SHARD && to->gradients->whole)
+        return fail(to, name,
+                    "is a part of it, and other ranks have the others; call "
+                    "ph_data_parallel_clip_grad_norm");
+    return true;
+}
+
 static bool take(gathering *to, const char *name, const ph_tensor *param)
 {
     bool known;
+    if (!check_part(to, name, param))
+        return false;
     ph_tensor *grad = param->count > 0 ? ph_tensor_grad(param) : NULL;
     if (!grad)
         return true;
@@ -118,7 +135,8 @@ bool ph__gradients_begin(ph__gradients *g, ph_tape *tape, const ph_module *modul
                          const ph_optimizer *optimizer, ph_tensor *const *more, size_t count,
                          const char *call)
 {
-    *g = (ph__gradients){.writes = g->writes, .call = call, .op = {.tape = tape}};
+    *g =
+        (ph__gradients){.writes = g->writes, .whole = g->whole, .call = call, .op = {.tape = tape}};
     g->grad_enabled = ph_tape_set_grad_enabled(tape, false);
     if (!gather_gradients(g, tape, module, optimizer))
         return false;

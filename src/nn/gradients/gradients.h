@@ -16,6 +16,7 @@ typedef struct ph__gradient {
 
 typedef struct ph__gradients {
     bool writes; /* set before begin: a run will change gradients */
+    bool whole;  /* set before begin: the result is of all gradients, those of other ranks too */
     const char *call;
     ph__op op;
     PH__VEC(ph__gradient) list; /* each memory once */

@@ -10,6 +10,7 @@
 #include "nn/optimizer/groups.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/leaf.h"
 #include "tensor/tape/tape.h"
 #include <stdio.h>
 
@@ -60,6 +61,11 @@ static ph_status check_param(const char *name, const ph_tensor *x, const char *c
                        call, name, ph_dtype_name(dtype));
     if (!ph_tensor_is_contiguous(x))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: parameter %s is not contiguous", call, name);
+    if (ph__leaf_part_of(x) == PH__LEAF_SHARDED)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: parameter %s is of a data-parallel network with shard_optimizer, and "
+                       "gets no gradients; give the optimizer ph_data_parallel_shards",
+                       call, name);
     return PH_OK;
 }
 

@@ -2,34 +2,53 @@
 /* nn/parallel/backward.c: the pass that reduces buckets as they become whole. */
 #include "nn/parallel/backward.h"
 #include "base/status.h"
+#include "nn/parallel/shards.h"
 #include "tensor/tape/tape_error.h"
 #include <phonograph/collectives.h>
 #include <phonograph/operators.h>
 
-/* On the stream of the collectives, behind the tape's. */
-static void all_reduce(ph_tape *tape, const ph_data_parallel *parallel, const ph_tensor *x,
-                       ph_reduce_op op)
+static ph_status begin_collective(ph_tape *tape, const ph_data_parallel *parallel)
+{
+    PH_TRY(ph_tape_status(tape));
+    return ph_stream_wait_stream(parallel->stream, ph_tape_stream(tape));
+}
+
+void ph__parallel_all_reduce(ph_tape *tape, const ph_data_parallel *parallel, const ph_tensor *x,
+                             ph_reduce_op op)
 {
     void *memory = ph_tensor_data(x);
-    ph_status status = ph_tape_status(tape);
-    if (status == PH_OK)
-        status = ph_stream_wait_stream(parallel->stream, ph_tape_stream(tape));
+    ph_status status = begin_collective(tape, parallel);
     if (status == PH_OK)
         status = ph_all_reduce(parallel->comm, memory, memory, (size_t)ph_tensor_count(x),
                                ph_tensor_dtype(x), op, parallel->stream);
     ph_tape_check(tape, status);
 }
 
+/* own: this rank's part of x. */
+static void reduce_scatter(ph_tape *tape, const ph_data_parallel *parallel, const ph_tensor *x,
+                           const ph_tensor *own, ph_reduce_op op)
+{
+    ph_status status = begin_collective(tape, parallel);
+    if (status == PH_OK)
+        status = ph_reduce_scatter(parallel->comm, ph_tensor_data(own), ph_tensor_data(x),
+                                   (size_t)ph_tensor_count(own), ph_tensor_dtype(x), op,
+                                   parallel->stream);
+    ph_tape_check(tape, status);
+}
+
 /* Divided before it is rounded, as the sum of many ranks may be beyond f16. */
 static void reduce_bucket(ph_tape *tape, const ph_data_parallel *parallel, const ph__bucket *bucket)
 {
-    if (!bucket->reduced) {
-        all_reduce(tape, parallel, bucket->memory, PH_REDUCE_MEAN);
-        return;
+    const ph_tensor *x = bucket->reduced ? bucket->reduced : bucket->memory;
+    ph_reduce_op op = bucket->reduced ? PH_REDUCE_SUM : PH_REDUCE_MEAN;
+    if (bucket->reduced) {
+        ph_tensor_scale(tape, bucket->memory, 1.0 / ph_comm_size(parallel->comm));
+        ph_tensor_copy(tape, bucket->reduced, bucket->memory);
     }
-    ph_tensor_scale(tape, bucket->memory, 1.0 / ph_comm_size(parallel->comm));
-    ph_tensor_copy(tape, bucket->reduced, bucket->memory);
-    all_reduce(tape, parallel, bucket->reduced, PH_REDUCE_SUM);
+    if (parallel->shards)
+        reduce_scatter(tape, parallel, x, bucket->reduced ? bucket->own_reduced : bucket->own, op);
+    else
+        ph__parallel_all_reduce(tape, parallel, x, op);
 }
 
 /* All ranks reduce in the same order, whatever arrives first. */
@@ -92,8 +111,8 @@ static void rescale(ph_tape *tape, const ph_data_parallel *parallel, const ph__b
     ph_dtype wide = bucket->dtype == PH_DTYPE_F64 ? PH_DTYPE_F64 : PH_DTYPE_F32;
     ph_tensor *size = ph_full(tape, wide, PH_SHAPE(1), ph_comm_size(parallel->comm));
     ph_tensor *factor = ph_div(tape, size, ph_cast(tape, parallel->active, wide));
-    ph_tensor *means = ph_cast(tape, bucket->memory, wide);
-    ph_tensor_copy(tape, bucket->memory, ph_mul(tape, means, factor));
+    ph_tensor *means = ph_cast(tape, bucket->own, wide);
+    ph_tensor_copy(tape, bucket->own, ph_mul(tape, means, factor));
 }
 
 /* Behind the collectives. */
@@ -103,14 +122,14 @@ static void read_buckets(ph_tape *tape, const ph_data_parallel *parallel)
         const ph__bucket *bucket = &parallel->buckets.at[i];
         size_t mark = ph_tape_scope_begin(tape);
         if (bucket->reduced)
-            ph_tensor_copy(tape, bucket->memory, bucket->reduced);
+            ph_tensor_copy(tape, bucket->own, bucket->own_reduced);
         if (parallel->divide_by_active)
             rescale(tape, parallel, bucket);
         ph_tape_scope_end(tape, mark, NULL, 0);
     }
 }
 
-static void wait_for_collectives(ph_tape *tape, const ph_data_parallel *parallel)
+void ph__parallel_wait(ph_tape *tape, const ph_data_parallel *parallel)
 {
     ph_status status = ph_tape_status(tape);
     if (status == PH_OK)
@@ -121,8 +140,8 @@ void ph__parallel_pass_count_active(ph_tape *tape, ph_data_parallel *parallel, b
 {
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     ph_tensor_fill(tape, parallel->active, active);
-    all_reduce(tape, parallel, parallel->active, PH_REDUCE_SUM);
-    wait_for_collectives(tape, parallel);
+    ph__parallel_all_reduce(tape, parallel, parallel->active, PH_REDUCE_SUM);
+    ph__parallel_wait(tape, parallel);
     ph_tape_set_grad_enabled(tape, grad_enabled);
 }
 
@@ -142,12 +161,16 @@ void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel)
     take_rest(tape, parallel);
     parallel->running = false;
     if (parallel->buckets.count > 0)
-        wait_for_collectives(tape, parallel);
+        ph__parallel_wait(tape, parallel);
     read_buckets(tape, parallel);
+    if (parallel->shards)
+        ph__shards_agree(tape, parallel);
     ph_tape_set_grad_enabled(tape, grad_enabled);
-    for (size_t i = 0; i < parallel->parts.count && !ph__tape_failed(tape); i++)
-        ph_tape_check(
-            tape, ph_tensor_set_grad(parallel->parts.at[i].parameter, parallel->parts.at[i].view));
+    for (size_t i = 0; i < parallel->parts.count && !ph__tape_failed(tape); i++) {
+        const ph__bucket_part *part = &parallel->parts.at[i];
+        ph_tape_check(tape,
+                      ph_tensor_set_grad(part->parameter, parallel->shards ? NULL : part->view));
+    }
 }
 
 bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, const char *call)
@@ -164,6 +187,8 @@ bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, co
                      "%s: with uneven_inputs no pass is captured, as a rank without inputs would "
                      "not replay it; create the network without it, or run the pass eagerly",
                      call);
+    else if (parallel->shards)
+        ph__shards_check(tape, parallel, call);
     return !ph__tape_failed(tape);
 }
 

@@ -5,7 +5,8 @@
 #include <phonograph/operators.h>
 
 enum {
-    ALIGNED = 64 /* elements, so that kernels may load several at once */
+    ALIGNED = 64,    /* elements, so that kernels may load several at once */
+    ALIGNED_PART = 8 /* of a rank: 16 bytes or more, so that collectives may */
 };
 static const uint64_t default_bytes = 25u << 20, default_first_bytes = 1u << 20;
 
@@ -37,6 +38,7 @@ static bool place_part(ph_data_parallel *parallel, ph__bucket_part *part, uint64
     part->at = bucket->count;
     bucket->count += (ph_tensor_count(part->parameter) + ALIGNED - 1) / ALIGNED * ALIGNED;
     bucket->parts++;
+    bucket->last = (size_t)(part - parallel->parts.at);
     return true;
 }
 
@@ -49,7 +51,33 @@ static ph_status make_view(ph_tape *tape, const ph_data_parallel *parallel, ph__
     return ph_tape_status(tape);
 }
 
-static ph_status make_memory(ph_tape *tape, ph_data_parallel *parallel, ph_dtype reduce_dtype)
+/* Buckets of shards are of as many equal parts as there are ranks, without what is behind the last
+ * gradient, so that each rank has elements. */
+static void divide_buckets(ph_data_parallel *parallel)
+{
+    int64_t size = ph_comm_size(parallel->comm);
+    for (size_t i = 0; i < parallel->parts.count; i++) {
+        const ph__bucket_part *part = &parallel->parts.at[i];
+        int64_t each = (part->at + ph_tensor_count(part->parameter) + size - 1) / size;
+        int64_t count = (each + ALIGNED_PART - 1) / ALIGNED_PART * ALIGNED_PART * size;
+        ph__bucket *bucket = &parallel->buckets.at[part->bucket];
+        if (bucket->last == i)
+            bucket->count = count;
+    }
+}
+
+static ph_tensor *own_part(ph_tape *tape, const ph_data_parallel *parallel, ph_tensor *x,
+                           bool sharded)
+{
+    if (!x || !sharded)
+        return ph_tensor_retain(x);
+    int64_t each = ph_tensor_count(x) / ph_comm_size(parallel->comm),
+            begin = each * ph_comm_rank(parallel->comm);
+    return ph_tensor_retain(ph_slice(tape, x, 0, begin, begin + each));
+}
+
+static ph_status make_memory(ph_tape *tape, ph_data_parallel *parallel, ph_dtype reduce_dtype,
+                             bool sharded)
 {
     ph_device *device = ph_module_device(parallel->module);
     for (size_t i = 0; i < parallel->buckets.count; i++) {
@@ -59,6 +87,8 @@ static ph_status make_memory(ph_tape *tape, ph_data_parallel *parallel, ph_dtype
         if (reduce_dtype && bucket->dtype == PH_DTYPE_F32)
             PH_TRY(
                 ph_tensor_create(&bucket->reduced, device, reduce_dtype, PH_SHAPE(bucket->count)));
+        bucket->own = own_part(tape, parallel, bucket->memory, sharded);
+        bucket->own_reduced = own_part(tape, parallel, bucket->reduced, sharded);
     }
     for (size_t i = 0; i < parallel->parts.count; i++)
         PH_TRY(make_view(tape, parallel, &parallel->parts.at[i]));
@@ -76,8 +106,11 @@ ph_status ph__buckets_make(ph_data_parallel *parallel, const ph_data_parallel_op
     for (size_t i = parallel->parts.count; i-- > 0;)
         if (!place_part(parallel, &parallel->parts.at[i], bytes, first))
             return ph__fail_host_memory(call, "the buckets");
+    bool sharded = options && options->shard_optimizer;
+    if (sharded)
+        divide_buckets(parallel);
     PH_TRY(ph_tape_create(&tape, parallel->stream, NULL));
-    ph_status status = make_memory(tape, parallel, options ? options->reduce_dtype : 0);
+    ph_status status = make_memory(tape, parallel, options ? options->reduce_dtype : 0, sharded);
     ph_tape_destroy(tape);
     return status;
 }

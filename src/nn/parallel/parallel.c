@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "nn/parallel/backward.h"
 #include "nn/parallel/buckets.h"
+#include "nn/parallel/shards.h"
 #include <phonograph/collectives.h>
 
 /* ---- parameters and buffers ---- */
@@ -119,6 +120,8 @@ static ph_status build(ph_data_parallel *parallel, const ph_data_parallel_option
     PH_TRY(ph__buckets_make(parallel, options, call));
     if (options && options->uneven_inputs)
         PH_TRY(ph_tensor_create(&parallel->active, device, PH_DTYPE_F32, PH_SHAPE(1)));
+    if (options && options->shard_optimizer)
+        PH_TRY(ph__shards_make(parallel, call));
     parallel->divide_by_active = options && options->divide_by_active;
     PH_TRY(ph_stream_synchronize(parallel->stream));
     return add_hooks(parallel);
@@ -148,6 +151,7 @@ ph_status ph_data_parallel_create(ph_data_parallel **out, ph_module *module, ph_
 
 static void free_parts(ph_data_parallel *parallel)
 {
+    ph__shards_free(parallel);
     for (size_t i = 0; i < parallel->parts.count; i++) {
         ph__bucket_part *part = &parallel->parts.at[i];
         ph_tensor_hook_remove(part->hook);
@@ -155,8 +159,11 @@ static void free_parts(ph_data_parallel *parallel)
         ph_tensor_release(part->parameter);
     }
     for (size_t i = 0; i < parallel->buckets.count; i++) {
-        ph_tensor_release(parallel->buckets.at[i].memory);
-        ph_tensor_release(parallel->buckets.at[i].reduced);
+        ph__bucket *bucket = &parallel->buckets.at[i];
+        ph_tensor_release(bucket->memory);
+        ph_tensor_release(bucket->reduced);
+        ph_tensor_release(bucket->own);
+        ph_tensor_release(bucket->own_reduced);
     }
     ph_tensor_release(parallel->active);
     ph__vec_free(&parallel->parts);

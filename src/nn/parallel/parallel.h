@@ -19,10 +19,21 @@ typedef struct ph__bucket_part {
 typedef struct ph__bucket {
     ph_tensor *memory;
     ph_tensor *reduced; /* its copy of reduce_dtype, all-reduced in its place; NULL: none */
+    /* this rank's part of both after the reduction: all of it without shards */
+    ph_tensor *own, *own_reduced;
     ph_dtype dtype;
     int64_t count;         /* elements, with those between gradients, which stay zero */
+    size_t last;           /* the part that comes last in it */
     size_t parts, missing; /* gradients; those that have not arrived */
 } ph__bucket;
+
+/* The part of a parameter that one rank steps. */
+typedef struct ph__shard_segment {
+    size_t part;
+    uint32_t rank;
+    int64_t begin, end;       /* elements of the parameter */
+    ph_tensor *values, *grad; /* views, retained; NULL where another rank steps it */
+} ph__shard_segment;
 
 struct ph_data_parallel {
     ph_module *module; /* retained */
@@ -30,6 +41,10 @@ struct ph_data_parallel {
     ph_stream *stream; /* of the collectives */
     ph_tensor *active; /* one f32, the number of ranks in a pass; NULL: inputs are even */
     bool divide_by_active;
+    ph_module *shards;                   /* NULL: optimizers are not sharded */
+    PH__VEC(ph__shard_segment) segments; /* of all ranks, in the order of the parts */
+    uint64_t gathered;                   /* changes of the parameters at the last gather */
+    ph_tensor *nonfinite;                /* one f32: whether some rank has found one */
     PH__VEC(ph__bucket_part) parts;
     PH__VEC(ph__bucket) buckets; /* in the order in which they are reduced */
     bool local;                  /* not sync */

@@ -104,7 +104,8 @@ PH_CALL ph_data_parallel_join(bool *passed, ph_tape *tape, ph_data_parallel *par
  *   scalers of all ranks skip the same steps.
  * - The optimizer's state is saved and loaded by each rank for itself. Its names begin with
  *   "shard_<rank>_of_<size>.", so that no other rank and no other number of ranks loads it.
- * - ARGUMENT at creation: a rank would have no element. */
+ * - At creation: ARGUMENT (a rank would have no element, a parameter is not f32 or f64), STATE
+ *   (parameters that another network has sharded). */
 
 /* A module with this rank's part of every parameter that it has a part of: a tensor of one
  * dimension, a view of the parameter's memory, named as the parameter, behind

@@ -165,6 +165,29 @@ TEST(a_join_that_cannot_be_is_refused)
     ph_data_parallel_destroy(uneven);
 }
 
+TEST(parameters_are_sharded_once_and_as_floats_that_optimizers_take)
+{
+    const ph_data_parallel_options options = {.shard_optimizer = true};
+    const ph_layer_options half = {.dtype = PH_DTYPE_F16};
+    ph_data_parallel *sharded;
+    ph_module *small;
+    assert_ok(ph_linear_create_with(&small, s.device, 2, 1, &half));
+    expect_refused(small, comm, &options, PH_ERROR_ARGUMENT, "is of f16");
+    ph_module_release(small);
+    assert_ok(ph_data_parallel_create(&sharded, module, comm, &options));
+    expect_refused(module, comm, &options, PH_ERROR_STATE, "is sharded already");
+    ph_data_parallel_destroy(sharded);
+    assert_ok(ph_data_parallel_create(&sharded, module, comm, &options));
+    ph_data_parallel_destroy(sharded);
+    assert_null(ph_data_parallel_shards(NULL));
+    assert_null(ph_data_parallel_shards(parallel));
+    ph_data_parallel_gather(NULL, parallel);
+    ph_data_parallel_gather(s.tape, NULL);
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "ph_data_parallel_gather: parallel");
+    assert_null(ph_data_parallel_clip_grad_norm(s.tape, NULL, 1));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "clip_grad_norm: parallel");
+}
+
 /* Its own pass counts, and at once it has no inputs. */
 TEST(one_rank_joins_alone)
 {
@@ -214,6 +237,7 @@ int main(void)
         IN_SCENE(a_pass_that_fails_is_no_end),
         IN_SCENE(options_that_contradict_are_named),
         IN_SCENE(a_join_that_cannot_be_is_refused),
+        IN_SCENE(parameters_are_sharded_once_and_as_floats_that_optimizers_take),
         IN_SCENE(one_rank_joins_alone),
         IN_SCENE(one_rank_is_a_backward_pass),
     };

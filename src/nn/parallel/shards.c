@@ -39,6 +39,25 @@ static bool add_segments(ph_data_parallel *parallel, size_t index)
     return true;
 }
 
+static ph_status check_parameters(const ph_data_parallel *parallel, const char *call)
+{
+    for (size_t i = 0; i < parallel->parts.count; i++) {
+        const ph_tensor *x = parallel->parts.at[i].parameter;
+        ph_dtype dtype = ph_tensor_dtype(x);
+        if (dtype != PH_DTYPE_F32 && dtype != PH_DTYPE_F64)
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: shard_optimizer: parameter %zu of %s is of %s; optimizers take f32 "
+                           "and f64 (autocast computes with f32 parameters in f16 or bf16)",
+                           call, i, ph_module_name(parallel->module), ph_dtype_name(dtype));
+        if (ph__leaf_part_of(x) != PH__LEAF_WHOLE)
+            return ph_fail(PH_ERROR_STATE,
+                           "%s: shard_optimizer: parameter %zu of %s is sharded already; destroy "
+                           "the data-parallel network that has it first",
+                           call, i, ph_module_name(parallel->module));
+    }
+    return PH_OK;
+}
+
 static ph_status check_ranks(const ph_data_parallel *parallel, const char *call)
 {
     const uint32_t size = ph_comm_size(parallel->comm);
@@ -104,6 +123,7 @@ static uint64_t count_changes(const ph_data_parallel *parallel)
 ph_status ph__shards_make(ph_data_parallel *parallel, const char *call)
 {
     ph_device *device = ph_module_device(parallel->module);
+    PH_TRY(check_parameters(parallel, call));
     for (size_t i = 0; i < parallel->parts.count; i++)
         if (!add_segments(parallel, i))
             return ph__fail_host_memory(call, "the parts of the parameters");

@@ -15,7 +15,7 @@ set(PH_ANY_DEVICE_GROUPS chaos device fault graph inspect memory rules tensor nn
 set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 # Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
 set(PH_NN_GROUPS tensor nn)
-set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_options mpi.data_parallel_shards mpi.tensor_collectives unit.instructions)
+set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_options mpi.data_parallel_shards mpi.tensor_collectives mpi.transformer unit.instructions)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
 set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.module_copy nn.training nn.unwound)
 # Those of the CUDA driver: not on the host device.
@@ -210,7 +210,7 @@ foreach(source ${test_sources})
         endif()
     endif()
     # The same tests by NCCL, with and without MPI.
-    if(group STREQUAL mpi AND NOT name MATCHES "data_parallel|tensor_collectives" AND fake_cuda_sources AND NOT PH_VALGRIND AND NOT PH_SANITIZE)
+    if(group STREQUAL mpi AND NOT name MATCHES "data_parallel|tensor_collectives|transformer" AND fake_cuda_sources AND NOT PH_VALGRIND AND NOT PH_SANITIZE)
         ph_add_fake_test(mpi.${name}@fake ${target})
         ph_add_fake_test(mpi.${name}@fake-alone ${target} PH_TEST_WITHOUT_MPI=1)
         set_tests_properties(mpi.${name}@fake mpi.${name}@fake-alone PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 240 RESOURCE_LOCK ranks)
@@ -505,6 +505,14 @@ if(PH_SANITIZE)
 endif()
 add_test(NAME install.consumer COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/run.sh
     ${PROJECT_SOURCE_DIR}/tests/install ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} "${install_flags}")
+
+# ---- Three hosts: network namespaces of one machine ----
+if(TARGET phonograph_mpi AND NOT PH_VALGRIND AND NOT PH_SANITIZE)
+    add_test(NAME mpi.hosts COMMAND sh ${PROJECT_SOURCE_DIR}/tests/mpi/hosts.sh "${MPIEXEC_EXECUTABLE}" $<TARGET_FILE:phonograph_mpi>
+             ${PROJECT_BINARY_DIR}/tests/mpi)
+    set_tests_properties(mpi.hosts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 240 RESOURCE_LOCK ranks)
+endif()
+
 add_test(NAME install.bare_root COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/bare_root.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(install.bare_root PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600)
 add_test(NAME install.components COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/components.sh

@@ -17,6 +17,7 @@ The objects here own what they stand for; phonograph.bindings has every call of 
 from .annotation import annotate
 from .array import Array, asarray
 from .cache import Cache
+from .communicator import Communicator, local_rank
 from . import errors
 from .device import Device, drivers
 from .errors import (
@@ -34,9 +35,9 @@ from .stream import Event, Stream
 from .version import __version__
 
 __all__ = [
-    "Array", "ArgumentError", "Cache", "CallerError", "CaptureError", "DefaultStream", "Device", "DeviceError",
+    "Array", "ArgumentError", "Cache", "CallerError", "CaptureError", "Communicator", "DefaultStream", "Device", "DeviceError",
     "DeviceMemoryError", "Error", "Event", "FileError", "Graph", "HostMemoryError", "Kernel", "Mismatch", "NotFound",
     "Overwritten", "PeerError", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput",
     "StateError", "Stream", "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check",
-    "drivers", "set_log",
+    "drivers", "local_rank", "set_log",
 ]

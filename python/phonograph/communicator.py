@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Communicators and collectives: the ranks (processes) of a program that work together."""
+
+import contextlib
+import ctypes
+
+from .array import asarray
+from .bindings import core
+from .errors import check
+from .lifetime import Owner, new_handle
+from .structs import struct_from
+
+_DTYPES = {
+    "float32": core.PH_DTYPE_F32, "float64": core.PH_DTYPE_F64, "float16": core.PH_DTYPE_F16, "bfloat16": core.PH_DTYPE_BF16,
+    "int32": core.PH_DTYPE_I32, "int64": core.PH_DTYPE_I64, "uint8": core.PH_DTYPE_U8, "bool": core.PH_DTYPE_BOOL,
+}  # fmt: skip
+_OPERATIONS = {
+    "sum": core.PH_REDUCE_SUM, "product": core.PH_REDUCE_PRODUCT, "min": core.PH_REDUCE_MIN, "max": core.PH_REDUCE_MAX,
+    "mean": core.PH_REDUCE_MEAN,
+}  # fmt: skip
+
+
+def local_rank():
+    """The number of this rank among those of its machine, to choose a GPU by; 0: no launcher says one."""
+    out = ctypes.c_uint32()
+    check(core.ph_comm_local_rank(ctypes.byref(out)))
+    return out.value
+
+
+def _dtype_of(array):
+    found = _DTYPES.get(array.dtype.name)
+    if found is None:
+        raise TypeError(f"collectives take {', '.join(_DTYPES)}; this array is of {array.dtype.name}")
+    return found
+
+
+def _operation(op):
+    if op not in _OPERATIONS:
+        raise ValueError(f"{op!r} is no operation of collectives: {', '.join(_OPERATIONS)}")
+    return _OPERATIONS[op]
+
+
+def _operand(thing, stream, written=False):
+    array = asarray(thing)
+    if not array.is_contiguous or (written and array.readonly):
+        raise ValueError("a collective of an array that is not contiguous, or that is read-only and would be written")
+    if array.is_host and array.is_foreign:
+        raise ValueError("a collective of memory of another library that no stream orders: copy it, with stream.array(x)")
+    array._use(stream)
+    return array
+
+
+class Communicator(Owner):
+    """ph_comm: all ranks of the program, each on a device of its own. Every rank makes it, and waits for the others.
+
+    options: the members of ph_comm_options: size and rank (else the launcher's), timeout_ms, port.
+    - Collectives are asynchronous work of a stream, which a capture records. Every rank calls the same ones, in the same order.
+    - Arrays are the library's, or GPU memory that lives until the work is done.
+    - PeerError: another rank failed, or did not come in time. Mismatch: ranks do not do the same.
+    - close() lets go of this object's reference; graphs keep theirs.
+    """
+
+    _destroy = core.ph_comm_release
+
+    def __init__(self, device, **options):
+        settings = struct_from(core.ph_comm_options, options)
+        self.device = device
+        self._own(new_handle(core.ph_comm_create, device._handle, ctypes.byref(settings)))
+        self.rank, self.size = core.ph_comm_rank(self._handle), core.ph_comm_size(self._handle)
+
+    def __repr__(self):
+        return f"<phonograph.Communicator rank {self.rank} of {self.size}>"
+
+    # ---- the ranks ----
+
+    def barrier(self, timeout_ms=0):
+        """Waits until every rank has called it; 0: for the communicator's own time at most."""
+        check(core.ph_comm_barrier(self._handle, timeout_ms))
+
+    def check(self):
+        """Raises the first failure of the communicator, where there is one."""
+        check(core.ph_comm_check(self._handle))
+
+    def abort(self, reason=None):
+        """Makes the communicator fail here; ranks of this machine that wait get PeerError with the reason."""
+        core.ph_comm_abort(self._handle, reason.encode() if reason else None)
+
+    # ---- collectives ----
+
+    def all_reduce(self, stream, receive, send=None, op="sum"):
+        """receive = op over all ranks of send. send None: in place. op: sum, product, min, max, mean."""
+        to = _operand(receive, stream, written=True)
+        of = to if send is None else _operand(send, stream)
+        if (of.size, of.dtype) != (to.size, to.dtype):
+            raise ValueError(f"all_reduce of {of!r} into {to!r}")
+        check(core.ph_all_reduce(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._handle))
+
+    def broadcast(self, stream, array, root=0):
+        """array = that of the root, on every rank."""
+        to = _operand(array, stream, written=True)
+        check(core.ph_broadcast(self._handle, to.address, to.address, to.size, _dtype_of(to), root, stream._handle))
+
+    def all_gather(self, stream, receive, send):
+        """receive = send of rank 0, of rank 1 and so on, one behind the other."""
+        to, of = _operand(receive, stream, written=True), _operand(send, stream)
+        if to.size != of.size * self.size or to.dtype != of.dtype:
+            raise ValueError(f"all_gather of {of!r} by {self.size} ranks into {to!r}")
+        check(core.ph_all_gather(self._handle, to.address, of.address, of.size, _dtype_of(to), stream._handle))
+
+    def reduce_scatter(self, stream, receive, send, op="sum"):
+        """receive = this rank's part of op over all ranks of send."""
+        to, of = _operand(receive, stream, written=True), _operand(send, stream)
+        if of.size != to.size * self.size or to.dtype != of.dtype:
+            raise ValueError(f"reduce_scatter of {of!r} by {self.size} ranks into {to!r}")
+        check(
+            core.ph_reduce_scatter(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._handle)
+        )
+
+    def send(self, stream, array, to):
+        """Sends the elements to one rank, which receives as many of the same type."""
+        of = _operand(array, stream)
+        check(core.ph_send(self._handle, of.address, of.size, _dtype_of(of), to, stream._handle))
+
+    def receive(self, stream, array, of):
+        """Receives the elements that one rank sends."""
+        to = _operand(array, stream, written=True)
+        check(core.ph_receive(self._handle, to.address, to.size, _dtype_of(to), of, stream._handle))
+
+    @contextlib.contextmanager
+    def group(self):
+        """`with comm.group():` submits the block's collectives at its end; its sends and receives wait for each other only there."""
+        check(core.ph_comm_group_begin(self._handle))
+        try:
+            yield self
+        finally:
+            check(core.ph_comm_group_end(self._handle))

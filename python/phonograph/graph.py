@@ -48,7 +48,7 @@ class Graph(Owner):
 
     def __init__(self, **options):
         settings = struct_from(core.ph_graph_options, options)
-        self.device, self._slots = None, {}
+        self.device, self._slots, self._uses = None, {}, {}
         self._own(new_handle(core.ph_graph_create, ctypes.byref(settings)))
 
     def _abort(self, handle):
@@ -96,7 +96,7 @@ class Graph(Owner):
         """
         settings = struct_from(core.ph_capture_options, options)
         settings.pool, settings.mode = pool and pool._handle, _MODES.get(mode, mode)
-        self._slots = {}
+        self._slots, self._uses = {}, {}
         return _Capture(self, stream, settings)
 
     def replay(self, stream, **values):
@@ -119,7 +119,7 @@ class Graph(Owner):
     def reset(self):
         """Drops the capture; the object can capture again. May wait, for functions of Python in it."""
         check(core.ph_graph_reset(self._handle))
-        self._slots = {}
+        self._slots, self._uses = {}, {}
 
     def update(self, other):
         """Gives the executable the parameters of another capture of the same shape; Mismatch says why not."""
@@ -212,7 +212,12 @@ class Graph(Owner):
         for name, proof in zip(arrays, proofs):
             if proof.slot != core.PH_SLOT_NONE:
                 self._slots[name] = (proof.slot, True)
+                self._uses[name] = proof.uses
         return {name: proof.reason.decode() for name, proof in zip(arrays, proofs)}
+
+    def slot_uses(self, name):
+        """How many words of the graph the proof of a slot has found; 0: none, or there is no such slot."""
+        return self._uses.get(name, 0)
 
     def declare_scalar(self, name, node, offset, value):
         """Makes a slot of a value in the parameters of a kernel node: value is of ctypes, as captured, as c_float(2)."""

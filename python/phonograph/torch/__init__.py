@@ -13,7 +13,8 @@
 torch is imported, and nothing is compiled against it.
 """
 
+from .callables import make_graphed_callables
 from .capture import CUDAGraph, StaleInputWarning, graph
 from .report import Report, import_graph, inspect
 
-__all__ = ["CUDAGraph", "Report", "StaleInputWarning", "graph", "import_graph", "inspect"]
+__all__ = ["CUDAGraph", "Report", "StaleInputWarning", "graph", "import_graph", "inspect", "make_graphed_callables"]

@@ -147,7 +147,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
     def __init__(self, keep_graph=False):
         super().__init__(True)
         self._keeps, self._operands, self._inputs = keep_graph, None, None
-        self._view, self._spans = None, {}
+        self._view, self._spans, self._bound = None, {}, {}
 
     def capture_begin(self, pool=None, capture_error_mode="global", check_input_liveness=False, **others):
         """As torch's. check_input_liveness: every replay first checks that the inputs of the capture live."""
@@ -221,7 +221,19 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         for name, (here, _) in pairs.items():
             if not reasons[name]:
                 self._spans[name] = (here.shape, here.dtype, here.data_ptr(), here.nbytes)
+                self._bound[name] = here.data_ptr()
         return reasons
+
+    def slot_uses(self, name):
+        """How many words of the graph follow the slot of that name; 0: it has none."""
+        return self._view.slot_uses(name) if self._view is not None else 0
+
+    def bind(self, name, tensor):
+        """Sets one slot, unless it has that address: later replays have it."""
+        address = tensor.data_ptr()
+        if self._bound.get(name) != address:
+            self._set({name: tensor})
+            self._bound[name] = address
 
     def _need_view(self):
         if self._view is None:
@@ -242,12 +254,13 @@ class CUDAGraph(torch.cuda.CUDAGraph):
                 )
             values[name] = tensor.data_ptr()
         self._view.set_slots(**values)
+        self._bound.update(values)
         if self._inputs is not None:
             for name, tensor in tensors.items():
                 self._inputs.rebind(name, self._spans[name][2:], tensor)
 
     def _drop_view(self):
-        view, self._view, self._spans = getattr(self, "_view", None), None, {}
+        view, self._view, self._spans, self._bound = getattr(self, "_view", None), None, {}, {}
         if view is not None:
             view.close()
 

@@ -415,6 +415,15 @@ else()
     set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
+find_path(PH_CUDNN_HEADERS cudnn_backend.h HINTS ${PH_CUDA_HEADERS} NO_DEFAULT_PATH)
+if(PH_CUDNN_HEADERS)
+    add_test(NAME headers.abi.cudnn COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUDNN_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cudnn_abi.c)
+else()
+    add_test(NAME headers.abi.cudnn COMMAND sh -c "echo 'skipped: no cudnn_backend.h: the declarations of src/tensor were not held against it'; exit 77")
+    set_tests_properties(headers.abi.cudnn PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 find_path(PH_LIBDW_HEADERS elfutils/libdwfl.h)
 if(PH_LIBDW_HEADERS)
     add_test(NAME headers.abi.libdw COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only

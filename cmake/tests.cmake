@@ -95,6 +95,8 @@ file(GLOB fake_cupti_sources CONFIGURE_DEPENDS tests/fake/cupti_*.c)
 ph_add_fake(libcupti.so.13 ${fake_cupti_sources})
 file(GLOB fake_cublaslt_sources CONFIGURE_DEPENDS tests/fake/cublaslt_*.c)
 ph_add_fake(libcublasLt.so.13 ${fake_cublaslt_sources})
+file(GLOB fake_cudnn_sources CONFIGURE_DEPENDS tests/fake/cudnn_*.c)
+ph_add_fake(libcudnn.so.9 ${fake_cudnn_sources})
 file(GLOB fake_nccl_sources CONFIGURE_DEPENDS tests/fake/nccl_*.c)
 ph_add_fake(libnccl.so.2 ${fake_nccl_sources})
 # A tool that listens to NVTX ranges, which a test names.
@@ -122,7 +124,7 @@ function(ph_add_fake_test name target)
     add_test(NAME ${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
     set_tests_properties(${name} PROPERTIES LABELS fake
         ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake;${ARGN}"
-        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:")
+        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:;PH_CUDNN=unset:")
 endfunction()
 
 # Several at a time, as most of each is the making of a context. Their time is CTest's --timeout.

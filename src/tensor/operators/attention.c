@@ -8,6 +8,7 @@
 #include "tensor/backend/texts.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
+#include "tensor/operators/attention_cudnn.h"
 #include "tensor/operators/attention_host.h"
 #include "tensor/operators/autocast_operands.h"
 #include "tensor/products/products.h"
@@ -223,8 +224,6 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     ph_tensor *delta = ph__op_scratch(op, ph_tensor_bytes(lse));
     if (!delta || !prepare_operands(op, x, op->in) || !as_operand(op, &g, op->in[5]))
         return;
-    const kernel_form *form =
-        kernel_form_of(op->tape->backend, o->dtype, o->shape.dim[o->shape.rank - 1]);
     ph__attention_args args = args_of(&x[0], &x[1], &x[2], &g, state->causal, state->scale);
     args.o = o->data;
     args.lse = lse->data;
@@ -232,6 +231,9 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     args.dq = grads[0] ? grads[0]->data : NULL;
     args.dk = grads[1] ? grads[1]->data : NULL;
     args.dv = grads[2] ? grads[2]->data : NULL;
+    if (ph__attention_by_cudnn(op, &args, o->dtype, x[0].batch, true) != PH__ATTENTION_ELSEWHERE)
+        return;
+    const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, args.d);
     if (o->count > 0 &&
         !launch_attention(op, form, form->queries, &args, args.tq, x[0].batch * args.heads))
         return;
@@ -289,6 +291,16 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
     return NULL;
 }
 
+/* batch 0: nothing is to be done. */
+static bool launch_forward(ph__op *op, ph__attention_args *args, ph_dtype dtype, int64_t batch)
+{
+    const kernel_form *form = kernel_form_of(op->tape->backend, dtype, args->d);
+    ph__attention_outcome outcome = ph__attention_by_cudnn(op, args, dtype, batch, false);
+    if (outcome != PH__ATTENTION_ELSEWHERE || batch == 0)
+        return outcome != PH__ATTENTION_FAILED;
+    return launch_attention(op, form, form->forward, args, args->tq, batch * args->heads);
+}
+
 static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],
                                     const attention_state *state)
 {
@@ -303,9 +315,7 @@ static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],
     ph__attention_args args = args_of(&x[0], &x[1], &x[2], NULL, state->causal, state->scale);
     args.o = o->data;
     args.lse = lse->data;
-    const kernel_form *form = kernel_form_of(op->tape->backend, q->dtype, args.d);
-    if (o->count > 0 &&
-        !launch_attention(op, form, form->forward, &args, args.tq, x[0].batch * args.heads))
+    if (!launch_forward(op, &args, q->dtype, o->count > 0 ? x[0].batch : 0))
         return NULL;
     attention_state *kept = op->tracked ? ph__op_track(op, &attention_grad, 5) : NULL;
     if (kept) {

@@ -87,8 +87,7 @@ static ph__cudnn *create_cudnn(ph__backend *backend)
     if (find_cudnn(&there) != PH_OK)
         return NULL;
     ph__cudnn *cudnn = ph__calloc(1, sizeof *cudnn);
-    if (!cudnn || pthread_mutex_init(&cudnn->lock, NULL) != 0) {
-        ph__free(cudnn);
+    if (!cudnn) {
         ph_ignore(ph__fail_host_memory("attention", "cuDNN's state"));
         return NULL;
     }
@@ -115,8 +114,7 @@ ph__cudnn *ph__cudnn_of(ph__backend *backend)
     return cudnn;
 }
 
-/* ---- a part of the backend ---- graphs may still have kernels of cuDNN's: these stay with the
- * context when the handle goes. */
+/* ---- a part of the backend ---- */
 static void destroy_cudnn_part(ph__backend *backend)
 {
     ph__cudnn *cudnn = atomic_load_explicit(&backend->cudnn, memory_order_relaxed);
@@ -134,7 +132,6 @@ static void destroy_cudnn_part(ph__backend *backend)
         if (pushed)
             ph_context_pop_cuda(cudnn->device);
     }
-    (void)pthread_mutex_destroy(&cudnn->lock);
     ph__free(cudnn);
     ph__error_restore(&saved);
 }

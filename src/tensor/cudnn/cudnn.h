@@ -14,10 +14,9 @@ enum {
 };
 struct ph__cudnn_plan; /* cudnn_plan.h */
 struct ph__cudnn {
-    ph_device *device;    /* borrowed */
-    void *handle;         /* NULL: there is no cuDNN, or it is not to be used */
-    pthread_mutex_t lock; /* of building plans */
-    ph__mutex submit;     /* the stream is a part of the handle */
+    ph_device *device; /* borrowed */
+    void *handle;      /* NULL: there is no cuDNN, or it is not to be used */
+    ph__mutex lock;    /* of the handle, which is one thread's at a time: to build, to submit */
     _Atomic(struct ph__cudnn_plan *) plans[PH__CUDNN_BUCKETS]; /* read without a lock; they stay */
 };
 

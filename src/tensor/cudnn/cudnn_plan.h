@@ -19,6 +19,7 @@ typedef struct ph__cudnn_plan {
     void *plan;            /* NULL: cuDNN has none for it */
     int64_t workspace;     /* bytes */
     ph__cudnn_graph graph; /* of what the plan was built from, the plan too */
+    atomic_bool captured;  /* graphs may have its kernels, which go with it: it stays */
 } ph__cudnn_plan;
 
 /* The plan for a key, which `describe` describes where it is new. Building one takes about half a
@@ -34,8 +35,8 @@ typedef struct ph__cudnn_operands {
     void *address[16];
 } ph__cudnn_operands;
 ph_status ph__cudnn_submit(ph__cudnn *cudnn, ph__cudnn_plan *plan,
-                           const ph__cudnn_operands *operands, void *workspace,
-                           struct CUstream_st *stream);
-/* All of a device's. Its context is current. */
+                           const ph__cudnn_operands *operands, void *workspace, ph_stream *stream);
+/* All of a device's but those that were captured: these stay until the process ends, as a graph
+ * may outlive all tensors. Its context is current. */
 void ph__cudnn_plans_free(ph__cudnn *cudnn);
 #endif

@@ -312,13 +312,11 @@ static ph__attention_outcome submit_plan(ph__op *op, ph__cudnn *cudnn, ph__cudnn
 {
     const float numbers[3] = {(float)args->scale, -INFINITY, 1};
     const ph__cudnn_operands operands = operands_of(args, numbers, backward);
-    struct CUstream_st *stream = NULL;
     const ph_tensor *scratch =
         plan->workspace > 0 ? ph__op_scratch(op, (size_t)plan->workspace) : NULL;
     if ((plan->workspace > 0 && !scratch) || !use_attention_operands(op, args) ||
-        !ph__op_check(op, ph_stream_cuda(&stream, op->tape->stream)) ||
-        !ph__op_check(
-            op, ph__cudnn_submit(cudnn, plan, &operands, scratch ? scratch->data : NULL, stream)))
+        !ph__op_check(op, ph__cudnn_submit(cudnn, plan, &operands, scratch ? scratch->data : NULL,
+                                           op->tape->stream)))
         return PH__ATTENTION_FAILED;
     return PH__ATTENTION_DONE;
 }

@@ -54,14 +54,22 @@ static ph_status one_step(ph_stream *stream, void *user)
     return ph_tape_clear(p->tape);
 }
 
-static void make_step(step *p, t_scene *s, int64_t rows, int64_t d)
+static void list_tensors(ph_tensor **out[8], step *p)
 {
-    ph_tensor **all[8] = {&p->in[0],  &p->in[1],  &p->in[2],  &p->g,
-                          &p->out[0], &p->out[1], &p->out[2], &p->out[3]};
+    for (int i = 0; i < 4; i++) {
+        out[i] = i < 3 ? &p->in[i] : &p->g;
+        out[4 + i] = &p->out[i];
+    }
+}
+
+static void make_step(step *p, t_scene *s, int64_t batch, int64_t rows, int64_t d)
+{
+    ph_tensor **all[8];
+    list_tensors(all, p);
     p->tape = s->tape;
     for (int i = 0; i < 8; i++)
         *all[i] = ph_tensor_retain(ph_cast(
-            s->tape, ph_randn(s->tape, PH_DTYPE_F32, PH_SHAPE(2, 3, rows, d)), PH_DTYPE_BF16));
+            s->tape, ph_randn(s->tape, PH_DTYPE_F32, PH_SHAPE(batch, 3, rows, d)), PH_DTYPE_BF16));
     for (int i = 0; i < 3; i++)
         assert_ok(ph_tensor_set_requires_grad(p->in[i], true));
     assert_ok(ph_tape_clear(s->tape));
@@ -91,12 +99,12 @@ static size_t count_own(ph_graph *graph, size_t *nodes)
 }
 
 /* Of a step that nobody has done before: so its plans are built inside the capture. */
-static size_t captured_own(t_scene *s, int64_t rows, int64_t d)
+static size_t captured_own(t_scene *s, int64_t batch, int64_t rows, int64_t d)
 {
     step p;
     ph_graph *graph;
     size_t nodes;
-    make_step(&p, s, rows, d);
+    make_step(&p, s, batch, rows, d);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, s->stream, NULL, one_step, &p));
     size_t own = count_own(graph, &nodes);
@@ -128,7 +136,7 @@ TEST(replays_are_equal_to_eager_work_to_the_bit)
     ph_graph *graph;
     size_t bytes;
     t_scene_open(&s);
-    make_step(&p, &s, ROWS, D);
+    make_step(&p, &s, 2, ROWS, D);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, s.stream, NULL, one_step, &p));
     assert_ok(ph_graph_replay(graph, s.stream));
@@ -147,14 +155,80 @@ TEST(replays_are_equal_to_eager_work_to_the_bit)
     t_scene_close(&s);
 }
 
+/* ---- a graph alone ---- in memory of the test's own, when all that it was captured with is
+ * gone. */
+enum {
+    ALONE_ROWS = 128,
+    ALONE_D = 64,
+    ALONE = 3 * ALONE_ROWS * ALONE_D
+};
+typedef struct bare_step {
+    t_scene *s;
+    uint16_t *at[8];
+} bare_step;
+
+static ph_status step_of_memory(ph_stream *stream, void *user)
+{
+    const bare_step *bare = user;
+    step p = {.tape = bare->s->tape};
+    ph_tensor **all[8];
+    list_tensors(all, &p);
+    for (int i = 0; i < 8; i++)
+        PH_TRY(ph_tensor_wrap(all[i], bare->s->device, PH_DTYPE_BF16,
+                              PH_SHAPE(1, 3, ALONE_ROWS, ALONE_D), NULL, bare->at[i], NULL, NULL));
+    for (int i = 0; i < 3; i++)
+        PH_TRY(ph_tensor_set_requires_grad(p.in[i], true));
+    PH_TRY(one_step(stream, &p));
+    free_step(&p);
+    return PH_OK;
+}
+
+/* cuDNN's kernels go with its plans, and those of the software one with its handle. */
+TEST(a_graph_outlives_all_tensors)
+{
+    t_scene s;
+    bare_step bare = {.s = &s};
+    ph_graph *graph;
+    ph_stream *stream;
+    uint16_t values[ALONE], eager[ALONE], replayed[ALONE];
+    if (!t_on_host() && fake_cuda())
+        return;
+    t_scene_open(&s);
+    assert_ok(ph_stream_create(&stream, s.device, NULL));
+    for (int i = 0; i < ALONE; i++)
+        values[i] = (uint16_t)(0x3e00 + i % 113);
+    for (int i = 0; i < 8; i++) {
+        assert_ok(ph_malloc(&bare.at[i], ALONE, sizeof(uint16_t), s.stream));
+        assert_ok(ph_memcpy(bare.at[i], values, sizeof values, s.stream));
+    }
+    assert_ok(step_of_memory(s.stream, &bare));
+    t_read(eager, bare.at[5], sizeof eager, s.stream);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, step_of_memory, &bare));
+    ph_tape_destroy(s.tape);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ph_memcpy(bare.at[5], values, sizeof values, stream));
+        assert_ok(ph_graph_replay(graph, stream));
+        t_read(replayed, bare.at[5], sizeof replayed, stream);
+        assert_memory_equal(replayed, eager, sizeof eager);
+    }
+    ph_graph_destroy(graph);
+    for (int i = 0; i < 8; i++)
+        ph_free(bare.at[i], NULL);
+    ph_stream_destroy(stream);
+    ph_stream_destroy(s.stream);
+    ph_device_release(s.device);
+}
+
 /* ---- the choice ---- */
 TEST(cudnn_does_the_sizes_that_it_is_faster_at)
 {
     t_scene s;
     t_scene_open(&s);
-    assert_int_equal(captured_own(&s, 128, 64), has_cudnn() ? 0 : 3);
-    assert_int_equal(captured_own(&s, 200, 64), 3);
-    assert_int_equal(captured_own(&s, 128, 72), 3);
+    assert_int_equal(captured_own(&s, 2, 128, 64), has_cudnn() ? 0 : 3);
+    assert_int_equal(captured_own(&s, 1, 128, 64), has_cudnn() ? 0 : 3);
+    assert_int_equal(captured_own(&s, 2, 200, 64), 3);
+    assert_int_equal(captured_own(&s, 2, 128, 72), 3);
     t_scene_close(&s);
 }
 
@@ -164,7 +238,7 @@ static size_t own_with(const char *name, const char *value)
     t_scene s;
     assert_int_equal(setenv(name, value, 1), 0);
     t_scene_open(&s);
-    size_t own = captured_own(&s, 128, 64);
+    size_t own = captured_own(&s, 2, 128, 64);
     t_scene_close(&s);
     assert_int_equal(unsetenv(name), 0);
     return own;
@@ -187,7 +261,7 @@ TEST(a_cudnn_that_cannot_be_loaded_is_refused)
         return;
     assert_int_equal(setenv("PH_CUDNN", "/nowhere/libcudnn.so.9", 1), 0);
     t_scene_open(&s);
-    make_step(&p, &s, 128, 64);
+    make_step(&p, &s, 2, 128, 64);
     assert_null(ph_attention(s.tape, p.in[0], p.in[1], p.in[2], NULL));
     assert_error(ph_tape_clear(s.tape), PH_ERROR_UNSUPPORTED,
                  "PH_CUDNN names \"/nowhere/libcudnn.so.9\"");
@@ -202,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_cudnn_that_cannot_be_loaded_is_refused),
         cmocka_unit_test(results_and_gradients_match_the_formulas),
         cmocka_unit_test(replays_are_equal_to_eager_work_to_the_bit),
+        cmocka_unit_test(a_graph_outlives_all_tensors),
         cmocka_unit_test(cudnn_does_the_sizes_that_it_is_faster_at),
         cmocka_unit_test(without_cudnn_the_kernels_are_ours),
     };

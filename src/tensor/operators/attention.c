@@ -129,7 +129,7 @@ static bool join_batch(operand *out, ph_tensor *x)
     *out = (operand){x, 1, {0, x->stride[rank - 3], x->stride[rank - 2]}};
     for (size_t i = 0; i < lead; i++)
         out->batch *= dims[i];
-    if (out->batch == 0 || lead == 0)
+    if (out->batch <= 1)
         return true;
     bool joined = ph__shape_coalesce(dims, strides, 1, lead) == 1;
     out->stride[0] = strides[0][0];
@@ -147,12 +147,15 @@ static bool as_operand(ph__op *op, operand *out, ph_tensor *x)
     return copy && join_batch(out, copy);
 }
 
+/* A stride counts where there is a second element. */
 static bool has_vectors(const operand *x)
 {
+    const int64_t *dim = x->x->shape.dim + x->x->shape.rank - 3;
     uint64_t size = ph_dtype_size(x->x->dtype), all = (uint64_t)(uintptr_t)x->x->data;
-    for (int i = 0; i < 3; i++)
-        all |= (uint64_t)x->stride[i] * size;
-    return (all | (uint64_t)x->x->shape.dim[x->x->shape.rank - 1] * size) % 16 == 0;
+    all |= (uint64_t)x->stride[0] * size;
+    for (int i = 0; i < 2; i++)
+        all |= dim[i] > 1 ? (uint64_t)x->stride[i + 1] * size : 0;
+    return (all | (uint64_t)dim[2] * size) % 16 == 0;
 }
 
 static ph__attention_args args_of(const operand *q, const operand *k, const operand *v,

@@ -226,6 +226,12 @@ static bool has_aligned_operands(const ph__attention_args *a)
     return all % 16 == 0 && a->vectors;
 }
 
+/* cuDNN keeps dS of all heads for its deterministic backward, and some bytes. */
+static bool has_small_workspace(const ph__attention_args *a, int64_t batch)
+{
+    return 2.0 * (double)batch * a->heads * a->tq * a->tk < MOST_WORKSPACE;
+}
+
 static bool is_faster(const ph__backend *backend, const ph__attention_args *a, ph_dtype dtype,
                       int64_t batch, bool backward)
 {
@@ -233,7 +239,8 @@ static bool is_faster(const ph__backend *backend, const ph__attention_args *a, p
     return backend->cuda && backend->info.compute_capability == CAPABILITY && low && batch > 0 &&
            batch <= INT32_MAX && (a->d == 64 || a->d == 128) && a->tq > 0 && a->tk > 0 &&
            a->tq % ROWS_STEP == 0 && a->tk % ROWS_STEP == 0 && (!a->causal || a->tq == a->tk) &&
-           (!backward || (a->dq && a->dk && a->dv)) && has_aligned_operands(a);
+           (!backward || (a->dq && a->dk && a->dv && has_small_workspace(a, batch))) &&
+           has_aligned_operands(a);
 }
 
 /* A dimension of one element has any stride: that of dense ones, which is never 0. */

@@ -50,6 +50,6 @@ foreach(file ${python_tests})
         add_test(NAME python.${name}@fake COMMAND ${run})
         set_tests_properties(python.${name}@fake PROPERTIES SKIP_RETURN_CODE 77 LABELS fake
             ENVIRONMENT "${settings};PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake"
-            ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:")
+            ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:;PH_CUDNN=unset:")
     endif()
 endforeach()

@@ -95,6 +95,8 @@ file(GLOB fake_cupti_sources CONFIGURE_DEPENDS tests/fake/cupti_*.c)
 ph_add_fake(libcupti.so.13 ${fake_cupti_sources})
 file(GLOB fake_cublaslt_sources CONFIGURE_DEPENDS tests/fake/cublaslt_*.c)
 ph_add_fake(libcublasLt.so.13 ${fake_cublaslt_sources})
+file(GLOB fake_cudnn_sources CONFIGURE_DEPENDS tests/fake/cudnn_*.c)
+ph_add_fake(libcudnn.so.9 ${fake_cudnn_sources})
 file(GLOB fake_nccl_sources CONFIGURE_DEPENDS tests/fake/nccl_*.c)
 ph_add_fake(libnccl.so.2 ${fake_nccl_sources})
 # A tool that listens to NVTX ranges, which a test names.
@@ -122,7 +124,7 @@ function(ph_add_fake_test name target)
     add_test(NAME ${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
     set_tests_properties(${name} PROPERTIES LABELS fake
         ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake;${ARGN}"
-        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:")
+        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:;PH_CUDNN=unset:")
 endfunction()
 
 # Several at a time, as most of each is the making of a context. Their time is CTest's --timeout.
@@ -413,6 +415,15 @@ if(PH_CUBLASLT_HEADERS)
 else()
     add_test(NAME headers.abi.cublaslt COMMAND sh -c "echo 'skipped: no cublasLt.h: the declarations of src/tensor were not held against it'; exit 77")
     set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+find_path(PH_CUDNN_HEADERS cudnn_backend.h HINTS ${PH_CUDA_HEADERS} NO_DEFAULT_PATH)
+if(PH_CUDNN_HEADERS)
+    add_test(NAME headers.abi.cudnn COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/tests -isystem ${PH_CUDNN_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cudnn_abi.c)
+else()
+    add_test(NAME headers.abi.cudnn COMMAND sh -c "echo 'skipped: no cudnn_backend.h: the declarations of src/tensor were not held against it'; exit 77")
+    set_tests_properties(headers.abi.cudnn PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 find_path(PH_LIBDW_HEADERS elfutils/libdwfl.h)

@@ -218,8 +218,9 @@ PH_API void ph_split(ph_tape *tape, ph_tensor **out, ph_tensor *x, int axis, con
 
 /* ---- attention ---- softmax(q k' * scale) v for q [.., heads, tq, d], k and v [.., kv_heads, tk,
  * d].
- * - One fused operator with O(tq) extra memory, forward and backward. After "FlashAttention-2"
- *   (Dao, 2023).
+ * - One fused operator with O(tq) extra memory, forward and backward; on some GPUs cuDNN's, which
+ *   takes up to 256 MiB more for a backward pass (docs/reference/operators.md). After
+ *   "FlashAttention-2" (Dao, 2023).
  * - causal: row i sees columns up to i + tk - tq. Rows that see no column give 0.
  * - scale 0: 1/sqrt(d). PH_ZERO: 0, so that all columns count alike.
  * - kv_heads must divide heads. d is at most 256. */

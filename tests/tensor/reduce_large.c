@@ -27,6 +27,7 @@ static const layout layouts[] = {
     {{5000, 1, 33}, {0, 1, 2}, 1, 1},  /* columns, split */
     {{7001, 1, 3}, {0, 1, 2}, 1, 1},   /* few columns */
     {{300, 1, 1000}, {0, 1, 2}, 1, 1}, /* many columns */
+    {{3000, 1, 260}, {0, 1, 2}, 1, 1}, /* many columns, split, the last block's are few */
     {{8, 40, 130}, {0, 1, 2}, 1, 2},   /* columns of many matrices */
     {{8, 40, 130}, {0, 1, 2}, 1, 5},   /* around the one that stays */
     {{16, 24, 160}, {0, 1, 2}, 1, 3},  /* two outer axes */
@@ -245,11 +246,52 @@ TEST(threads_do_not_change_a_bit)
     }
 }
 
+/* ---- columns that are read at once ---- */
+
+/* The sums of the columns [first, first + count) of x, as bytes of its dtype. */
+static void sum_columns(t_scene *s, ph_tensor *x, int64_t first, int64_t count, void *out)
+{
+    ph_tensor *part = ph_slice(s->tape, x, 1, first, first + count);
+    ph_tensor *sums = ph_sum_over(s->tape, part, PH_AXES(0), false);
+    assert_ok(ph_tensor_read(s->tape, sums, out, ph_tensor_bytes(sums)));
+}
+
+/* Alone, in rows of another length at addresses of any alignment, and in rows whose length allows
+ * no such reading. */
+TEST(columns_have_one_sum_however_they_are_read)
+{
+    enum {
+        ROWS = 3000,
+        COLUMNS = 256
+    };
+    static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F16, PH_DTYPE_BF16};
+    static char sums[4][COLUMNS * sizeof(float)];
+    t_scene s;
+    t_scene_open(&s);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        ph_tensor *x =
+            ph_cast(s.tape, ph_randn(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, COLUMNS)), dtypes[i]);
+        ph_tensor *before = ph_full(s.tape, dtypes[i], PH_SHAPE(ROWS, 1), 7),
+                  *behind = ph_full(s.tape, dtypes[i], PH_SHAPE(ROWS, 3), 7);
+        size_t bytes = COLUMNS * ph_dtype_size(dtypes[i]);
+        sum_columns(&s, x, 0, COLUMNS, sums[0]);
+        sum_columns(&s, ph_concat(s.tape, (ph_tensor *[]){before, x, behind}, 3, 1), 1, COLUMNS,
+                    sums[1]);
+        sum_columns(&s, ph_concat(s.tape, (ph_tensor *[]){x, before}, 2, 1), 0, COLUMNS, sums[2]);
+        sum_columns(&s, ph_concat(s.tape, (ph_tensor *[]){before, x}, 2, 1), 1, COLUMNS, sums[3]);
+        for (int k = 1; k < 4; k++)
+            assert_memory_equal(sums[0], sums[k], bytes);
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_reductions_match_in_every_layout_and_dtype),
         cmocka_unit_test(sums_do_not_drift),
+        cmocka_unit_test(columns_have_one_sum_however_they_are_read),
         cmocka_unit_test(threads_do_not_change_a_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

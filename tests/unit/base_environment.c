@@ -20,8 +20,9 @@
 /* Every variable of the library that names a file, a folder or a library, or says which one is
  * loaded. */
 static const char *const names[] = {
-    "NVTX_INJECTION64_PATH", "PH_NVRTC", "PH_CUBLASLT", "PH_BLAS",      "PH_CACHE_DIR",
-    "XDG_CACHE_HOME",        "HOME",     "PH_CULPRIT",  "PH_NVTX_NEXT", "PH_NVTX_SCOPES"};
+    "NVTX_INJECTION64_PATH", "PH_NVRTC",       "PH_CUBLASLT", "PH_CUDNN",   "PH_BLAS",
+    "PH_CACHE_DIR",          "XDG_CACHE_HOME", "HOME",        "PH_CULPRIT", "PH_NVTX_NEXT",
+    "PH_NVTX_SCOPES"};
 enum {
     NAMES = sizeof names / sizeof names[0],
     NOBODY = 65534,

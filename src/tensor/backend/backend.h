@@ -12,6 +12,7 @@
 typedef struct ph__backend ph__backend;
 typedef struct ph__products ph__products;     /* products.h */
 typedef struct ph__workspaces ph__workspaces; /* products_workspace.h */
+typedef struct ph__cudnn ph__cudnn;           /* cudnn.h */
 typedef struct ph__quarantine ph__quarantine; /* quarantine.h */
 
 enum {
@@ -28,6 +29,7 @@ struct ph__backend {
     /* by ph__kernel_def.slot: made at first use, under lock */
     _Atomic(ph_kernel *) kernels[PH__KERNEL_SLOTS];
     _Atomic(ph__products *) products; /* made at first use, under lock */
+    _Atomic(ph__cudnn *) cudnn;       /* the same */
     ph__workspaces *workspaces;       /* of captured products; nothing is in it on the host */
     atomic_bool had_tape;             /* without one there are no operators */
     ph_tape *tapes;                   /* tapes that are alive, by tape_list.c; under lock */
@@ -48,6 +50,7 @@ void ph__backend_release(ph__backend *backend);
  * backend is made. */
 typedef enum ph__backend_order {
     PH__BACKEND_PRODUCTS,
+    PH__BACKEND_CUDNN,
     PH__BACKEND_GENERATOR,
     PH__BACKEND_TAPES,
     PH__BACKEND_QUARANTINE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/reduce.cu: a reduction. The pieces before it say which (reduce.def): PH_NAME, PH_T,
  * PH_SUM_* (WIDE, SAME, or INDEX: that is argmax), PH_PART_*, PH_START, PH_VALUE, PH_JOIN,
- * PH_END, and the form: PH_rows, PH_columns or PH_join. */
+ * PH_END, and the form: PH_rows, PH_columns, PH_packed or PH_join. */
 typedef f32 ph_f32;
 typedef f64 ph_f64;
 typedef f16 ph_f16;
@@ -321,28 +321,73 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
     if (there && lane == 0)
         put(out, r, output, split, sum);
 }
-#elif defined(PH_columns)
+#elif defined(PH_columns) || defined(PH_packed)
 /* ---- columns ---- threads side by side take outputs side by side, those behind each other
- * every n-th reduced element. */
-PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
+ * every n-th reduced element. Packed: a thread's outputs are next to each other, and read at once.
+ * The order in which an output's elements are summed is the same in both. */
+#ifdef PH_packed
+#define APART  1u /* between two outputs of a thread */
+#define OWN    (lane * COLUMNS)
+#define BOUNDS __launch_bounds__(THREADS, 4)
+template <int bytes> struct block_of {
+    typedef uint4 type;
+};
+template <> struct block_of<8> {
+    typedef uint2 type;
+};
+union pack {
+    block_of<sizeof(PH_T) * COLUMNS>::type all;
+    PH_T at[COLUMNS];
+};
+
+/* Joins a group of AHEAD elements of each output, `step` elements between two of them. all: none is
+ * beyond the end. */
+template <bool all>
+__device__ __forceinline__ void join_group(A_T *sum, const PH_T *x, bool aligned, i64 step, u64 i,
+                                           u64 end, u32 lines, f64 a)
 {
-    PH_WAIT();
-    __shared__ A_T part[COLUMNS][THREADS];
-    const u32 lane = threadIdx.x & (r.width - 1), line = threadIdx.x / r.width,
-              lines = THREADS / r.width;
-    const u64 columns = (u64)r.kept_dim[r.kept_rank - 1];
-    const u32 across = (u32)((columns + r.width * COLUMNS - 1) / (r.width * COLUMNS)),
-              places = gridDim.x / r.splits;
-    const u32 split = blockIdx.x / places, where = blockIdx.x % places;
-    const u64 first = (u64)(where / across) * columns,
-              column = (u64)(where % across) * r.width * COLUMNS + lane;
-    const u64 begin = (u64)split * (u64)r.segment;
-    const u64 end = begin + (u64)r.segment < (u64)r.length ? begin + (u64)r.segment : (u64)r.length;
-    A_T sum[COLUMNS];
-    x += place(first, r.kept_dim, r.kept_stride, r.kept_rank) + (i64)column;
+    pack p[AHEAD];
 #pragma unroll
-    for (int k = 0; k < COLUMNS; k++)
-        sum[k] = START;
+    for (int u = 0; u < AHEAD; u++)
+        if (all || i + u * lines < end) {
+            if (aligned)
+                p[u].all = *(const block_of<sizeof(PH_T) * COLUMNS>::type *)(x + u * step);
+            else
+#pragma unroll
+                for (int k = 0; k < COLUMNS; k++)
+                    p[u].at[k] = x[u * step + k];
+        }
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++) {
+        P_T joined = start_of((P_T *)0);
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++)
+            if (all || i + u * lines < end)
+                joined = join(joined, value_of(ph_get(&p[u].at[k]), (i64)(i + u * lines), a));
+        sum[k] = join(sum[k], (A_T)joined);
+    }
+}
+__device__ __forceinline__ void down(A_T *sum, const PH_T *x, const reduce &r, u64 begin, u64 end,
+                                     u32 line, u32 lines, u64 column, u64 columns)
+{
+    const bool aligned = ((u64)x & (sizeof(pack) - 1)) == 0;
+    const i64 stride = r.gone_stride[0], step = (i64)lines * stride;
+    u64 i = begin + line;
+    if (column >= columns)
+        return;
+    x += (i64)i * stride;
+    for (; i + (AHEAD - 1) * lines < end; i += AHEAD * lines, x += AHEAD * step)
+        join_group<true>(sum, x, aligned, step, i, end, lines, r.a);
+    if (i < end)
+        join_group<false>(sum, x, aligned, step, i, end, lines, r.a);
+}
+#else
+#define APART r.width
+#define OWN   lane
+#define BOUNDS
+__device__ __forceinline__ void down(A_T *sum, const PH_T *x, const reduce &r, u64 begin, u64 end,
+                                     u32 line, u32 lines, u64 column, u64 columns)
+{
     for (u64 i = begin + line; i < end; i += (u64)lines * AHEAD) {
         C_T v[AHEAD][COLUMNS];
 #pragma unroll
@@ -366,6 +411,29 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
             sum[k] = join(sum[k], (A_T)joined);
         }
     }
+}
+#endif
+
+PH_KERNEL BOUNDS PH_NAME(void *out, const PH_T *x, reduce r)
+{
+    PH_WAIT();
+    __shared__ A_T part[COLUMNS][THREADS];
+    const u32 lane = threadIdx.x & (r.width - 1), line = threadIdx.x / r.width,
+              lines = THREADS / r.width;
+    const u64 columns = (u64)r.kept_dim[r.kept_rank - 1];
+    const u32 across = (u32)((columns + r.width * COLUMNS - 1) / (r.width * COLUMNS)),
+              places = gridDim.x / r.splits;
+    const u32 split = blockIdx.x / places, where = blockIdx.x % places;
+    const u64 first = (u64)(where / across) * columns,
+              column = (u64)(where % across) * r.width * COLUMNS + OWN;
+    const u64 begin = (u64)split * (u64)r.segment;
+    const u64 end = begin + (u64)r.segment < (u64)r.length ? begin + (u64)r.segment : (u64)r.length;
+    A_T sum[COLUMNS];
+    x += place(first, r.kept_dim, r.kept_stride, r.kept_rank) + (i64)column;
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++)
+        sum[k] = START;
+    down(sum, x, r, begin, end, line, lines, column, columns);
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++)
         part[k][threadIdx.x] = sum[k];
@@ -381,8 +449,8 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
     if (line == 0)
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++)
-            if (column + k * r.width < columns)
-                put(out, r, first + column + k * r.width, split, part[k][lane]);
+            if (column + k * APART < columns)
+                put(out, r, first + column + k * APART, split, part[k][lane]);
 }
 #else
 /* ---- joining what several blocks have made of one output ---- */

@@ -71,6 +71,19 @@ static bool is_steady(const ph__reduce_args *args)
     return steady;
 }
 
+/* Whether columns next to each other can be read at once, so many as a thread takes, and there are
+ * enough for all threads. */
+static bool can_pack_columns(const ph__reduce_args *args)
+{
+    const uint32_t last = args->kept_rank - 1;
+    bool packs = args->gone_rank == 1 && args->gone_stride[0] % PH__REDUCE_COLUMNS == 0 &&
+                 args->kept_dim[last] % PH__REDUCE_COLUMNS == 0 &&
+                 args->kept_dim[last] >= (int64_t)args->width * PH__REDUCE_COLUMNS;
+    for (uint32_t d = 0; d < last; d++)
+        packs = packs && args->kept_stride[d] % PH__REDUCE_COLUMNS == 0;
+    return packs;
+}
+
 static uint32_t rows_of_block(int64_t length)
 {
     return length >= 1024 ? 1 : length >= 32 ? 8 : 256;
@@ -111,6 +124,13 @@ static int64_t lay_columns(ph__reduce_args *args)
     return blocks * args->splits;
 }
 
+static ph__kernel_def *columns_def(const ph__reduce *reduce, const ph__reduce_args *args,
+                                   ph_dtype dtype)
+{
+    ph__kernel_def *packed = reduce->packed[dtype];
+    return packed && can_pack_columns(args) ? packed : reduce->columns[dtype];
+}
+
 bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, const ph_tensor *x,
                        uint32_t gone, double a, double b)
 {
@@ -120,7 +140,7 @@ bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, con
     set_dims(&args, x, gone);
     const bool columns = args.length > 0 && takes_columns(&args);
     const int64_t blocks = columns ? lay_columns(&args) : lay_rows(&args);
-    ph__kernel_def *def = columns ? reduce->columns[x->dtype] : reduce->rows[x->dtype];
+    ph__kernel_def *def = columns ? columns_def(reduce, &args, x->dtype) : reduce->rows[x->dtype];
     if (args.splits == 1)
         return ph__op_launch(op, def, (uint64_t)blocks, PH__REDUCE_THREADS, 0, &args);
 

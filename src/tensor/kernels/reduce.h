@@ -34,14 +34,18 @@ enum {
     PH__REDUCE_COLUMNS = 4 /* outputs of a thread, in the form for columns */
 };
 
-/* rows: any layout, best where what is reduced lies side by side. columns: what stays lies side
- * by side: kept_stride of the last dimension is 1. join: rows, over accumulators. NULL where the
- * dtype is not taken. */
+/* NULL where the dtype is not taken.
+ * - rows: any layout, best where what is reduced lies side by side.
+ * - columns: what stays lies side by side: kept_stride of the last dimension is 1.
+ * - packed: columns of one reduced dimension, where a multiple of PH__REDUCE_COLUMNS lie side by
+ *   side, as many as a block takes or more, and all strides are such multiples: a thread reads its
+ *   own at once. Same work of a block, and same order of sums.
+ * - join: rows, over accumulators. */
 typedef struct ph__reduce {
     const char *name;
     size_t accumulator[PH__ELEMENTWISE_DTYPES]; /* bytes */
     ph__kernel_def *rows[PH__ELEMENTWISE_DTYPES], *columns[PH__ELEMENTWISE_DTYPES],
-        *join[PH__ELEMENTWISE_DTYPES];
+        *packed[PH__ELEMENTWISE_DTYPES + 1], *join[PH__ELEMENTWISE_DTYPES];
 } ph__reduce;
 
 /* out: contiguous, x's shape without the axes of gone (bit i: axis i). False: the tape has

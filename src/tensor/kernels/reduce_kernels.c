@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/reduce_kernels.c: the kernels of reduce.def and of argmax: for each and each
- * dtype one for rows, one for columns, one that joins. */
+ * dtype one for rows, one for columns, one that joins; and one for packed columns where PACKED_ of
+ * the reduction has the dtype. */
 #include "tensor/kernels/reduce_kernels.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
@@ -24,6 +25,18 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
     X(i64, I64, I64, I64, __VA_ARGS__)                                                             \
     X(u8, U8, U8, I64, __VA_ARGS__) X(bool, BOOL, U8, I64, __VA_ARGS__)
 #define FOR_ALL(X, ...) FOR_FLOATS(X, __VA_ARGS__) FOR_INTEGERS(X, __VA_ARGS__)
+
+/* A bias's gradient is a sum of columns; no other was measured to gain. */
+#define PACKED_sum(X, ...)                                                                         \
+    X(f32, F32, F32, F32, __VA_ARGS__)                                                             \
+    X(f16, F16, F32, F16, __VA_ARGS__) X(bf16, BF16, F32, BF16, __VA_ARGS__)
+#define PACKED_count(X, ...)
+#define PACKED_max(X, ...)
+#define PACKED_norm1(X, ...)
+#define PACKED_norm2(X, ...)
+#define PACKED_normp(X, ...)
+#define PACKED_norminf(X, ...)
+#define PACKED_argmax(X, ...)
 
 #define RESULT_WIDE(D, WIDE_D)  PH_DTYPE_##WIDE_D
 #define RESULT_SAME(D, WIDE_D)  PH_DTYPE_##D
@@ -54,8 +67,12 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
     DEFINE_FORM(rows, d, fn, sum, part, start, value, how, end)                                    \
     DEFINE_FORM(columns, d, fn, sum, part, start, value, how, end)                                 \
     DEFINE_FORM(join, d, fn, sum, part, start, value, how, end)
+#define ph__reduce_host_packed ph__reduce_host_columns
+#define DEFINE_PACKED(d, D, TYPE, WIDE_D, fn, sum, part, start, value, how, end)                   \
+    DEFINE_FORM(packed, d, fn, sum, part, start, value, how, end)
 #define PH__REDUCE(fn, dtypes, sum, part, start, value, join, end)                                 \
-    FOR_##dtypes(DEFINE, fn, sum, part, #start, #value, #join, #end)
+    FOR_##dtypes(DEFINE, fn, sum, part, #start, #value, #join, #end)                               \
+        PACKED_##fn(DEFINE_PACKED, fn, sum, part, #start, #value, #join, #end)
 #define ARGMAX(X) X(argmax, ALL, INDEX, INDEX, START(), VALUE(t), JOIN(p, q), END(p))
 #include "tensor/kernels/reduce.def"
 ARGMAX(PH__REDUCE)
@@ -68,22 +85,27 @@ ARGMAX(PH__REDUCE)
 #define BYTES_INDEX(D)                       16
 #define ROWS(d, D, TYPE, WIDE_D, fn, sum)    [PH_DTYPE_##D] = &fn##_rows_##d##_def,
 #define COLUMNS(d, D, TYPE, WIDE_D, fn, sum) [PH_DTYPE_##D] = &fn##_columns_##d##_def,
+#define PACKS(d, D, TYPE, WIDE_D, fn, sum)   [PH_DTYPE_##D] = &fn##_packed_##d##_def,
 #define JOINS(d, D, TYPE, WIDE_D, fn, sum)   [PH_DTYPE_##D] = &fn##_join_##d##_def,
 #define BYTES(d, D, TYPE, WIDE_D, fn, sum)   [PH_DTYPE_##D] = BYTES_##sum(D),
 #define PH__REDUCE(fn, dtypes, sum, part, start, value, join_, end)                                \
-    const ph__reduce ph__reduce_##fn = {.name = #fn,                                               \
-                                        .accumulator = {FOR_##dtypes(BYTES, fn, sum)},             \
-                                        .rows = {FOR_##dtypes(ROWS, fn, sum)},                     \
-                                        .columns = {FOR_##dtypes(COLUMNS, fn, sum)},               \
-                                        .join = {FOR_##dtypes(JOINS, fn, sum)}};
+    const ph__reduce ph__reduce_##fn = {                                                           \
+        .name = #fn,                                                                               \
+        .accumulator = {FOR_##dtypes(BYTES, fn, sum)},                                             \
+        .rows = {FOR_##dtypes(ROWS, fn, sum)},                                                     \
+        .columns = {FOR_##dtypes(COLUMNS, fn, sum)},                                               \
+        .packed = {PACKED_##fn(PACKS, fn, sum)[PH__ELEMENTWISE_DTYPES] = NULL},                    \
+        .join = {FOR_##dtypes(JOINS, fn, sum)}};
 #include "tensor/kernels/reduce.def"
 ARGMAX(PH__REDUCE)
 #undef PH__REDUCE
 
 #define LIST(d, D, T, W, fn, sum)                                                                  \
     &fn##_rows_##d##_def, &fn##_columns_##d##_def, &fn##_join_##d##_def,
+#define LIST_PACKED(d, D, T, W, fn, sum) &fn##_packed_##d##_def,
 
-#define PH__REDUCE(fn, dtypes, sum, part, start, value, join, end) FOR_##dtypes(LIST, fn, sum)
+#define PH__REDUCE(fn, dtypes, sum, part, start, value, join, end)                                 \
+    FOR_##dtypes(LIST, fn, sum) PACKED_##fn(LIST_PACKED, fn, sum)
 ph__kernel_def *const ph__reduce_kernels[] = {
 #include "tensor/kernels/reduce.def"
     ARGMAX(PH__REDUCE) NULL};

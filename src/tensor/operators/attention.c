@@ -8,6 +8,7 @@
 #include "tensor/backend/texts.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
+#include "tensor/operators/attention_cudnn.h"
 #include "tensor/operators/attention_host.h"
 #include "tensor/operators/autocast_operands.h"
 #include "tensor/products/products.h"
@@ -128,7 +129,7 @@ static bool join_batch(operand *out, ph_tensor *x)
     *out = (operand){x, 1, {0, x->stride[rank - 3], x->stride[rank - 2]}};
     for (size_t i = 0; i < lead; i++)
         out->batch *= dims[i];
-    if (out->batch == 0 || lead == 0)
+    if (out->batch <= 1)
         return true;
     bool joined = ph__shape_coalesce(dims, strides, 1, lead) == 1;
     out->stride[0] = strides[0][0];
@@ -146,12 +147,15 @@ static bool as_operand(ph__op *op, operand *out, ph_tensor *x)
     return copy && join_batch(out, copy);
 }
 
+/* A stride counts where there is a second element. */
 static bool has_vectors(const operand *x)
 {
+    const int64_t *dim = x->x->shape.dim + x->x->shape.rank - 3;
     uint64_t size = ph_dtype_size(x->x->dtype), all = (uint64_t)(uintptr_t)x->x->data;
-    for (int i = 0; i < 3; i++)
-        all |= (uint64_t)x->stride[i] * size;
-    return (all | (uint64_t)x->x->shape.dim[x->x->shape.rank - 1] * size) % 16 == 0;
+    all |= (uint64_t)x->stride[0] * size;
+    for (int i = 0; i < 2; i++)
+        all |= dim[i] > 1 ? (uint64_t)x->stride[i + 1] * size : 0;
+    return (all | (uint64_t)dim[2] * size) % 16 == 0;
 }
 
 static ph__attention_args args_of(const operand *q, const operand *k, const operand *v,
@@ -223,8 +227,6 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     ph_tensor *delta = ph__op_scratch(op, ph_tensor_bytes(lse));
     if (!delta || !prepare_operands(op, x, op->in) || !as_operand(op, &g, op->in[5]))
         return;
-    const kernel_form *form =
-        kernel_form_of(op->tape->backend, o->dtype, o->shape.dim[o->shape.rank - 1]);
     ph__attention_args args = args_of(&x[0], &x[1], &x[2], &g, state->causal, state->scale);
     args.o = o->data;
     args.lse = lse->data;
@@ -232,6 +234,9 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     args.dq = grads[0] ? grads[0]->data : NULL;
     args.dk = grads[1] ? grads[1]->data : NULL;
     args.dv = grads[2] ? grads[2]->data : NULL;
+    if (ph__attention_by_cudnn(op, &args, o->dtype, x[0].batch, true) != PH__ATTENTION_ELSEWHERE)
+        return;
+    const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, args.d);
     if (o->count > 0 &&
         !launch_attention(op, form, form->queries, &args, args.tq, x[0].batch * args.heads))
         return;
@@ -289,6 +294,16 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
     return NULL;
 }
 
+/* batch 0: nothing is to be done. */
+static bool launch_forward(ph__op *op, ph__attention_args *args, ph_dtype dtype, int64_t batch)
+{
+    const kernel_form *form = kernel_form_of(op->tape->backend, dtype, args->d);
+    ph__attention_outcome outcome = ph__attention_by_cudnn(op, args, dtype, batch, false);
+    if (outcome != PH__ATTENTION_ELSEWHERE || batch == 0)
+        return outcome != PH__ATTENTION_FAILED;
+    return launch_attention(op, form, form->forward, args, args->tq, batch * args->heads);
+}
+
 static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],
                                     const attention_state *state)
 {
@@ -303,9 +318,7 @@ static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],
     ph__attention_args args = args_of(&x[0], &x[1], &x[2], NULL, state->causal, state->scale);
     args.o = o->data;
     args.lse = lse->data;
-    const kernel_form *form = kernel_form_of(op->tape->backend, q->dtype, args.d);
-    if (o->count > 0 &&
-        !launch_attention(op, form, form->forward, &args, args.tq, x[0].batch * args.heads))
+    if (!launch_forward(op, &args, q->dtype, o->count > 0 ? x[0].batch : 0))
         return NULL;
     attention_state *kept = op->tracked ? ph__op_track(op, &attention_grad, 5) : NULL;
     if (kept) {

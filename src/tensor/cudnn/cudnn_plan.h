@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/cudnn/cudnn_plan.h: plans of cuDNN's: built once for each key, kept with the device. */
+#ifndef PH_TENSOR_CUDNN_CUDNN_PLAN_H
+#define PH_TENSOR_CUDNN_CUDNN_PLAN_H
+#include "tensor/cudnn/cudnn.h"
+#include "tensor/cudnn/cudnn_graph.h"
+
+/* All that a plan depends on: compared and hashed as it lies. */
+enum {
+    PH__CUDNN_KEY_WORDS = 22
+};
+typedef struct ph__cudnn_key {
+    int64_t word[PH__CUDNN_KEY_WORDS];
+} ph__cudnn_key;
+
+typedef struct ph__cudnn_plan {
+    ph__cudnn_key key;
+    struct ph__cudnn_plan *next;
+    void *plan;            /* NULL: cuDNN has none for it */
+    int64_t workspace;     /* bytes */
+    ph__cudnn_graph graph; /* of what the plan was built from, the plan too */
+    atomic_bool captured;  /* graphs may have its kernels, which go with it: it stays */
+} ph__cudnn_plan;
+
+/* The plan for a key, which `describe` describes where it is new. Building one takes about half a
+ * second, with the device's context current. NULL: the record is set. */
+typedef void (*ph__cudnn_describe)(ph__cudnn_graph *graph, const ph__cudnn_key *key);
+ph__cudnn_plan *ph__cudnn_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *key,
+                                  ph__cudnn_describe describe, int64_t most_workspace);
+
+/* Submits a plan, with an address for each id: the device's memory, or a number on the host, read
+ * before it returns. workspace: of plan->workspace bytes. */
+typedef struct ph__cudnn_operands {
+    int64_t id[16], count;
+    void *address[16];
+} ph__cudnn_operands;
+ph_status ph__cudnn_submit(ph__cudnn *cudnn, ph__cudnn_plan *plan,
+                           const ph__cudnn_operands *operands, void *workspace, ph_stream *stream);
+/* All of a device's but those that were captured: these stay until the process ends, as a graph
+ * may outlive all tensors. Its context is current. */
+void ph__cudnn_plans_free(ph__cudnn *cudnn);
+#endif

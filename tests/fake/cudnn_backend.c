@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/fake/cudnn_backend.c: a software libcudnn.so.9 beside the software libcuda: the backend
+ * interface as far as src/tensor uses it. A plan is launched as a kernel of that libcuda, so that
+ * captures see what they would see of a real one.
+ *
+ *   FAKE_CUDNN_VERSION=91900  what cudnnGetVersion says
+ *   FAKE_CUDNN_REFUSES=1      there is no plan for anything */
+#include "fake/cudnn_inside.h"
+#include "fake/fake_cuda.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT                            __attribute__((visibility("default")))
+#define DECLARE(name, result, parameters) EXPORT result cudnn##name parameters;
+PH__CUDNN_FUNCTIONS(DECLARE)
+#undef DECLARE
+
+static int setting(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text && text[0] ? atoi(text) : otherwise;
+}
+
+size_t cudnnGetVersion(void)
+{
+    return (size_t)setting("FAKE_CUDNN_VERSION", 91900);
+}
+
+/* ---- handles ---- each has a module with the kernel, in the context that was current. */
+typedef struct handle {
+    void *module, *function;
+    struct CUstream_st *stream;
+} handle;
+
+static struct {
+    int (*cuModuleLoadDataEx)(void **module, const void *image, unsigned count, int *options,
+                              void **values);
+    int (*cuModuleUnload)(void *module);
+    int (*cuModuleGetFunction)(void **function, void *module, const char *name);
+    int (*cuLaunchKernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z,
+                          unsigned shared_bytes, struct CUstream_st *stream, void **params,
+                          void **extra);
+} cuda;
+
+static void find_cuda(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library || !fake_cuda())
+        return;
+    int (*address_of)(const char *name, void **out, int version, uint64_t flags, int *found);
+    *(void **)&address_of = dlsym(library, "cuGetProcAddress_v2");
+#define FIND(name) (void)address_of(#name, (void **)&cuda.name, 12000, 0, NULL)
+    FIND(cuModuleLoadDataEx);
+    FIND(cuModuleUnload);
+    FIND(cuModuleGetFunction);
+    FIND(cuLaunchKernel);
+#undef FIND
+    fake_cuda()->register_kernel("fake_cudnn_plan", fake_cudnn_run);
+}
+
+int cudnnCreate(void **out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+                               ".visible .entry fake_cudnn_plan(.param .align 8 .b8 p[344])\n{\n"
+                               "ret;\n}\n";
+    _Static_assert(sizeof(fake_cudnn_call) == 344, "as in the text");
+    (void)pthread_once(&once, find_cuda);
+    handle *made = calloc(1, sizeof *made);
+    if (!made || !cuda.cuLaunchKernel ||
+        cuda.cuModuleLoadDataEx(&made->module, text, 0, NULL, NULL) != 0) {
+        free(made);
+        return FAKE_CUDNN_FAILED;
+    }
+    if (cuda.cuModuleGetFunction(&made->function, made->module, "fake_cudnn_plan") != 0) {
+        (void)cuda.cuModuleUnload(made->module);
+        free(made);
+        return FAKE_CUDNN_FAILED;
+    }
+    *out = made;
+    return PH__CUDNN_OK;
+}
+
+int cudnnDestroy(void *at)
+{
+    handle *gone = at;
+    int result = cuda.cuModuleUnload(gone->module);
+    free(gone);
+    return result ? FAKE_CUDNN_FAILED : PH__CUDNN_OK;
+}
+
+int cudnnSetStream(void *at, struct CUstream_st *stream)
+{
+    ((handle *)at)->stream = stream;
+    return PH__CUDNN_OK;
+}
+
+/* ---- descriptors ---- */
+int cudnnBackendCreateDescriptor(int type, void **out)
+{
+    fake_descriptor *made = calloc(1, sizeof *made);
+    if (!made)
+        return FAKE_CUDNN_NO_MEMORY;
+    made->type = type;
+    *out = made;
+    return PH__CUDNN_OK;
+}
+
+int cudnnBackendDestroyDescriptor(void *at)
+{
+    fake_descriptor *gone = at;
+    for (int i = 0; i < gone->attributes; i++)
+        free(gone->attribute[i].values);
+    free(gone);
+    return PH__CUDNN_OK;
+}
+
+static size_t size_of(int type)
+{
+    bool wide = type == PH__CUDNN_TYPE_HANDLE || type == PH__CUDNN_TYPE_I64 ||
+                type == PH__CUDNN_TYPE_ADDRESS || type == PH__CUDNN_TYPE_DESCRIPTOR;
+    return wide ? 8 : type == PH__CUDNN_TYPE_BOOL ? sizeof(bool) : sizeof(int);
+}
+
+int cudnnBackendSetAttribute(void *at, int name, int type, int64_t count, const void *values)
+{
+    fake_descriptor *of = at;
+    size_t bytes = count > 0 ? (size_t)count * size_of(type) : 0;
+    if (!of || of->final || bytes == 0 || !values ||
+        of->attributes == sizeof of->attribute / sizeof *of->attribute)
+        return FAKE_CUDNN_BAD;
+    fake_attribute *a = &of->attribute[of->attributes];
+    *a = (fake_attribute){name, count, malloc(bytes)};
+    if (!a->values)
+        return FAKE_CUDNN_NO_MEMORY;
+    memcpy(a->values, values, bytes);
+    of->attributes++;
+    return PH__CUDNN_OK;
+}
+
+const void *fake_cudnn_values(const fake_descriptor *of, int name, int64_t *count)
+{
+    for (int i = 0; of && i < of->attributes; i++)
+        if (of->attribute[i].name == name) {
+            *count = of->attribute[i].count;
+            return of->attribute[i].values;
+        }
+    *count = 0;
+    return NULL;
+}
+
+int fake_cudnn_number(const fake_descriptor *of, int name, int otherwise)
+{
+    int64_t count;
+    const int *number = fake_cudnn_values(of, name, &count);
+    return number ? *number : otherwise;
+}
+
+fake_descriptor *fake_cudnn_part(const fake_descriptor *of, int name)
+{
+    int64_t count;
+    fake_descriptor *const *part = fake_cudnn_values(of, name, &count);
+    return part && (*part)->final ? *part : NULL;
+}
+
+/* ---- graphs and plans ---- */
+static int finalize_plan(fake_descriptor *plan)
+{
+    int64_t count;
+    fake_descriptor *const *with = fake_cudnn_values(plan, PH__CUDNN_PLAN_CONFIGURATION, &count);
+    if (!with || !(*with)->made)
+        return FAKE_CUDNN_BAD;
+    plan->made = (*with)->made;
+    return setting("FAKE_CUDNN_REFUSES", 0) ? FAKE_CUDNN_UNSUPPORTED : PH__CUDNN_OK;
+}
+
+int cudnnBackendFinalize(void *at)
+{
+    fake_descriptor *of = at;
+    const fake_program *program = NULL;
+    int result = of->final ? FAKE_CUDNN_BAD : PH__CUDNN_OK;
+    if (!result && of->type == PH__CUDNN_OPERATIONS) {
+        result = fake_cudnn_compile(&program, of);
+        of->made = program;
+    }
+    if (!result && of->type == PH__CUDNN_PLAN)
+        result = finalize_plan(of);
+    of->final = result == PH__CUDNN_OK;
+    return result;
+}
+
+int cudnnBackendGetAttribute(void *const at, int name, int type, int64_t wanted, int64_t *count,
+                             void *values)
+{
+    const fake_descriptor *of = at;
+    if (!of->final || wanted < 1)
+        return FAKE_CUDNN_BAD;
+    *count = 1;
+    if (name == PH__CUDNN_PLAN_WORKSPACE && type == PH__CUDNN_TYPE_I64) {
+        *(int64_t *)values =
+            ((const fake_program *)of->made)->steps > 16 ? FAKE_CUDNN_WORKSPACE : 0;
+        return PH__CUDNN_OK;
+    }
+    const fake_descriptor *operations = fake_cudnn_part(of, PH__CUDNN_HEURISTICS_OPERATIONS);
+    if (name != PH__CUDNN_HEURISTICS_RESULTS || !operations)
+        return FAKE_CUDNN_BAD;
+    (*(fake_descriptor **)values)->made = operations->made;
+    return PH__CUDNN_OK;
+}
+
+/* ---- calls ---- numbers are read now. */
+static int fill_call(fake_cudnn_call *call, const fake_descriptor *pack)
+{
+    int64_t count;
+    const int64_t *ids = fake_cudnn_values(pack, PH__CUDNN_PACK_IDS, &call->count);
+    void *const *addresses = fake_cudnn_values(pack, PH__CUDNN_PACK_ADDRESSES, &count);
+    if (!ids || !addresses || count != call->count || count > FAKE_CUDNN_OPERANDS)
+        return FAKE_CUDNN_BAD;
+    void *const *workspace = fake_cudnn_values(pack, PH__CUDNN_PACK_WORKSPACE, &count);
+    call->workspace = workspace ? *workspace : NULL;
+    for (int64_t i = 0; i < call->count; i++) {
+        call->id[i] = ids[i];
+        call->address[i] = addresses[i];
+    }
+    for (int t = 0; t < call->program->tensors; t++) {
+        const fake_tensor *tensor = &call->program->tensor[t];
+        int64_t i = 0;
+        while (i < call->count && call->id[i] != tensor->id)
+            i++;
+        if (!tensor->between &&
+            (i == call->count || (!tensor->number && (uintptr_t)call->address[i] % 16 != 0)))
+            return FAKE_CUDNN_BAD;
+        if (tensor->number) {
+            call->number[i] = *(const float *)call->address[i];
+            call->address[i] = NULL;
+        }
+    }
+    return PH__CUDNN_OK;
+}
+
+int cudnnBackendExecute(void *at, void *plan, void *pack)
+{
+    const handle *with = at;
+    const fake_descriptor *of = plan;
+    fake_cudnn_call call;
+    memset(&call, 0, sizeof call);
+    if (!of->final || of->type != PH__CUDNN_PLAN || !((fake_descriptor *)pack)->final)
+        return FAKE_CUDNN_BAD;
+    call.program = of->made;
+    int result = fill_call(&call, pack);
+    if (!result && call.program->steps > 16 && !call.workspace)
+        result = FAKE_CUDNN_BAD;
+    void *params[] = {&call};
+    if (!result &&
+        cuda.cuLaunchKernel(with->function, 1, 1, 1, 32, 1, 1, 0, with->stream, params, NULL) != 0)
+        result = FAKE_CUDNN_FAILED;
+    return result;
+}

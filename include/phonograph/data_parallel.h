@@ -44,8 +44,8 @@ typedef struct ph_data_parallel_options {
  * - Threads: externally synchronised, as the module is. */
 PH_CALL ph_data_parallel_create(ph_data_parallel **out, ph_module *module, ph_comm *comm,
                                 const ph_data_parallel_options *options);
-/* Takes NULL. Waits for its stream. Gradients that are views of buckets keep their memory, but
- * graphs that captured a pass are not replayed any more. */
+/* Takes NULL. Waits for its stream. Gradients that are views of buckets keep their memory, and so
+ * do graphs that captured a pass, until they are reset: they can still be replayed. */
 PH_API void ph_data_parallel_destroy(ph_data_parallel *parallel);
 
 /* ph_backward, after which the gradient of every parameter is the mean over all ranks of what its

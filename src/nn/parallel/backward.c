@@ -5,6 +5,7 @@
 #include "nn/parallel/shards.h"
 #include "tensor/tape/tape_error.h"
 #include <phonograph/collectives.h>
+#include <phonograph/graph.h>
 #include <phonograph/operators.h>
 
 static ph_status begin_collective(ph_tape *tape, const ph_data_parallel *parallel)
@@ -51,6 +52,44 @@ static void reduce_bucket(ph_tape *tape, const ph_data_parallel *parallel, const
         ph__parallel_all_reduce(tape, parallel, x, op);
 }
 
+/* ---- memory of graphs ---- */
+static void release_tensor(void *tensor)
+{
+    ph_tensor_release(tensor);
+}
+
+static ph_status keep_tensor(ph_graph *graph, ph_tensor *x)
+{
+    if (x == NULL)
+        return PH_OK;
+    ph_status status = ph_graph_retain(graph, release_tensor, ph_tensor_retain(x), true);
+    if (status != PH_OK)
+        ph_tensor_release(x);
+    return status;
+}
+
+static ph_status keep_in_graph(const ph_data_parallel *parallel, ph_graph *graph)
+{
+    for (size_t i = 0; i < parallel->buckets.count; i++) {
+        PH_TRY(keep_tensor(graph, parallel->buckets.at[i].memory));
+        PH_TRY(keep_tensor(graph, parallel->buckets.at[i].reduced));
+    }
+    return keep_tensor(graph, parallel->nonfinite);
+}
+
+void ph__parallel_keep(ph_tape *tape, const ph_data_parallel *parallel)
+{
+    ph_graph *graph;
+    ph_status status = ph_tape_status(tape);
+    if (status != PH_OK)
+        return;
+    status = ph_stream_capturing_graph(&graph, ph_tape_stream(tape));
+    if (status == PH_OK && graph)
+        status = keep_in_graph(parallel, graph);
+    ph_tape_check(tape, status);
+}
+
+/* ---- a pass ---- */
 /* All ranks reduce in the same order, whatever arrives first. */
 static void reduce_whole_buckets(ph_tape *tape, ph_data_parallel *parallel)
 {
@@ -208,6 +247,7 @@ void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel, ph_ten
     }
     if (parallel->active)
         ph__parallel_pass_count_active(tape, parallel, true);
+    ph__parallel_keep(tape, parallel);
     ph__parallel_pass_begin(parallel);
     ph_backward(tape, loss);
     ph__parallel_pass_end(tape, parallel);

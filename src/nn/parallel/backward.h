@@ -15,6 +15,9 @@ void ph__parallel_pass_count_active(ph_tape *tape, ph_data_parallel *parallel, b
 void ph__parallel_pass_begin(ph_data_parallel *parallel);
 void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel);
 
+/* In a capture: the graph keeps the memory of the buckets. */
+void ph__parallel_keep(ph_tape *tape, const ph_data_parallel *parallel);
+
 /* In place, on the stream of the collectives, behind the tape's. wait: the tape's goes on behind
  * it. */
 void ph__parallel_all_reduce(ph_tape *tape, const ph_data_parallel *parallel, const ph_tensor *x,

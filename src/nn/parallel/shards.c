@@ -323,6 +323,7 @@ ph_tensor *ph_data_parallel_clip_grad_norm(ph_tape *tape, ph_data_parallel *para
         return NULL;
     }
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
+    ph__parallel_keep(tape, parallel);
     size_t mark = ph_tape_scope_begin(tape);
     ph_tensor *total = clip_shards(tape, parallel, max_norm);
     ph_tape_scope_end(tape, mark, &total, 1);

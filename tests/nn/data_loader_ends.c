@@ -311,6 +311,40 @@ TEST(test_a_child_of_fork_has_none_of_its_threads)
     ph_data_loader_destroy(loader);
 }
 
+/* The copy into the caller's tensor waits behind a closed gate: the memory that it reads is freed,
+ * and may not be used again before the copy is done. */
+TEST(a_copy_that_waits_outlives_its_loader)
+{
+    static t_gate gate;
+    float x[BATCH * T_WIDTH];
+    ph_tensor *into, *labels;
+    assert_ok(ph_tensor_create(&into, scene.device, PH_DTYPE_F32, PH_SHAPE(BATCH, T_WIDTH)));
+    assert_ok(ph_tensor_create(&labels, scene.device, PH_DTYPE_I64, PH_SHAPE(BATCH)));
+    ph_batch_field fields[] = {t_fields[0], t_fields[1]};
+    fields[0].into = into;
+    fields[1].into = labels;
+    ph_data_loader_options options = t_loading(&source, COUNT, BATCH);
+    options.fields = fields;
+    options.drop_last = true;
+    ph_data_loader *loader = t_loader(&scene, &options);
+    t_gate_shut(&gate);
+    assert_ok(t_gate_wait_guarded(&gate, scene.stream));
+    ph_batch batch = t_next(&scene, loader);
+    assert_int_equal(batch.count, BATCH);
+    ph_data_loader_destroy(loader);
+    ph_memory_stats stats;
+    assert_ok(ph_memory_get_stats(&stats, scene.device));
+    bool waits = stats.deferred >= 2 || !t_gate_held(&gate);
+    t_gate_open(&gate);
+    assert_true(waits);
+    assert_ok(ph_memory_trim(scene.device));
+    assert_ok(ph_tensor_read(scene.tape, into, x, sizeof x));
+    for (size_t i = 0; i < BATCH * T_WIDTH; i++)
+        assert_true(x[i] == (float)(i / T_WIDTH) + 0.25F * (float)(i % T_WIDTH));
+    ph_tensor_release(into);
+    ph_tensor_release(labels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +357,7 @@ int main(void)
         IN_WORLD(test_going_on_anywhere_equals_no_interruption),
         IN_WORLD(test_the_position_moves_while_batches_are_fetched),
         IN_WORLD(test_a_child_of_fork_has_none_of_its_threads),
+        IN_WORLD(a_copy_that_waits_outlives_its_loader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

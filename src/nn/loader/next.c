@@ -155,14 +155,15 @@ static ph_status await_batch(ph_data_loader *loader, ph__loader_slot *slot, cons
 }
 
 /* ---- giving ---- */
-static ph_status copy_into(const ph__loader_field *field, const ph__storage *from,
-                           ph_stream *stream)
+/* Both memories are used on the caller's stream: the copy may wait there when the loader goes. */
+static ph_status copy_into(const ph__loader_field *field, ph__storage *from, ph_stream *stream)
 {
     ph_tensor *into = field->into;
     PH_TRY(ph__storage_use(into->storage, stream, PH__NO_TAPE));
     PH_TRY(ph__storage_record(into->storage, stream));
     if (into->count == 0)
         return PH_OK;
+    PH_TRY(ph__storage_record(from, stream));
     PH_TRY(ph_memcpy(into->data, from->data, ph_tensor_bytes(into), stream));
     ph__storage_changed(into->storage, 0, PH__NO_TAPE);
     return PH_OK;

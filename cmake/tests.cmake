@@ -15,7 +15,7 @@ set(PH_ANY_DEVICE_GROUPS chaos device fault graph inspect memory rules tensor nn
 set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 # Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
 set(PH_NN_GROUPS tensor nn)
-set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_memory mpi.data_parallel_options mpi.data_parallel_shards mpi.tensor_collectives mpi.transformer unit.instructions)
+set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_memory mpi.data_parallel_options mpi.data_parallel_shards mpi.data_parallel_state mpi.tensor_collectives mpi.transformer unit.instructions)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
 set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.module_copy nn.training nn.unwound)
 # Those of the CUDA driver: not on the host device.

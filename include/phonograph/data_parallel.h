@@ -6,6 +6,7 @@
 #include <phonograph/comm.h>
 #include <phonograph/dtype.h>
 #include <phonograph/module.h>
+#include <phonograph/optimizer.h>
 #include <phonograph/tape.h>
 
 PH_BEGIN_DECLS
@@ -104,6 +105,7 @@ PH_CALL ph_data_parallel_join(bool *passed, ph_tape *tape, ph_data_parallel *par
  *   scalers of all ranks skip the same steps.
  * - The optimizer's state is saved and loaded by each rank for itself. Its names begin with
  *   "shard_<rank>_of_<size>.", so that no other rank and no other number of ranks loads it.
+ *   ph_data_parallel_save_optimizer writes that of all ranks.
  * - At creation: ARGUMENT (a rank would have no element, a parameter is not f32 or f64), STATE
  *   (parameters that another network has sharded). */
 
@@ -120,6 +122,18 @@ PH_API void ph_data_parallel_gather(ph_tape *tape, ph_data_parallel *parallel);
  * calls it. Without shard_optimizer it is ph_clip_grad_norm of the network. Legal in a capture. */
 PH_API ph_tensor *ph_data_parallel_clip_grad_norm(ph_tape *tape, ph_data_parallel *parallel,
                                                   double max_norm);
+
+/* Save and load the optimizer of all shards as the one file that it would be without shards, for
+ * any number of ranks, and for ph_optimizer_load. Without shard_optimizer they do so, too.
+ * - Every rank calls them, outside of captures (CAPTURE). They wait for the device and all ranks.
+ * - save: rank 0 writes its path, and has all of the state in host memory meanwhile.
+ * - load: every rank reads its path, and keeps its part. All ranks load, or none.
+ * - Errors: those of ph_optimizer_save and load; ARGUMENT (an optimizer of other parameters);
+ *   MISMATCH (save: the kinds, options or steps of ranks differ); PEER (another rank failed). */
+PH_CALL ph_data_parallel_save_optimizer(ph_data_parallel *parallel, ph_optimizer *optimizer,
+                                        const char *path);
+PH_CALL ph_data_parallel_load_optimizer(ph_data_parallel *parallel, ph_optimizer *optimizer,
+                                        const char *path);
 
 /* The number of buckets, and bytes of all: at most a few more than the parameters' own. */
 typedef struct ph_data_parallel_info {

@@ -135,6 +135,13 @@ static void test_a_network_of_one_rank_has_its_own_gradients()
     CHECK(ph_module_parameter_count(sharded.shards()) == 2);
     sharded.gather(tape);
     phonograph::check(ph_tape_clear(tape));
+    const ph_sgd_options sgd = {};
+    phonograph::optimizer steps(ph_sgd_create, sharded.shards(), &sgd);
+    char name[] = "/tmp/phonograph-cxx-state-XXXXXX";
+    CHECK(close(mkstemp(name)) == 0);
+    sharded.save_optimizer(steps, name);
+    sharded.load_optimizer(steps, name);
+    CHECK(unlink(name) == 0);
     phonograph::data_parallel moved(std::move(parallel));
     CHECK(moved && !parallel);
 }

@@ -2,7 +2,9 @@
 /* Data-parallel networks on one rank, and their misuse. */
 #include "support/nets.h"
 #include "support/test.h"
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static ph_data_parallel *parallel;
 static ph_module *module;
@@ -188,6 +190,81 @@ TEST(parameters_are_sharded_once_and_as_floats_that_optimizers_take)
     assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "clip_grad_norm: parallel");
 }
 
+/* Of one rank, whose part is the whole. */
+TEST(state_is_saved_and_loaded_by_calls_that_are_whole)
+{
+    const ph_data_parallel_options options = {.shard_optimizer = true};
+    const ph_sgd_options momentum = {.lr = 1, .momentum = 0.5};
+    char name[64];
+    ph_data_parallel *sharded;
+    ph_optimizer *optimizer, *whole;
+    snprintf(name, sizeof name, "/tmp/phonograph-state-%d", (int)getpid());
+    assert_ok(ph_sgd_create(&whole, module, &momentum));
+    assert_ok(ph_data_parallel_create(&sharded, module, comm, &options));
+    assert_ok(ph_sgd_create(&optimizer, ph_data_parallel_shards(sharded), &momentum));
+    assert_error(ph_data_parallel_save_optimizer(NULL, whole, name), PH_ERROR_ARGUMENT, "parallel");
+    assert_error(ph_data_parallel_load_optimizer(NULL, whole, name), PH_ERROR_ARGUMENT, "parallel");
+    assert_error(ph_data_parallel_save_optimizer(sharded, NULL, name), PH_ERROR_ARGUMENT,
+                 "save_optimizer: optimizer");
+    assert_error(ph_data_parallel_load_optimizer(sharded, NULL, name), PH_ERROR_ARGUMENT,
+                 "load_optimizer: optimizer");
+    assert_error(ph_data_parallel_save_optimizer(sharded, optimizer, NULL), PH_ERROR_ARGUMENT,
+                 "path");
+    assert_error(ph_data_parallel_load_optimizer(sharded, optimizer, NULL), PH_ERROR_ARGUMENT,
+                 "path");
+    assert_error(ph_data_parallel_save_optimizer(sharded, whole, name), PH_ERROR_ARGUMENT,
+                 "is no shard of this network");
+    assert_error(ph_data_parallel_load_optimizer(sharded, optimizer, "/none/such"), PH_ERROR_IO,
+                 "/none/such");
+    assert_ok(ph_data_parallel_save_optimizer(sharded, optimizer, name));
+    assert_ok(ph_data_parallel_load_optimizer(sharded, optimizer, name));
+    assert_ok(ph_optimizer_load(whole, name));
+    assert_ok(ph_data_parallel_save_optimizer(parallel, whole, name));
+    assert_ok(ph_data_parallel_load_optimizer(parallel, whole, name));
+    unlink(name);
+    ph_optimizer_destroy(optimizer);
+    ph_optimizer_destroy(whole);
+    ph_data_parallel_destroy(sharded);
+}
+
+static int64_t run_out_of_memory(bool load, ph_data_parallel *sharded, ph_optimizer *optimizer,
+                                 const char *name)
+{
+    ph_status status = PH_ERROR_HOST_MEMORY;
+    int64_t n = 0;
+    for (; status != PH_OK; n++) {
+        assert_true(n < 2000);
+        ph__alloc_fail_after(n);
+        status = load ? ph_data_parallel_load_optimizer(sharded, optimizer, name)
+                      : ph_data_parallel_save_optimizer(sharded, optimizer, name);
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        if (status != PH_OK)
+            assert_error(status, PH_ERROR_HOST_MEMORY, "memory");
+        assert_int_equal(t_info(&s).tensors, 0);
+    }
+    return n;
+}
+
+TEST(state_is_saved_and_loaded_once_there_is_memory)
+{
+    const ph_data_parallel_options options = {.shard_optimizer = true};
+    char name[64];
+    ph_data_parallel *sharded;
+    ph_optimizer *optimizer;
+    snprintf(name, sizeof name, "/tmp/phonograph-state-%d", (int)getpid());
+    assert_ok(ph_data_parallel_create(&sharded, module, comm, &options));
+    assert_ok(ph_adam_create(&optimizer, ph_data_parallel_shards(sharded), NULL));
+    ph_data_parallel_backward(s.tape, sharded,
+                              ph_sum(s.tape, ph_call(s.tape, module, t_input(&s, 3, 4))));
+    ph_optimizer_step(s.tape, optimizer);
+    assert_ok(ph_tape_clear(s.tape));
+    for (int load = 0; load < 2; load++)
+        assert_true(run_out_of_memory(load, sharded, optimizer, name) > 20);
+    unlink(name);
+    ph_optimizer_destroy(optimizer);
+    ph_data_parallel_destroy(sharded);
+}
+
 /* Its own pass counts, and at once it has no inputs. */
 TEST(one_rank_joins_alone)
 {
@@ -238,6 +315,8 @@ int main(void)
         IN_SCENE(options_that_contradict_are_named),
         IN_SCENE(a_join_that_cannot_be_is_refused),
         IN_SCENE(parameters_are_sharded_once_and_as_floats_that_optimizers_take),
+        IN_SCENE(state_is_saved_and_loaded_by_calls_that_are_whole),
+        IN_SCENE(state_is_saved_and_loaded_once_there_is_memory),
         IN_SCENE(one_rank_joins_alone),
         IN_SCENE(one_rank_is_a_backward_pass),
     };

@@ -82,6 +82,14 @@ class data_parallel : public handle<ph_data_parallel, ph_data_parallel_destroy>
     {
         return ph_data_parallel_clip_grad_norm(on, get(), max_norm);
     }
+    void save_optimizer(ph_optimizer *optimizer, const char *path) const
+    {
+        check(ph_data_parallel_save_optimizer(get(), optimizer, path));
+    }
+    void load_optimizer(ph_optimizer *optimizer, const char *path) const
+    {
+        check(ph_data_parallel_load_optimizer(get(), optimizer, path));
+    }
     ph_data_parallel_info info() const
     {
         ph_data_parallel_info info;

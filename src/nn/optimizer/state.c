@@ -17,6 +17,7 @@
 typedef struct ph__optimizer_load load;
 struct ph__optimizer_load {
     ph_optimizer *optimizer;
+    const ph__state_place *places; /* NULL: parameters have their own names, whole */
     ph__state_entries entries;
     ph_safetensors *file;
     const char *path, *call;
@@ -33,13 +34,63 @@ static ph_status check_call(const ph_optimizer *optimizer, const char *path, con
     return path ? PH_OK : ph__fail_null(call, "path");
 }
 
-static ph__wanted wanted_of(const ph_optimizer *o, const ph__state_entry *e)
+static ph_shape shape_of(const load *l, size_t param)
+{
+    return l->places ? l->places[param].shape
+                     : ph_tensor_shape(l->optimizer->params.at[param].param);
+}
+
+static ph__wanted wanted_of(const load *l, const ph__state_entry *e)
 {
     if (e->kind != PH__STATE_TENSOR)
         return (ph__wanted){e->name, e->kind == PH__STATE_KEPT ? PH_DTYPE_F64 : PH_DTYPE_I64,
                             PH_SCALAR, false};
-    const ph_tensor *param = o->params.at[e->param].param;
-    return (ph__wanted){e->name, ph_tensor_dtype(param), ph_tensor_shape(param), true};
+    const ph_tensor *param = l->optimizer->params.at[e->param].param;
+    return (ph__wanted){e->name, ph_tensor_dtype(param), shape_of(l, e->param), true};
+}
+
+/* Of a file that has other parameters, too. */
+static ph_status check_there(const load *l)
+{
+    ph_dtype dtype;
+    ph_shape shape;
+    for (size_t i = 0; i < l->entries.count; i++)
+        if (!ph__state_find(l->file, l->entries.at[i].name, &dtype, &shape))
+            return ph_fail(PH_ERROR_MISMATCH,
+                           "%s: %s does not fit, and nothing was loaded: %s is missing", l->call,
+                           l->path, l->entries.at[i].name);
+    return PH_OK;
+}
+
+/* State of one of these parameters that the optimizer does not have. */
+static bool is_unexpected(const load *l, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    size_t length = dot ? (size_t)(dot - name) : 0;
+    for (size_t i = 0; i < l->entries.count; i++)
+        if (strcmp(l->entries.at[i].name, name) == 0)
+            return false;
+    for (size_t i = 0; dot && i < l->optimizer->params.count; i++) {
+        const char *of = l->places[i].name;
+        if (strlen(of) == length && memcmp(of, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static ph_status check_unexpected(const load *l)
+{
+    const char *name;
+    ph_dtype dtype;
+    ph_shape shape;
+    for (size_t i = 0; i < ph_safetensors_count(l->file); i++) {
+        PH_TRY(ph_safetensors_entry(&name, &dtype, &shape, l->file, i));
+        if (is_unexpected(l, name))
+            return ph_fail(PH_ERROR_MISMATCH,
+                           "%s: %s does not fit, and nothing was loaded: %s is unexpected", l->call,
+                           l->path, name);
+    }
+    return PH_OK;
 }
 
 static ph_status check_names(const load *l)
@@ -49,8 +100,13 @@ static ph_status check_names(const load *l)
     if (!wanted)
         return ph__fail_host_memory(l->call, "the names of an optimizer's state");
     for (size_t i = 0; i < all->count; i++)
-        wanted[i] = wanted_of(l->optimizer, &all->at[i]);
-    ph_status status = ph__state_check(wanted, all->count, l->file, l->path, true, l->call);
+        wanted[i] = wanted_of(l, &all->at[i]);
+    ph_status status =
+        ph__state_check(wanted, all->count, l->file, l->path, l->places == NULL, l->call);
+    if (status == PH_OK && l->places)
+        status = check_there(l);
+    if (status == PH_OK && l->places)
+        status = check_unexpected(l);
     if (status == PH_ERROR_MISMATCH)
         ph__error_suffix(
             "; the file must come from an optimizer of the same module, kind and options "
@@ -92,9 +148,8 @@ static ph_status read_kept(double *out, const load *l, const char *name)
 
 static void inspect_state(const load *l, const ph__state_entry *e)
 {
-    const ph__trained *p = &l->optimizer->params.at[e->param];
     ph_dtype dtype;
-    ph_shape shape, want = ph_tensor_shape(p->param);
+    ph_shape shape, want = shape_of(l, e->param);
     bool has = ph__state_find(l->file, e->name, &dtype, &shape) && ph_shape_equal(&shape, &want);
     const char **first = &(has ? l->has : l->lacks)[e->param];
     if (!*first)
@@ -131,13 +186,26 @@ static ph_status inspect_param(const load *l, size_t i)
     return ph__optimizer_make_state(o, &o->params.at[i], l->tape);
 }
 
+static ph_status read_part(const load *l, const ph__state_entry *e, ph_tensor *state)
+{
+    int64_t begin = l->places[e->param].begin, count = ph_tensor_count(state);
+    ph_tensor *whole;
+    PH_TRY(ph_safetensors_read(&whole, l->tape, l->file, e->name));
+    ph_tensor *flat = ph_reshape(l->tape, whole, PH_SHAPE(ph_tensor_count(whole)));
+    ph_tensor_copy(l->tape, state, ph_slice(l->tape, flat, 0, begin, begin + count));
+    ph_tensor_release(whole);
+    return ph_tape_clear(l->tape);
+}
+
 /* Memory that graphs address keeps its place. Where the file has no contents, their next replay is
  * the first step. */
 static ph_status load_state(const load *l, const ph__state_entry *e)
 {
     ph__trained *p = &l->optimizer->params.at[e->param];
     p->started = l->has[e->param] != NULL;
-    if (p->started)
+    if (p->started && l->places)
+        PH_TRY(read_part(l, e, p->state[e->number]));
+    else if (p->started)
         PH_TRY(ph_safetensors_read_into(l->tape, p->state[e->number], l->file, e->name));
     else if (p->state[e->number])
         ph_tensor_fill(l->tape, p->state[e->number],
@@ -189,7 +257,8 @@ static ph_status apply_all(const load *l)
 }
 
 ph_status ph__optimizer_load_begin(ph__optimizer_load **out, ph_optimizer *optimizer,
-                                   const char *path, const char *call)
+                                   const ph__state_place *places, const char *path,
+                                   const char *call)
 {
     *out = NULL;
     PH_TRY(check_call(optimizer, path, call));
@@ -197,9 +266,10 @@ ph_status ph__optimizer_load_begin(ph__optimizer_load **out, ph_optimizer *optim
     if (!l)
         return ph__fail_host_memory(call, "the load of an optimizer");
     l->optimizer = optimizer;
+    l->places = places;
     l->path = path;
     l->call = call;
-    ph_status status = ph__state_entries_of(&l->entries, optimizer, call);
+    ph_status status = ph__state_entries_of(&l->entries, optimizer, places, call);
     if (status == PH_OK)
         status = ph_safetensors_open(&l->file, path);
     if (status == PH_OK)
@@ -235,7 +305,7 @@ void ph__optimizer_load_end(ph__optimizer_load *l)
 ph_status ph_optimizer_load(ph_optimizer *optimizer, const char *path)
 {
     ph__optimizer_load *l;
-    PH_TRY(ph__optimizer_load_begin(&l, optimizer, path, "ph_optimizer_load"));
+    PH_TRY(ph__optimizer_load_begin(&l, optimizer, NULL, path, "ph_optimizer_load"));
     ph_status status = ph__optimizer_load_apply(l);
     ph__optimizer_load_end(l);
     return status;

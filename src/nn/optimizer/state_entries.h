@@ -18,8 +18,17 @@ typedef struct ph__state_entry {
 } ph__state_entry;
 typedef PH__VEC(ph__state_entry) ph__state_entries;
 
+/* Where a file has the state of a parameter that is a part of a larger one. */
+typedef struct ph__state_place {
+    const char *name; /* of the larger one */
+    ph_shape shape;
+    int64_t begin; /* the part's first element of it */
+} ph__state_place;
+
 /* All that a file has, in a fixed order: the optimizer's steps; then for each parameter its states,
- * its steps, and what its counter keeps beside them. Free with ph__state_entries_free. */
-ph_status ph__state_entries_of(ph__state_entries *all, const ph_optimizer *o, const char *call);
+ * its steps, and what its counter keeps beside them. places: one for each parameter, whose names
+ * the entries have then; NULL: the parameters' own. Free with ph__state_entries_free. */
+ph_status ph__state_entries_of(ph__state_entries *all, const ph_optimizer *o,
+                               const ph__state_place *places, const char *call);
 void ph__state_entries_free(ph__state_entries *all);
 #endif

@@ -2,6 +2,7 @@
 /* nn/optimizer/state_save.c: an optimizer's state to safetensors. For every parameter: its state
  * tensors, of shape [0] where it has made no step, its steps where the kind counts them, and what
  * is kept beside those; and "steps", of the optimizer. */
+#include "nn/optimizer/state_save.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module/layers.h"
@@ -60,25 +61,31 @@ static ph_tensor *tensor_of(ph_tape *tape, const ph_optimizer *o, const ph__stat
     return ph_from_memory(tape, PH_DTYPE_F64, PH_SCALAR, &kept);
 }
 
+ph_status ph__optimizer_state_tensors(ph_named_tensor *all, ph_tape *tape, const ph_optimizer *o,
+                                      const ph__state_entries *n, const char *call)
+{
+    double *counters = ph__calloc((o->params.count + 1) * PH__COUNT_SIZE, sizeof *counters);
+    if (!counters)
+        return ph__fail_host_memory(call, "the steps of an optimizer");
+    ph_status status = read_counters(counters, tape, o);
+    for (size_t i = 0; status == PH_OK && i < n->count; i++)
+        all[i] = (ph_named_tensor){.name = n->at[i].name,
+                                   .tensor = tensor_of(tape, o, &n->at[i], counters)};
+    ph__free(counters);
+    return status == PH_OK ? ph_tape_status(tape) : status;
+}
+
 static ph_status save(ph_tape *tape, const ph_optimizer *o, const ph__state_entries *n,
                       const char *path)
 {
     static const char call[] = "ph_optimizer_save";
     ph_named_tensor *all = ph__calloc(n->count, sizeof *all);
-    double *counters = ph__calloc((o->params.count + 1) * PH__COUNT_SIZE, sizeof *counters);
-    ph_status status = all && counters
-                           ? read_counters(counters, tape, o)
-                           : ph__fail_host_memory(call, "the list of an optimizer's state");
-    if (status == PH_OK) {
-        for (size_t i = 0; i < n->count; i++)
-            all[i] = (ph_named_tensor){.name = n->at[i].name,
-                                       .tensor = tensor_of(tape, o, &n->at[i], counters)};
-        status = ph_tape_status(tape);
-    }
+    if (!all)
+        return ph__fail_host_memory(call, "the list of an optimizer's state");
+    ph_status status = ph__optimizer_state_tensors(all, tape, o, n, call);
     if (status == PH_OK)
         status = ph_safetensors_write(tape, path, all, n->count);
     ph__free(all);
-    ph__free(counters);
     return status;
 }
 
@@ -91,7 +98,7 @@ ph_status ph_optimizer_save(ph_optimizer *optimizer, const char *path)
         return ph__fail_null(call, "optimizer");
     if (!path)
         return ph__fail_null(call, "path");
-    PH_TRY(ph__state_entries_of(&n, optimizer, call));
+    PH_TRY(ph__state_entries_of(&n, optimizer, NULL, call));
     ph_status status = ph__state_begin(&tape, optimizer->device, call);
     if (status == PH_OK)
         status = ph__layer_finish(tape, save(tape, optimizer, &n, path), call);

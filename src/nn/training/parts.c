@@ -127,7 +127,7 @@ static ph_status begin_optimizer(ph__training_entry *entry, const ph_values *val
             return ph_fail(PH_ERROR_ARGUMENT, "%s: the learning rate of '%s' is %g", load_call,
                            entry->name, lr);
     }
-    PH_TRY(ph__optimizer_load_begin(&load, entry->object, path, load_call));
+    PH_TRY(ph__optimizer_load_begin(&load, entry->object, NULL, path, load_call));
     entry->load = load;
     return PH_OK;
 }

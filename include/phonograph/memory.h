@@ -80,6 +80,7 @@ typedef struct ph_allocation {
     uint64_t generation;
     ph_pool *pool; /* borrowed; NULL for the default pool */
     bool pinned;
+    bool foreign; /* a block of another allocator: ph_foreign_announce (foreign.h) */
     uint64_t reserved[4];
 } ph_allocation;
 PH_CALL ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address);

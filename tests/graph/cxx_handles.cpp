@@ -294,9 +294,32 @@ static void test_scopes()
     CHECK(ph_annotation_depth() == 0);
 }
 
+static void test_foreign_blocks()
+{
+    scene s;
+    alignas(64) static char memory[256];
+    phonograph::foreign_block empty, first(s.device, memory, 64, "first");
+    CHECK(empty.generation() == 0 && first.generation() != 0);
+    CHECK(ph_foreign_count(s.device) == 1);
+    {
+        phonograph::foreign_block second(s.device, memory + 64, 64);
+        CHECK(second.generation() > first.generation());
+        phonograph::foreign_block taken = std::move(second);
+        CHECK(second.generation() == 0 && ph_foreign_count(s.device) == 2);
+        first = std::move(taken);
+        CHECK(ph_foreign_count(s.device) == 1);
+    }
+    CHECK(ph_foreign_count(s.device) == 1);
+    const phonograph::foreign_block over(s.device, memory, 128, "over");
+    first.end(); /* it was replaced */
+    CHECK(ph_foreign_count(s.device) == 1);
+    CHECK(THROWN(phonograph::foreign_block(s.device, memory, 0)).status() == PH_ERROR_ARGUMENT);
+}
+
 int main()
 {
     test_move_and_end_once();
+    test_foreign_blocks();
     test_share();
     test_comm();
     test_handles_that_look_into_graphs();

@@ -41,8 +41,13 @@ def import_graph(graph, *, device=None, **options):
     - It keeps `graph` alive, whose memory the copy uses. Replays of both must not overlap.
     - Its replays do not advance torch's random generators: use torch's replay() for graphs that draw
       random numbers, as with dropout.
-    - options: as of phonograph.Graph.import_cuda.
+    - options: as of phonograph.Graph.import_cuda. With check_input_liveness torch's blocks are
+      announced first (announce_blocks): a replay whose input was freed since raises StaleInput.
     """
+    from .announced import announce_blocks
+
+    if options.get("check_input_liveness"):
+        announce_blocks(device)
     index = torch.cuda.current_device() if device is None else torch.device(device).index
     imported = Graph.import_cuda(device_of(index), template_of(graph, "import_graph"), **options)
     imported.template_owner = graph

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/foreign.h: blocks of another allocator, as PyTorch's, which are announced to this
- * library: their end is then seen as a free of its own memory is (docs/reference/liveness.md). */
+/* phonograph/foreign.h: memory and captures of other code. Blocks of another allocator, as
+ * PyTorch's, are announced: their end is then seen as a free is (docs/reference/liveness.md).
+ * Captures that other code began get their memory from a pool (docs/reference/memory.md). */
 #ifndef PHONOGRAPH_FOREIGN_H
 #define PHONOGRAPH_FOREIGN_H
-#include <phonograph/device.h>
+#include <phonograph/memory.h>
 
 PH_BEGIN_DECLS
 
@@ -58,6 +59,33 @@ PH_CALL ph_foreign_label(char **out, const ph_device *device, const void *addres
 
 /* How many blocks are announced. 0 for NULL. */
 PH_API size_t ph_foreign_count(const ph_device *device);
+
+/* ---- captures that this library did not begin ---- Without a pool, allocations on their streams
+ * are refused, as nothing would keep the memory for the graph.
+ *
+ * begin: `stream` is in a capture that other code began. Until end, allocations on every stream of
+ * that capture, by any thread, come from the pool, which records that capture alone.
+ * - Blocks are reused inside the capture, in the order of its graph. Memory of other pools that the
+ *   capturing thread frees meanwhile waits for end. Nothing blocks and nothing goes back to the
+ *   device until then, as in a capture of this library.
+ * - The pool is held from begin to release, as by a graph: its memory goes back to nobody else.
+ *   A further capture may begin after end, in the same pool, and is given what was freed there.
+ * - Not kept for the graph: memory of other pools, though its nodes address it.
+ * - Work in the pool beside the captures, as allocations in ph_pool_begin, is not ordered behind
+ *   replays of the other code: use such a pool for captures alone.
+ * - STATE: stream is in no capture, in one of this library, or in one that has a pool. CAPTURE:
+ *   its capture is broken. POOL_BUSY: the pool is being recorded to. WRONG_DEVICE.
+ *
+ * end: the capture is over, or about to be. Call it in any case, also after a capture that failed.
+ * STATE: no capture of other code records to the pool.
+ *
+ * release: the graph of one ended capture is gone, and the work of its replays done. STATE: none
+ * was ended and not released; the pool is still recorded to.
+ *
+ * Thread-safe, but for two begins with one capture at a time. Legal in a capture. */
+PH_CALL ph_pool_capture_begin(ph_pool *pool, ph_stream *stream);
+PH_CALL ph_pool_capture_end(ph_pool *pool);
+PH_CALL ph_pool_capture_release(ph_pool *pool);
 
 PH_END_DECLS
 #endif

@@ -24,7 +24,7 @@ typedef struct ph_pool ph_pool;
  * - A block that another thread allocated and freed on its own is used again at once. The capture
  *   fails (CAPTURE) where a node addresses such memory after it was given to somebody else.
  * - On a stream in a capture that this library did not begin, allocations are refused (CAPTURE,
- *   900).
+ *   900), until ph_pool_capture_begin (foreign.h) gives it a pool.
  *
  * Threads: all calls here are thread-safe, and legal in a capture. */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/cxx/foreign.hpp: blocks of another allocator, announced as long as an object lives. */
+/* phonograph/cxx/foreign.hpp: blocks of another allocator, announced as long as an object lives,
+ * and captures of other code that get their memory from a pool. */
 #ifndef PHONOGRAPH_CXX_FOREIGN_HPP
 #define PHONOGRAPH_CXX_FOREIGN_HPP
 #include <cstddef>
 #include <cstdint>
-#include <phonograph/cxx/device.hpp>
+#include <phonograph/cxx/memory.hpp>
 #include <phonograph/foreign.h>
 #include <string>
 #include <utility>
@@ -64,6 +65,59 @@ class foreign_block
     std::uint64_t generation() const noexcept
     {
         return generation_;
+    }
+};
+
+/* A capture of other code that `on` is in gets its memory from the pool: ph_pool_capture_begin. The
+ * pool is held as long as the object lives, which is to be as long as the graph of the capture. */
+class pool_capture
+{
+    ph_pool *pool_ = nullptr; /* retained */
+    bool open_ = false;
+
+    void finish() noexcept
+    {
+        ph_pool *pool = std::exchange(pool_, nullptr);
+        if (!pool)
+            return;
+        if (std::exchange(open_, false)) [[maybe_unused]]
+            const ph_status ended = ph_pool_capture_end(pool);
+        [[maybe_unused]] const ph_status released = ph_pool_capture_release(pool);
+        ph_pool_release(pool);
+    }
+
+  public:
+    pool_capture() noexcept = default;
+    pool_capture(ph_pool *pool, ph_stream *on)
+    {
+        check(ph_pool_capture_begin(pool, on));
+        pool_ = ph_pool_retain(pool);
+        open_ = true;
+    }
+    pool_capture(pool_capture &&other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), open_(std::exchange(other.open_, false))
+    {
+    }
+    pool_capture &operator=(pool_capture &&other) noexcept
+    {
+        if (this != &other) {
+            finish();
+            pool_ = std::exchange(other.pool_, nullptr);
+            open_ = std::exchange(other.open_, false);
+        }
+        return *this;
+    }
+    pool_capture(const pool_capture &) = delete;
+    pool_capture &operator=(const pool_capture &) = delete;
+    ~pool_capture()
+    {
+        finish();
+    }
+    /* The capture is over: allocations go elsewhere again. */
+    void end()
+    {
+        open_ = false;
+        check(ph_pool_capture_end(pool_));
     }
 };
 } // namespace phonograph

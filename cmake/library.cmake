@@ -80,12 +80,15 @@ add_library(phonograph_torch_objects OBJECT ${torch_sources})
 set_target_properties(phonograph_torch_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(phonograph_torch_objects PRIVATE include src)
 target_compile_options(phonograph_torch_objects PRIVATE -fexceptions)
-add_library(phonograph_torch MODULE $<TARGET_OBJECTS:phonograph_torch_objects> src/base/alloc.c src/base/map.c)
+add_library(phonograph_torch MODULE $<TARGET_OBJECTS:phonograph_torch_objects> src/base/alloc.c src/base/map.c src/base/vec.c)
 set_target_properties(phonograph_torch PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 target_include_directories(phonograph_torch PRIVATE src)
 target_link_libraries(phonograph_torch PRIVATE phonograph Threads::Threads ${CMAKE_DL_LIBS})
 # torch's allocator has its functions until the process has ended: it stays after dlclose.
 target_link_options(phonograph_torch PRIVATE -Wl,-z,nodelete)
+if(NOT PH_SANITIZE)
+    target_link_options(phonograph_torch PRIVATE -Wl,--no-undefined)
+endif()
 
 # The plug-in over MPI, which the library loads when a communicator of several ranks is made: MPI has no common ABI, so it is built with the
 # one that is here.

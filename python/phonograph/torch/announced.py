@@ -8,6 +8,7 @@ import weakref
 import torch
 
 from ..foreign import ForeignBlock
+from . import allocator
 from .blocks import Blocks
 from .storages import describe, live_tensors
 
@@ -123,9 +124,13 @@ def announce_blocks(device=None):
       resolve words to torch's blocks; import_graph does it itself. Call it again for later blocks.
     - A block ends with its storage, whose last owner may be anywhere in Python or in torch. Blocks
       that no tensor of Python has end at the next call that does not find them.
-    - Returns how many blocks are announced. device: the GPU; else torch's current one.
+    - Returns how many blocks are announced. device: the GPU; else torch's current one. 0 after
+      use_allocator, as the library knows its own blocks.
     """
     from .report import device_of
+
+    if allocator.is_used():
+        return 0
 
     index = torch.cuda.current_device() if device is None else torch.device(device).index
     segments = [segment for segment in torch.cuda.memory_snapshot() if segment["device"] == index]

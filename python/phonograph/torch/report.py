@@ -10,14 +10,15 @@ from ..bindings import core
 from ..device import Device
 from ..errors import StateError
 from ..graph import Graph
+from . import allocator
 from .blocks import Blocks
 from .storages import Places, describe, live_tensors, place_of
 
 
 @functools.cache
 def device_of(index):
-    """The phonograph.Device of torch's GPU of that number."""
-    return Device(f"cuda:{index}")
+    """The phonograph.Device of torch's GPU of that number: that of use_allocator, else one of its own."""
+    return allocator.device_of(index) or Device(f"cuda:{index}")
 
 
 def template_of(graph, call):
@@ -220,5 +221,5 @@ def inspect(graph, *, device=None, **names):
     """
     imported = import_graph(graph, device=device, keep_graph=True)
     pool = None if isinstance(graph, int) else tuple(graph.pool())
-    blocks = Blocks(torch.cuda.memory_snapshot())
+    blocks = Blocks(allocator.torch_snapshot(imported.device.ordinal))
     return Report(imported, pool, blocks, Places(live_tensors()), names_of(names))

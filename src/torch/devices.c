@@ -2,12 +2,14 @@
 /* torch/devices.c: the device and the streams of each GPU of torch's. torch's streams live as long
  * as the process, and so do their wrappers. */
 #include "torch/devices.h"
+#include "base/fork.h"
 #include "base/map.h"
 #include <phonograph/cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_TORCH_DEVICES, lock)
 static struct gpu {
     ph_device *device;
     bool is_cuda;

@@ -20,7 +20,7 @@
 /* The device that requests for torch's GPU of that number go to. NULL is "cuda:<index>", opened at
  * the first request. STATE: the number has a device. ARGUMENT: no such number, from 0 to 63. */
 PH_CALL ph_torch_set_device(int index, ph_device *device);
-/* That device, borrowed: it stays open until the process ends. */
+/* The device of the number, borrowed: it stays open until the process ends. */
 PH_CALL ph_torch_device(ph_device **out, int index);
 
 /* A request of 0 bytes gives NULL. A stream that is in a capture needs a pool that began to

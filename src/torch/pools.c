@@ -3,6 +3,7 @@
  * thread at a time is routed; without one a request takes no lock here. */
 #include "torch/pools.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "torch/filter.h"
 #include <phonograph/foreign.h>
 #include <phonograph/graph.h>
@@ -17,11 +18,12 @@ typedef struct torch_pool {
     size_t uses; /* begins that were not released */
     bool begun;
     ph__filter filter;
-    uint64_t capture; /* that the pool records; 0: none */
-    size_t captures;  /* that were ended, and not released */
+    uint64_t capture; /* the one that the pool records; 0: none */
+    size_t captures;  /* ended ones that were not released */
 } torch_pool;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_TORCH_POOLS, lock)
 static torch_pool *pools;
 static torch_pool *leaving; /* nobody's any more, and not let go yet */
 static atomic_size_t begun;

@@ -16,7 +16,7 @@ ph_status ph__torch_pool_begin(const ph__pool_name *name, ph_device *device, con
 ph_status ph__torch_pool_end(const ph__pool_name *name);
 /* STATE: it was released as often as it was begun. */
 ph_status ph__torch_pool_release(const ph__pool_name *name);
-/* Those whose release was put off. */
+/* Lets go of the pools whose release was put off. */
 void ph__torch_pools_settle(void);
 
 /* Allocates from the pool whose filter accepts the stream, or as ph_malloc does. native: the stream

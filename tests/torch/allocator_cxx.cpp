@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/torch/allocator_cxx.cpp: the hooks called as torch's C++ calls them: a std::function made of
- * the address of each, pools as pairs, filters by value, errors as exceptions. */
+/* tests/torch/allocator_cxx.cpp: the hooks called as torch's C++ calls them: a std::function made
+ * of the address of each, pools as pairs, filters by value, errors as exceptions. */
 #include "support/cxx.hpp"
 #include <array>
 #include <functional>

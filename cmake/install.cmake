@@ -6,6 +6,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phonograph)
 set_target_properties(phonograph_nn PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS phonograph phonograph_static phonograph_nn phonograph_nn_static EXPORT phonograph-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(phonograph_torch PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS phonograph_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET phonograph_mpi)
     install(TARGETS phonograph_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -44,7 +44,7 @@ function(ph_add_library target output)
 endfunction()
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/src/(tensor|nn|comm/mpi)/")
+list(FILTER library_sources EXCLUDE REGEX "/src/(tensor|nn|comm/mpi|torch)/")
 ph_add_library(phonograph phonograph ${library_sources})
 set_target_properties(phonograph_static PROPERTIES EXPORT_NAME static)
 add_library(phonograph::phonograph ALIAS phonograph)
@@ -73,6 +73,22 @@ target_include_directories(phonograph_nn PRIVATE src)
 file(GLOB nn_texts CONFIGURE_DEPENDS src/tensor/cuda/*.cu)
 set_source_files_properties(src/tensor/backend/texts.c PROPERTIES
     OBJECT_DEPENDS "${nn_texts}" COMPILE_DEFINITIONS PH__TEXT_DIR="${PROJECT_SOURCE_DIR}/src/tensor/cuda")
+
+# The hooks of PyTorch's pluggable allocator: a plug-in over the public headers, which torch's process loads. Exceptions leave it.
+file(GLOB torch_sources CONFIGURE_DEPENDS src/torch/*.c)
+add_library(phonograph_torch_objects OBJECT ${torch_sources})
+set_target_properties(phonograph_torch_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(phonograph_torch_objects PRIVATE include src)
+target_compile_options(phonograph_torch_objects PRIVATE -fexceptions)
+add_library(phonograph_torch MODULE $<TARGET_OBJECTS:phonograph_torch_objects> src/base/alloc.c src/base/fork.c src/base/map.c src/base/vec.c)
+set_target_properties(phonograph_torch PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+target_include_directories(phonograph_torch PRIVATE src)
+target_link_libraries(phonograph_torch PRIVATE phonograph Threads::Threads ${CMAKE_DL_LIBS})
+# torch's allocator has its functions until the process has ended: it stays after dlclose.
+target_link_options(phonograph_torch PRIVATE -Wl,-z,nodelete)
+if(NOT PH_SANITIZE)
+    target_link_options(phonograph_torch PRIVATE -Wl,--no-undefined)
+endif()
 
 # The plug-in over MPI, which the library loads when a communicator of several ranks is made: MPI has no common ABI, so it is built with the
 # one that is here.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The command and the examples. They see include/ alone, as a user's program does: a private header does not compile here
 # (the command names the one that it takes by its path).
-set(installable_targets phonograph phonograph_static phonograph_nn phonograph_nn_static)
+set(installable_targets phonograph phonograph_static phonograph_nn phonograph_nn_static phonograph_torch)
 
 file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.c)
 if(PH_COMMAND)

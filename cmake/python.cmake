@@ -32,6 +32,7 @@ file(CREATE_LINK ${PROJECT_BINARY_DIR}/lib ${python_dir}/lib SYMBOLIC)
 file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin ${python_dir}/bin SYMBOLIC)
 # What a wheel has of them (python/make_wheel.py); no part of an ordinary installation.
 install(TARGETS phonograph phonograph_nn LIBRARY DESTINATION lib NAMELINK_SKIP COMPONENT wheel EXCLUDE_FROM_ALL)
+install(TARGETS phonograph_torch LIBRARY DESTINATION lib COMPONENT wheel EXCLUDE_FROM_ALL)
 if(TARGET phonograph_cli)
     install(TARGETS phonograph_cli RUNTIME DESTINATION bin COMPONENT wheel EXCLUDE_FROM_ALL)
 endif()
@@ -40,7 +41,7 @@ if(PH_TESTS)
     set(python_all ALL)
 endif()
 add_custom_target(python ${python_all} DEPENDS ${python_outputs} ${python_generated}/stamp)
-add_dependencies(python phonograph phonograph_nn)
+add_dependencies(python phonograph phonograph_nn phonograph_torch)
 
 # Any Python from 3.11 on loads it: it uses the limited API alone. Without Python's headers the package calls by ctypes.
 if(NOT CMAKE_CROSSCOMPILING)

@@ -28,6 +28,13 @@ PH_BEGIN_DECLS
  *   then. Allocations, and a capture by this library, are refused.
  * - Thread-safe, legal in a capture. */
 PH_CALL ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream);
+/* The same for a stream of a device that the caller knows, also while it is capturing, as in a
+ * capture that ph_pool_capture_begin is to record.
+ * - The caller vouches that the stream is of the primary context of the device's GPU. CUDA can be
+ *   asked only while the stream is not capturing (then WRONG_DEVICE).
+ * - One that is capturing counts as not blocking, and of priority 0.
+ * - Other errors: as ph_stream_wrap_cuda; UNSUPPORTED on the host device. */
+PH_CALL ph_stream_wrap_cuda_on(ph_stream **out, ph_device *device, struct CUstream_st *stream);
 /* The CUDA stream of a ph_stream, borrowed. NULL with PH_OK is the legacy default stream. */
 PH_CALL ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream);
 

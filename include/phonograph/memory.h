@@ -24,7 +24,7 @@ typedef struct ph_pool ph_pool;
  * - A block that another thread allocated and freed on its own is used again at once. The capture
  *   fails (CAPTURE) where a node addresses such memory after it was given to somebody else.
  * - On a stream in a capture that this library did not begin, allocations are refused (CAPTURE,
- *   900).
+ *   900), until ph_pool_capture_begin (foreign.h) gives it a pool.
  *
  * Threads: all calls here are thread-safe, and legal in a capture. */
 
@@ -80,6 +80,7 @@ typedef struct ph_allocation {
     uint64_t generation;
     ph_pool *pool; /* borrowed; NULL for the default pool */
     bool pinned;
+    bool foreign; /* a block of another allocator: ph_foreign_announce (foreign.h) */
     uint64_t reserved[4];
 } ph_allocation;
 PH_CALL ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address);

@@ -28,6 +28,7 @@
 #include <phonograph/comm.h>
 #include <phonograph/device.h>
 #include <phonograph/export.h>
+#include <phonograph/foreign.h>
 #include <phonograph/graph.h>
 #include <phonograph/graph_cache.h>
 #include <phonograph/graph_cache_stats.h>

@@ -18,6 +18,7 @@
 #include <phonograph/cxx/comm.hpp>
 #include <phonograph/cxx/device.hpp>
 #include <phonograph/cxx/error.hpp>
+#include <phonograph/cxx/foreign.hpp>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/cxx/graph_cache.hpp>
 #include <phonograph/cxx/graphed.hpp>

@@ -25,6 +25,7 @@ from .errors import (
     HostMemoryError, Mismatch, NotFound, Overwritten, PeerError, PoolBusy, PoolLimit, SizeError, StaleInput, StateError,
     Unpinned, UnsupportedError, WrongDevice, check,
 )
+from .foreign import ForeignBlock
 from .graph import Graph
 from .kernel import Kernel, address
 from .log import set_log
@@ -36,8 +37,8 @@ from .version import __version__
 
 __all__ = [
     "Array", "ArgumentError", "Cache", "CallerError", "CaptureError", "Communicator", "DefaultStream", "Device", "DeviceError",
-    "DeviceMemoryError", "Error", "Event", "FileError", "Graph", "HostMemoryError", "Kernel", "Mismatch", "NotFound",
-    "Overwritten", "PeerError", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput",
+    "DeviceMemoryError", "Error", "Event", "FileError", "ForeignBlock", "Graph", "HostMemoryError", "Kernel", "Mismatch",
+    "NotFound", "Overwritten", "PeerError", "Pool", "PoolBusy", "PoolLimit", "Profile", "Record", "SizeError", "StaleInput",
     "StateError", "Stream", "Unpinned", "UnsupportedError", "WrongDevice", "address", "annotate", "asarray", "check",
     "drivers", "local_rank", "set_log",
 ]

@@ -13,6 +13,8 @@
 /* The order in which locks of the process may be taken, outermost first. */
 typedef enum ph__fork_order {
     PH__FORK_GUARDS,
+    PH__FORK_TORCH_POOLS,
+    PH__FORK_TORCH_DEVICES,
     PH__FORK_BACKENDS,
     PH__FORK_VALUES,
     PH__FORK_ENGINES,

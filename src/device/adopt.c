@@ -40,10 +40,11 @@ static ph_status fail_stream(int result, const ph_device *device, const char *dr
     }
 }
 
-ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call)
+static ph_status wrap_stream(ph_stream **out, ph_device *device, void *native, int flags,
+                             const char *call)
 {
     ph__drv_stream *handle = NULL;
-    int priority = 0, flags = PH__STREAM_NON_BLOCKING;
+    int priority = 0;
     ph_stream *stream = ph__calloc(1, sizeof *stream);
     if (!stream)
         return ph__fail_host_memory(call, "the stream");
@@ -62,6 +63,16 @@ ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, cons
     atomic_store(&device->foreign, true);
     *out = stream;
     return PH_OK;
+}
+
+ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call)
+{
+    return wrap_stream(out, device, native, PH__STREAM_NON_BLOCKING, call);
+}
+
+ph_status ph__stream_wrap_known(ph_stream **out, ph_device *device, void *native, const char *call)
+{
+    return wrap_stream(out, device, native, PH__STREAM_NON_BLOCKING | PH__STREAM_KNOWN, call);
 }
 
 /* The one whose streams are CUDA's; NULL: this build has none. */
@@ -141,6 +152,23 @@ ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
         return fail_stream(result, NULL, PH__NAME_STREAM_GET_CTX, call);
     PH_TRY(device_of(&device, driver, ordinal, call));
     ph_status status = ph__stream_wrap(out, device, stream, call);
+    if (status != PH_OK)
+        ph_device_release(device);
+    return status;
+}
+
+ph_status ph_stream_wrap_cuda_on(ph_stream **out, ph_device *device, struct CUstream_st *stream)
+{
+    static const char call[] = "ph_stream_wrap_cuda_on";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
+    if ((uintptr_t)stream <= PER_THREAD)
+        return fail_default_stream(stream, call);
+    ph_status status = ph__stream_wrap_known(out, ph_device_retain(device), stream, call);
     if (status != PH_OK)
         ph_device_release(device);
     return status;

@@ -19,6 +19,8 @@ bool ph__stream_wait(ph_stream *stream);
 /* A stream of the user's own, given as the driver's handle; takes the reference to the device
  * over on success. */
 ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call);
+/* As it, and one that is capturing is taken too, whose device the user vouches for. */
+ph_status ph__stream_wrap_known(ph_stream **out, ph_device *device, void *native, const char *call);
 /* Whether functions of the user's were ever wrapped, which other code may launch as well. */
 bool ph__adopt_has_kernels(void);
 #endif

@@ -39,7 +39,9 @@ typedef struct ph__drv_device_info {
 
 enum {
     PH__STREAM_BLOCKING = 0,
-    PH__STREAM_NON_BLOCKING = 1
+    PH__STREAM_NON_BLOCKING = 1,
+    /* handed to stream_wrap: one that is capturing is taken, and nothing is asked about it */
+    PH__STREAM_KNOWN = 2
 }; /* CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING */
 enum {
     PH__EVENT_TIMING = 0,

@@ -189,6 +189,7 @@ void ph__word_lies_in(ph_word *word, const ph_allocation *allocation)
     word->allocation_bytes = allocation->size;
     word->generation = allocation->generation;
     word->pinned = allocation->pinned;
+    word->foreign = allocation->foreign;
 }
 
 /* True when the value lies in memory that the library knows. */

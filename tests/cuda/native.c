@@ -4,6 +4,7 @@
 #include "fake.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
+#include <phonograph/foreign.h>
 
 enum {
     N = 600
@@ -132,6 +133,45 @@ static void run_raw(ph__cu_graph graph)
     cu(StreamSynchronize(theirs));
     cu(GraphExecDestroy(exec));
     pop(own);
+}
+
+/* As a capture's forks, which nobody could wrap before. */
+TEST(a_stream_that_is_capturing)
+{
+    NEED_FAKE();
+    ph_stream *late;
+    ph_pool *pool;
+    int32_t *memory;
+    ph_allocation found;
+    ph__cu_stream raw = stream_in(own);
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    cu(StreamBeginCapture(raw, PH_CAPTURE_GLOBAL));
+    assert_error(ph_stream_wrap_cuda(&late, raw), PH_ERROR_CAPTURE, "the stream is capturing");
+    assert_ok(ph_stream_wrap_cuda_on(&late, world.device, raw));
+    assert_ptr_equal(ph_stream_device(late), world.device);
+    assert_int_equal(ph_stream_priority(late), 0);
+    assert_ok(ph_pool_capture_begin(pool, late));
+    assert_ok(PH_NEW(&memory, N, late));
+    assert_ok(ph_memory_lookup(&found, world.device, memory));
+    assert_ptr_equal(found.pool, pool);
+    assert_ok(t_fill(&world, late, memory, N, 10));
+    ph__cu_graph captured = end_raw(raw);
+    assert_int_equal(count_nodes(captured), 1);
+    assert_ok(ph_pool_capture_end(pool));
+    run_raw(captured);
+    t_all(memory, N, 10, late);
+    cu(GraphDestroy(captured));
+    ph_free(memory, late);
+    assert_ok(ph_pool_capture_release(pool));
+    ph_pool_release(pool);
+    ph_stream_destroy(late);
+    ph__cu_context other = primary(1);
+    ph__cu_stream elsewhere = stream_in(other);
+    assert_status(ph_stream_wrap_cuda_on(&late, world.device, elsewhere), PH_ERROR_WRONG_DEVICE);
+    assert_null(late);
+    cu(StreamDestroy(elsewhere));
+    cu(StreamDestroy(raw));
+    cu(DevicePrimaryCtxRelease(1));
 }
 
 TEST(work_in_a_foreign_capture)
@@ -407,15 +447,11 @@ TEST(the_log_names_the_culprit)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(a_wrapped_stream),
-        IN_WORLD(the_second_gpus_stream),
-        IN_WORLD(streams_that_are_refused),
-        IN_WORLD(work_in_a_foreign_capture),
-        IN_WORLD(a_replay_in_a_foreign_capture),
-        IN_WORLD(a_wrapped_function),
-        IN_WORLD(an_imported_graph),
-        IN_WORLD(an_import_that_fails),
-        IN_WORLD(the_log_names_the_culprit),
+        IN_WORLD(a_wrapped_stream),          IN_WORLD(the_second_gpus_stream),
+        IN_WORLD(streams_that_are_refused),  IN_WORLD(a_stream_that_is_capturing),
+        IN_WORLD(work_in_a_foreign_capture), IN_WORLD(a_replay_in_a_foreign_capture),
+        IN_WORLD(a_wrapped_function),        IN_WORLD(an_imported_graph),
+        IN_WORLD(an_import_that_fails),      IN_WORLD(the_log_names_the_culprit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,12 @@ TEST(test_wrapping_a_stream)
     for (size_t i = 0; ph_driver_get_info(&info, i) == PH_OK; i++)
         cuda = cuda || (strcmp(info.name, "cuda") == 0 && info.reason[0] == '\0');
     assert_error(ph_stream_wrap_cuda(NULL, native), PH_ERROR_ARGUMENT, "out is NULL");
+    assert_status(ph_stream_wrap_cuda_on(NULL, world.device, native), PH_ERROR_ARGUMENT);
+    assert_status(ph_stream_wrap_cuda_on(&stream, NULL, native), PH_ERROR_ARGUMENT);
+    assert_status(ph_stream_wrap_cuda_on(&stream, world.device, NULL), PH_ERROR_ARGUMENT);
+    assert_null(stream);
+    if (t_on_host())
+        assert_status(ph_stream_wrap_cuda_on(&stream, world.device, native), PH_ERROR_UNSUPPORTED);
     for (uintptr_t name = 0; name <= 2; name++) { /* CUDA's names of default streams */
         assert_error(ph_stream_wrap_cuda(&stream, (struct CUstream_st *)name), PH_ERROR_ARGUMENT,
                      name == 2 ? "can capture but is another stream on each thread"

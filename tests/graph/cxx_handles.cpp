@@ -294,9 +294,74 @@ static void test_scopes()
     CHECK(ph_annotation_depth() == 0);
 }
 
+/* Captures of other code can be begun from here by CUDA's own calls alone. */
+static void test_pool_of_a_capture_of_other_code()
+{
+    scene s;
+    phonograph::pool pool(s.device);
+    CHECK(THROWN(phonograph::pool_capture(pool, s.stream)).status() == PH_ERROR_STATE);
+    CHECK(ph_pool_use_count(pool) == 1);
+    if (s.device.info().kind != PH_DEVICE_CUDA)
+        return;
+    using look_up_fn = int(const char *, void **, int, uint64_t, int *);
+    using begin_fn = int(CUstream_st *, int);
+    using end_fn = int(CUstream_st *, CUgraph_st **);
+    using destroy_fn = int(CUgraph_st *);
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    auto *look_up = reinterpret_cast<look_up_fn *>(dlsym(library, "cuGetProcAddress_v2"));
+    void *begin = nullptr, *end = nullptr, *destroy = nullptr;
+    CHECK(look_up && look_up("cuStreamBeginCapture", &begin, 12000, 0, nullptr) == 0 &&
+          look_up("cuStreamEndCapture", &end, 12000, 0, nullptr) == 0 &&
+          look_up("cuGraphDestroy", &destroy, 12000, 0, nullptr) == 0);
+    CUstream_st *raw;
+    CUgraph_st *graph = nullptr;
+    phonograph::check(ph_stream_cuda(&raw, s.stream));
+    phonograph::check(ph_context_push_cuda(s.device));
+    CHECK(reinterpret_cast<begin_fn *>(begin)(raw, 2) == 0);
+    {
+        phonograph::pool_capture capture(pool, s.stream);
+        const phonograph::buffer<int32_t> inside(64, s.stream);
+        ph_allocation found;
+        phonograph::check(ph_memory_lookup(&found, s.device, inside.data()));
+        CHECK(found.pool == pool.get());
+        CHECK(reinterpret_cast<end_fn *>(end)(raw, &graph) == 0);
+        capture.end();
+        const phonograph::pool_capture kept = std::move(capture);
+        CHECK(ph_pool_use_count(pool) == 3); /* the pool's, the object's, the capture's */
+        CHECK(reinterpret_cast<destroy_fn *>(destroy)(graph) == 0);
+    }
+    CHECK(ph_pool_use_count(pool) == 1);
+    ph_context_pop_cuda(s.device);
+    (void)dlclose(library);
+}
+
+static void test_foreign_blocks()
+{
+    scene s;
+    alignas(64) static char memory[256];
+    phonograph::foreign_block empty, first(s.device, memory, 64, "first");
+    CHECK(empty.generation() == 0 && first.generation() != 0);
+    CHECK(ph_foreign_count(s.device) == 1);
+    {
+        phonograph::foreign_block second(s.device, memory + 64, 64);
+        CHECK(second.generation() > first.generation());
+        phonograph::foreign_block taken = std::move(second);
+        CHECK(second.generation() == 0 && ph_foreign_count(s.device) == 2);
+        first = std::move(taken);
+        CHECK(ph_foreign_count(s.device) == 1);
+    }
+    CHECK(ph_foreign_count(s.device) == 1);
+    const phonograph::foreign_block over(s.device, memory, 128, "over");
+    first.end(); /* it was replaced */
+    CHECK(ph_foreign_count(s.device) == 1);
+    CHECK(THROWN(phonograph::foreign_block(s.device, memory, 0)).status() == PH_ERROR_ARGUMENT);
+}
+
 int main()
 {
     test_move_and_end_once();
+    test_foreign_blocks();
+    test_pool_of_a_capture_of_other_code();
     test_share();
     test_comm();
     test_handles_that_look_into_graphs();

@@ -161,6 +161,13 @@ class stream : public stream_view
         check(ph_stream_wrap_cuda(&made, other));
         return stream(made);
     }
+    /* The same of a known device, also while it is capturing: ph_stream_wrap_cuda_on. */
+    static stream wrap(ph_device *on, struct CUstream_st *other)
+    {
+        ph_stream *made;
+        check(ph_stream_wrap_cuda_on(&made, on, other));
+        return stream(made);
+    }
     stream(stream &&other) noexcept : stream_view(other.release())
     {
     }

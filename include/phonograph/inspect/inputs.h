@@ -23,9 +23,10 @@ PH_CALL ph_stream_declare_use(ph_stream *stream, const void *address, const char
 
 typedef enum ph_input_state {
     PH_INPUT_LIVE = 0,
-    PH_INPUT_FREED = 1,    /* the allocation is gone */
-    PH_INPUT_REPLACED = 2, /* memory of other code: the address now has another allocation */
-    PH_INPUT_UNKNOWN = 3   /* memory that neither this library nor the driver knows */
+    PH_INPUT_FREED = 1, /* the allocation is gone */
+    PH_INPUT_REPLACED =
+        2,               /* memory of other code: the address now has another allocation or block */
+    PH_INPUT_UNKNOWN = 3 /* memory that neither this library nor the driver knows */
 } ph_input_state;
 /* As a node: memory of ph_stream_declare_use that no word addresses. `word` is its name. */
 #define PH_INPUT_DECLARED SIZE_MAX
@@ -43,7 +44,8 @@ typedef struct ph_input_info {
     size_t bytes;
     bool proved, foreign, pinned; /* foreign: not allocated by this library */
     ph_input_state state;         /* the present state */
-    /* "" without ph_memory_record_sites, or if unknown. allocated_at is "before
+    /* Of an announced block: its label, and what ended it (foreign.h). Of other memory: "" without
+     * ph_memory_record_sites, or if unknown. allocated_at is "before
      * ph_memory_record_sites" for memory that was allocated before that call and freed after it */
     const char *allocated_at, *freed_at;
     uint64_t reserved[2];

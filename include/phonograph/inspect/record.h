@@ -98,9 +98,10 @@ typedef struct ph_word {
     bool pinned;
     /* allocated in this capture from its own pool, or one of its cells; never an input */
     bool internal;
-    /* Memory of other code, as the driver described it at the first request for the record: base,
-     * size and pinned. generation is the driver's number for it, pool is {0, 0}. Memory that was
-     * gone by then has no base. */
+    /* Memory of other code; pool is {0, 0}. An announced block (ph_foreign_announce) as it was at
+     * the capture's end, else what the driver said at the first request for the record: base, size
+     * and pinned, and its number for the memory as generation. Memory that was gone by then has no
+     * base. */
     bool foreign;
     uint64_t reserved[4];
 } ph_word;

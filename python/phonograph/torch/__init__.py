@@ -13,8 +13,16 @@
 torch is imported, and nothing is compiled against it.
 """
 
+from .allocator import (
+    max_memory_allocated, memory_allocated, memory_reserved, memory_snapshot, memory_stats, reset_peak_memory_stats, use_allocator,
+)
+from .announced import announce_blocks
 from .callables import make_graphed_callables
 from .capture import CUDAGraph, StaleInputWarning, graph
 from .report import Report, import_graph, inspect
 
-__all__ = ["CUDAGraph", "Report", "StaleInputWarning", "graph", "import_graph", "inspect", "make_graphed_callables"]
+__all__ = [
+    "CUDAGraph", "Report", "StaleInputWarning", "announce_blocks", "graph", "import_graph", "inspect", "make_graphed_callables",
+    "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_snapshot", "memory_stats", "reset_peak_memory_stats",
+    "use_allocator",
+]

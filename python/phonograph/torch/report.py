@@ -10,14 +10,15 @@ from ..bindings import core
 from ..device import Device
 from ..errors import StateError
 from ..graph import Graph
+from . import allocator
 from .blocks import Blocks
 from .storages import Places, describe, live_tensors, place_of
 
 
 @functools.cache
 def device_of(index):
-    """The phonograph.Device of torch's GPU of that number."""
-    return Device(f"cuda:{index}")
+    """The phonograph.Device of torch's GPU of that number: that of use_allocator, else one of its own."""
+    return allocator.device_of(index) or Device(f"cuda:{index}")
 
 
 def template_of(graph, call):
@@ -41,8 +42,13 @@ def import_graph(graph, *, device=None, **options):
     - It keeps `graph` alive, whose memory the copy uses. Replays of both must not overlap.
     - Its replays do not advance torch's random generators: use torch's replay() for graphs that draw
       random numbers, as with dropout.
-    - options: as of phonograph.Graph.import_cuda.
+    - options: as of phonograph.Graph.import_cuda. With check_input_liveness torch's blocks are
+      announced first (announce_blocks): a replay whose input was freed since raises StaleInput.
     """
+    from .announced import announce_blocks
+
+    if options.get("check_input_liveness"):
+        announce_blocks(device)
     index = torch.cuda.current_device() if device is None else torch.device(device).index
     imported = Graph.import_cuda(device_of(index), template_of(graph, "import_graph"), **options)
     imported.template_owner = graph
@@ -215,5 +221,5 @@ def inspect(graph, *, device=None, **names):
     """
     imported = import_graph(graph, device=device, keep_graph=True)
     pool = None if isinstance(graph, int) else tuple(graph.pool())
-    blocks = Blocks(torch.cuda.memory_snapshot())
+    blocks = Blocks(allocator.torch_snapshot(imported.device.ordinal))
     return Report(imported, pool, blocks, Places(live_tensors()), names_of(names))

@@ -19,12 +19,32 @@ bool ph__capture_register(ph_device *device, ph__capture *capture)
     return pushed;
 }
 
+/* The work that waited for the last capture to end, if this was it. Under capture_lock. */
+static ph__deferred *leave_capture(ph_device *device)
+{
+    ph__deferred *due = NULL;
+    if (atomic_fetch_sub(&device->open_captures, 1) == 1) {
+        due = device->deferred_first;
+        device->deferred_first = device->deferred_last = NULL;
+    }
+    return due;
+}
+
+static void run_deferred(ph__deferred *due)
+{
+    while (due) {
+        ph__deferred *next = due->next;
+        due->fn(due);
+        due = next;
+    }
+}
+
 /* Takes the capture off the list; runs what waited for the last one to end. Launches that it
  * recorded may still be about to have their kernels kept: it is found for them until its kernels
  * are released. */
 void ph__capture_unregister(ph_device *device, ph__capture *capture)
 {
-    ph__deferred *due = NULL;
+    ph__deferred *due;
     pthread_mutex_lock(&device->capture_lock);
     for (size_t i = 0; i < device->captures.count; i++)
         if (device->captures.at[i] == capture)
@@ -32,16 +52,24 @@ void ph__capture_unregister(ph_device *device, ph__capture *capture)
     capture->next_reading = device->reading;
     device->reading = capture;
     atomic_fetch_sub(&device->open_checks, capture->checks);
-    if (atomic_fetch_sub(&device->open_captures, 1) == 1) {
-        due = device->deferred_first;
-        device->deferred_first = device->deferred_last = NULL;
-    }
+    due = leave_capture(device);
     pthread_mutex_unlock(&device->capture_lock);
-    while (due) {
-        ph__deferred *next = due->next;
-        due->fn(due);
-        due = next;
-    }
+    run_deferred(due);
+}
+
+void ph__captures_enter(ph_device *device)
+{
+    pthread_mutex_lock(&device->capture_lock);
+    atomic_fetch_add(&device->open_captures, 1);
+    pthread_mutex_unlock(&device->capture_lock);
+}
+
+void ph__captures_leave(ph_device *device)
+{
+    pthread_mutex_lock(&device->capture_lock);
+    ph__deferred *due = leave_capture(device);
+    pthread_mutex_unlock(&device->capture_lock);
+    run_deferred(due);
 }
 
 bool ph_device_is_capturing(const ph_device *device)

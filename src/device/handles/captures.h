@@ -57,6 +57,10 @@ struct ph__capture {
 bool ph__capture_register(ph_device *device, ph__capture *capture);
 void ph__capture_unregister(ph_device *device, ph__capture *capture);
 
+/* A capture of other code counts as an open one from enter to leave, and is not on the list. */
+void ph__captures_enter(ph_device *device);
+void ph__captures_leave(ph_device *device);
+
 /* After its end: from here on no launch finds the capture, and its list of kernels is the caller's
  * alone. A launch that comes later has its kernel's code kept loaded. */
 void ph__capture_close_kernels(ph__capture *capture);

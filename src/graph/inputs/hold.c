@@ -16,6 +16,12 @@ ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
         return ph__fail_null(call, "address");
     if (!ph__memory_find(&found, graph->device, address))
         return ph__fail_not_live(call, address, graph->device);
+    if (found.foreign)
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: %p is a block of another allocator (ph_foreign_announce), which can free "
+            "it at any time; keep it there",
+            call, address);
     if (ph__slow_path_has(ph__memory_of(graph->device), PH__SLOW_PLAN))
         ph__plan_note_hold(ph__memory_of(graph->device), found.base);
     /* Nested graphs of an open capture give it what they hold, on any thread. */

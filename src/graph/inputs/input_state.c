@@ -25,8 +25,10 @@ ph_input_state ph__input_state(const ph_graph *graph, const ph__input *input)
         return input->foreign->state;
     if (input->base == NULL)
         return PH_INPUT_UNKNOWN;
-    return input->generation && ph__memory_is_live(graph->device, input->base, input->generation)
-               ? PH_INPUT_LIVE
+    if (input->generation && ph__memory_is_live(graph->device, input->base, input->generation))
+        return PH_INPUT_LIVE;
+    return input->announced && ph__memory_is_announced(graph->device, input->base)
+               ? PH_INPUT_REPLACED
                : PH_INPUT_FREED;
 }
 

@@ -160,7 +160,7 @@ static size_t requested_of(const ph_device *device, const ph_word *word)
                : 0;
 }
 
-/* Memory of this library's, as it was when the word was read. */
+/* Memory of this library's, or an announced block, as it was when the word was read. */
 static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
 {
     const ph__declared *declared = ph__declared_find(g->declared, word);
@@ -175,6 +175,7 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
     input->requested = requested_of(g->graph->device, word);
     input->generation = word->generation;
     input->pinned = word->pinned;
+    input->announced = word->foreign;
     return add_input(g, input);
 }
 
@@ -197,6 +198,7 @@ static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
         input->requested = declared->requested;
         input->generation = declared->generation;
         input->pinned = declared->pinned;
+        input->announced = declared->announced;
         return add_input(g, input);
     }
     if (!input->proved ||
@@ -210,6 +212,7 @@ static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
         input->requested = before.requested;
         input->generation = before.generation;
         input->pinned = before.pinned;
+        input->announced = before.foreign;
     } else {
         input->base = (const void *)(uintptr_t)input->value;
     }
@@ -294,6 +297,7 @@ static ph_status add_declared_inputs(gather *g)
         input.requested = declared->requested;
         input.generation = declared->generation;
         input.pinned = declared->pinned;
+        input.announced = declared->announced;
         if (declared->base && !declared->generation) {
             PH_TRY(find_foreign(&input.foreign, g, declared->address));
             /* Another allocation, or none, by the capture's end. */

@@ -78,6 +78,7 @@ static ph_status look_up_memory(ph__declared *out, ph_device *device, const void
         out->generation = found.generation;
         out->pool = ph__pool_id(found.pool);
         out->pinned = found.pinned;
+        out->announced = found.foreign;
         return PH_OK;
     }
     if (ph__memory_is_taken(device, address))

@@ -8,6 +8,7 @@
 #include "graph/inputs/liveness.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
+#include "memory/observe/labels.h"
 #include "memory/observe/sites.h"
 #include <string.h>
 
@@ -28,22 +29,36 @@ enum {
     SITE_TEXT = 4096
 };
 
+/* The texts of an announced block are told in place of sites. */
+static bool describe_places(char *allocated, char *freed, const ph_graph *graph,
+                            const ph__input *input)
+{
+    ph__site sites[2];
+    if (input->announced)
+        return ph__labels_copy(allocated, freed, SITE_TEXT, graph->device, input->base,
+                               input->generation);
+    if (!ph__sites_find(&sites[0], &sites[1], input->generation))
+        return false;
+    if (sites[0].before)
+        ph__line_format(allocated, SITE_TEXT, "before ph_memory_record_sites");
+    else
+        ph__site_describe(allocated, SITE_TEXT, &sites[0]);
+    ph__site_describe(freed, SITE_TEXT, &sites[1]);
+    return true;
+}
+
 static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__input *input,
                                 const char *call)
 {
-    ph__site allocated, freed;
     out->allocated_at = out->freed_at = "";
-    if (!ph__sites_find(&allocated, &freed, input->generation))
+    if (input->generation == 0 || (!input->announced && !ph__sites_wanted()))
         return PH_OK;
     if (graph->site_texts == NULL)
         graph->site_texts = ph__alloc((size_t)2 * SITE_TEXT);
     if (graph->site_texts == NULL)
         return ph__fail_host_memory(call, "the places");
-    if (allocated.before)
-        ph__line_format(graph->site_texts, SITE_TEXT, "before ph_memory_record_sites");
-    else
-        ph__site_describe(graph->site_texts, SITE_TEXT, &allocated);
-    ph__site_describe(graph->site_texts + SITE_TEXT, SITE_TEXT, &freed);
+    if (!describe_places(graph->site_texts, graph->site_texts + SITE_TEXT, graph, input))
+        return PH_OK;
     out->allocated_at = graph->site_texts;
     out->freed_at = graph->site_texts + SITE_TEXT;
     return PH_OK;
@@ -92,7 +107,7 @@ ph_status ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index)
                           .base = now.base,
                           .bytes = now.bytes,
                           .proved = ph__input_is_proved(graph, input),
-                          .foreign = now.foreign != NULL,
+                          .foreign = now.foreign != NULL || now.announced,
                           .pinned = now.pinned};
     if (now.foreign)
         PH_TRY(ph__foreign_ask(now.foreign, graph, call));

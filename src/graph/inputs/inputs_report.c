@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "graph/inputs/input_state.h"
 #include "graph/object/graph.h"
+#include "memory/observe/labels.h"
 #include "memory/observe/sites.h"
 #include <phonograph/annotation.h>
 #include <string.h>
@@ -57,6 +58,17 @@ static const char *name_of_input(char room[PH__READABLE], const ph_graph *graph,
                                          : input->node_name);
 }
 
+/* The first line of its label. */
+static void say_announced(words *to, const ph_graph *graph, const ph__input *input)
+{
+    char label[128];
+    (void)ph__labels_copy(label, NULL, sizeof label, graph->device, input->base, input->generation);
+    label[strcspn(label, "\n")] = '\0';
+    say(to, " of another allocator%s%s%s", label[0] ? " (" : "", label, label[0] ? ")" : "");
+    if (ph__input_state(graph, input) == PH_INPUT_REPLACED)
+        say(to, ", replaced");
+}
+
 /* "node 3 (saxpy) x = 0x7f..., +16 in 4096 bytes, in "layer 3"". */
 static void say_input(words *to, const ph_graph *graph, const ph__input *input)
 {
@@ -76,6 +88,8 @@ static void say_input(words *to, const ph_graph *graph, const ph__input *input)
     if (input->foreign)
         say(to, " of other code's, %s",
             input->foreign->state == PH_INPUT_REPLACED ? "replaced" : "freed");
+    else if (input->announced)
+        say_announced(to, graph, input);
     else if (input->generation == 0)
         say(to, ", not allocated at the capture's end");
     say_scope(to, graph, input->node);
@@ -92,6 +106,21 @@ static void say_site(words *to, const char *what, const ph__site *site)
     say(to, "; %s at %s", what, frames);
 }
 
+/* The owner's texts of an announced block, as far as they fit. false: there are none. */
+static bool say_places(words *to, const ph_graph *graph, const ph__input *input)
+{
+    char label[360], ended[360];
+    if (!ph__labels_copy(label, ended, sizeof label, graph->device, input->base,
+                         input->generation) ||
+        (!label[0] && !ended[0]))
+        return false;
+    if (ended[0])
+        say(to, "; freed at %s", ended);
+    if (label[0])
+        say(to, "; allocated at %s", label);
+    return true;
+}
+
 /* Each input once, however often the graph is replayed. */
 static void log_sites(ph_graph *graph, const ph__dead *dead, const char *call)
 {
@@ -101,12 +130,17 @@ static void log_sites(ph_graph *graph, const ph__dead *dead, const char *call)
         const ph__input *input = &dead->at[i];
         char text[960];
         words to = {text, sizeof text, 0};
-        if (input->warned || !ph__sites_find(&allocated, &freed, input->generation))
+        bool sites = !input->announced && ph__sites_find(&allocated, &freed, input->generation);
+        if (input->warned || (!sites && !input->announced))
             continue;
         say(&to, "dead input %zu of %zu: ", i + 1, dead->count);
         say_input(&to, graph, input);
-        say_site(&to, "freed", &freed);
-        say_site(&to, "allocated", &allocated);
+        if (sites) {
+            say_site(&to, "freed", &freed);
+            say_site(&to, "allocated", &allocated);
+        } else if (!say_places(&to, graph, input)) {
+            continue;
+        }
         if (i == 0)
             say_site(&to, "replayed", &here);
         ph__log(PH_LOG_WARNING, "%s: %s", call, text);

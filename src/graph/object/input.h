@@ -34,6 +34,7 @@ typedef struct ph__input {
     uint64_t generation;
     ph__foreign *foreign; /* memory of other code's; NULL: the library's own, or nobody knows */
     bool proved, pinned, tracked, warned, nested;
+    bool announced;                     /* a block of another allocator, with a generation */
     char node_name[128], word_name[48]; /* cut when longer */
 } ph__input;
 typedef PH__VEC(ph__input) ph__inputs;
@@ -45,7 +46,7 @@ typedef struct ph__declared {
     size_t bytes, requested;
     ph_pool_id pool;
     uint64_t buffer_id;
-    bool pinned;
+    bool pinned, announced;
     char name[48];
 } ph__declared;
 typedef struct ph__declarations {

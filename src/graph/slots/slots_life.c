@@ -118,6 +118,7 @@ void ph__slots_move(const ph_graph *graph, ph__input *input)
         input->requested = slot->where.requested;
         input->generation = slot->where.generation;
         input->pinned = slot->where.pinned;
+        input->announced = slot->where.foreign;
         input->foreign = NULL;
     }
 }

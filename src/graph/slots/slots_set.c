@@ -370,6 +370,7 @@ void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
                            .bytes = slot->where.size,
                            .requested = slot->where.requested,
                            .generation = slot->where.generation,
+                           .announced = slot->where.foreign,
                            .warned = slot->told,
                            .proved = true};
         slot->told = true;

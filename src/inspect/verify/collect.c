@@ -111,8 +111,11 @@ static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint6
     ph_allocation found;
     if (!ph__memory_find(&found, graph->device, (const void *)(uintptr_t)address))
         return PH_OK;
+    if (found.foreign && verify->options->skip_foreign)
+        return PH_OK;
     bool held = is_scratch(graph, found.pool);
-    const ph__kept as = {.compared = compared && !held, .held = compared && held};
+    const ph__kept as = {
+        .compared = compared && !held, .held = compared && held, .foreign = found.foreign};
     return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size,
                      &as);
 }

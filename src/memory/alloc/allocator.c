@@ -89,8 +89,13 @@ __attribute__((noinline)) static void warn_bad_free(const char *call, const ph_d
     ph_allocation around;
     if (ph__memory_is_forked((uintptr_t)pointer))
         return;
-    if (device && ph__memory_find(&around, device, pointer) && around.base != pointer &&
-        !around.pinned)
+    bool found = device && ph__memory_find(&around, device, pointer);
+    if (found && around.foreign)
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "%s: %p lies in a block of another allocator (ph_foreign_announce), which "
+                     "frees it; nothing was done; said once",
+                     call, pointer);
+    else if (found && around.base != pointer && !around.pinned)
         PH__LOG_ONCE(
             PH_LOG_WARNING,
             "%s: %p lies %zu bytes inside the live block %p; free that address; nothing was "

@@ -86,6 +86,7 @@ static bool adopt_block(ph__memory *memory, ph__pinned *block, const ph__request
     ph__memory_lock(memory);
     bool added = ph__range_map_add(&memory->pinned, block->address, block->size, block);
     if (added) {
+        ph__announced_displace(memory, block->address, block->size);
         ph__address_bounds_widen(&memory->pinned_bounds, block->address, block->size);
         block->pool->keeps++;
         memory->account.pinned_reserved += block->size;

@@ -4,6 +4,7 @@
 #include "base/range_map.h"
 #include "memory/block/block.h"
 #include "memory/capture/replay_allocator.h"
+#include "memory/state/announced.h"
 #include "memory/state/find.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
@@ -42,6 +43,16 @@ static void report_pinned(ph_allocation *out, const ph__pinned *pinned)
                            .pinned = true};
 }
 
+static void report_announced(ph_allocation *out, const ph__announced *block)
+{
+    *out = (ph_allocation){.base = (void *)block->address,
+                           .requested = block->size,
+                           .size = block->size,
+                           .generation = block->generation,
+                           .pinned = block->pinned,
+                           .foreign = true};
+}
+
 /* Step by step for all, so that what is slow to come for one address is waited for together with
  * that of the others. */
 void ph__memory_find_locked(ph_allocation *out, const struct ph__memory *memory,
@@ -54,11 +65,15 @@ void ph__memory_find_locked(ph_allocation *out, const struct ph__memory *memory,
                         : NULL;
     for (size_t i = 0; i < count; i++) {
         const ph__pinned *pinned = blocks[i] ? NULL : ph__pinned_find(memory, addresses[i]);
+        const ph__announced *other =
+            blocks[i] || pinned ? NULL : ph__announced_find(memory, addresses[i]);
         out[i] = (ph_allocation){.base = NULL};
         if (blocks[i] && ph__block_is_live(blocks[i]))
             report_block(&out[i], blocks[i]);
         else if (pinned)
             report_pinned(&out[i], pinned);
+        else if (other)
+            report_announced(&out[i], other);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "memory/observe/track.h"
 #include "base/alloc.h"
 #include "memory/block/block.h"
+#include "memory/state/announced.h"
 #include "memory/state/find.h"
 #include "memory/state/free_counter.h"
 #include "memory/state/memory_state.h"
@@ -10,26 +11,49 @@
 #include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 
+/* An allocation that graphs track, of one of three kinds. */
+typedef struct tracked {
+    ph__block *block;
+    ph__pinned *pinned;
+    ph__announced *announced;
+} tracked;
+
 /* The allocation at base when it is still that one. Lock held. */
-static bool find_tracked_allocation(const ph__memory *memory, const void *base, uint64_t generation,
-                                    ph__block **block, ph__pinned **pinned)
+static bool find_tracked_allocation(tracked *out, const ph__memory *memory, const void *base,
+                                    uint64_t generation)
 {
-    *pinned = NULL;
-    *block = ph__memory_block(memory, (uintptr_t)base);
-    if (*block)
-        return (*block)->generation == generation && ph__block_is_live(*block);
-    *pinned = ph__pinned_find(memory, (uintptr_t)base);
-    return *pinned && (*pinned)->generation == generation;
+    *out = (tracked){.block = ph__memory_block(memory, (uintptr_t)base)};
+    if (out->block)
+        return out->block->generation == generation && ph__block_is_live(out->block);
+    out->pinned = ph__pinned_find(memory, (uintptr_t)base);
+    if (out->pinned)
+        return out->pinned->generation == generation;
+    out->announced = ph__announced_find(memory, (uintptr_t)base);
+    return out->announced && out->announced->generation == generation;
 }
 
 /* ---- tracking ---- */
 /* Lock held. */
-static void count_tracker(ph__block *block, ph__pinned *pinned)
+static void count_tracker(const tracked *it)
 {
-    if (pinned)
-        pinned->trackers++;
-    else if (((uintptr_t)block->user & PH__TRACKED) < PH__TRACKED)
-        block->user = (void *)((uintptr_t)block->user + 1);
+    if (it->announced)
+        it->announced->trackers++;
+    else if (it->pinned)
+        it->pinned->trackers++;
+    else if (((uintptr_t)it->block->user & PH__TRACKED) < PH__TRACKED)
+        it->block->user = (void *)((uintptr_t)it->block->user + 1);
+}
+
+/* Lock held. */
+static void discount_tracker(const tracked *it)
+{
+    uintptr_t trackers = it->block ? (uintptr_t)it->block->user & PH__TRACKED : 0;
+    if (it->announced && it->announced->trackers > 0)
+        it->announced->trackers--;
+    else if (it->pinned && it->pinned->trackers > 0)
+        it->pinned->trackers--;
+    else if (it->block && trackers > 0 && trackers < PH__TRACKED)
+        it->block->user = (void *)((uintptr_t)it->block->user - 1);
 }
 
 /* Most of what is tracked again, as by further words of one graph, has its entry already. */
@@ -38,16 +62,15 @@ ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t gene
 {
     ph__memory *memory = ph__memory_of(device);
     ph__watcher *fresh = NULL;
-    ph__block *block;
-    ph__pinned *pinned;
+    tracked it;
     if (!memory)
         return PH__TRACK_GONE;
     for (bool again = false;; again = true) {
         ph__memory_lock(memory);
-        bool found = find_tracked_allocation(memory, base, generation, &block, &pinned);
+        bool found = find_tracked_allocation(&it, memory, base, generation);
         bool watched = found && (!watch || ph__watcher_add(memory, generation, watch, &fresh));
         if (watched)
-            count_tracker(block, pinned);
+            count_tracker(&it);
         ph__spin_unlock(&memory->lock);
         if (!found || watched || again) {
             ph__free(fresh);
@@ -63,20 +86,14 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
 {
     ph__memory *memory = ph__memory_of(device);
     ph__watcher *gone = NULL;
-    ph__block *block;
-    ph__pinned *pinned;
+    tracked it;
     if (!memory)
         return;
     ph__memory_lock(memory);
     if (watch)
         gone = ph__watcher_remove(memory, generation, watch);
-    if (find_tracked_allocation(memory, base, generation, &block, &pinned)) {
-        uintptr_t trackers = block ? (uintptr_t)block->user & PH__TRACKED : 0;
-        if (pinned && pinned->trackers > 0)
-            pinned->trackers--;
-        else if (block && trackers > 0 && trackers < PH__TRACKED)
-            block->user = (void *)((uintptr_t)block->user - 1);
-    }
+    if (find_tracked_allocation(&it, memory, base, generation))
+        discount_tracker(&it);
     ph__spin_unlock(&memory->lock);
     ph__free(gone);
 }
@@ -90,12 +107,22 @@ uint64_t ph__memory_free_count(const ph_device *device)
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation)
 {
     ph__memory *memory = ph__memory_of(device);
-    ph__block *block;
-    ph__pinned *pinned;
+    tracked it;
     if (!memory)
         return false;
     ph__memory_lock(memory);
-    bool live = find_tracked_allocation(memory, base, generation, &block, &pinned);
+    bool live = find_tracked_allocation(&it, memory, base, generation);
     ph__spin_unlock(&memory->lock);
     return live;
+}
+
+bool ph__memory_is_announced(const ph_device *device, const void *address)
+{
+    ph__memory *memory = ph__memory_of(device);
+    if (!memory)
+        return false;
+    ph__memory_lock(memory);
+    bool announced = ph__announced_find(memory, (uintptr_t)address) != NULL;
+    ph__spin_unlock(&memory->lock);
+    return announced;
 }

@@ -18,4 +18,6 @@ ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t gene
 void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation, ph__watch *watch);
 uint64_t ph__memory_free_count(const ph_device *device); /* one atomic load */
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation);
+/* Whether some announced block has the address. */
+bool ph__memory_is_announced(const ph_device *device, const void *address);
 #endif

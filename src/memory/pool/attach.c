@@ -72,6 +72,7 @@ static void free_memory_state(ph__memory *memory)
     ph__stream_uses_destroy(memory, memory->spare);
     ph__range_map_free(&memory->segments);
     ph__range_map_free(&memory->pinned);
+    ph__announced_close(memory);
     ph__watchers_free(memory);
     ph__vec_free(&memory->deaths.list);
     ph__range_map_free(&memory->released);
@@ -111,10 +112,11 @@ static void end_capture_of_memory(ph__attachment *attachment, uint64_t capture_i
         ph__deferred_process(memory, capture_id);
 }
 
+/* Blocks of other allocators are none: they bound no copy. */
 static bool find_allocation_of_device(ph__attachment *attachment, ph_allocation *out,
                                       const void *address)
 {
-    return ph__memory_find(out, ((ph__memory *)attachment)->device, address);
+    return ph__memory_find(out, ((ph__memory *)attachment)->device, address) && !out->foreign;
 }
 
 static ph__attachment *create_memory(ph_device *device)

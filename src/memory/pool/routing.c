@@ -57,8 +57,9 @@ static ph_status fail_foreign(const ph__request *request, uint64_t capture_id)
     return ph__fail_native(
         PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEM_CREATE,
         "%s: the stream is in a capture that this library did not begin (id %llu), so that no "
-        "pool keeps the memory for its graph; the call did not touch that capture; capture with "
-        "ph_graph_capture, or allocate before the capture begins",
+        "pool keeps the memory for its graph; the call did not touch that capture; give it a pool "
+        "(ph_pool_capture_begin), capture with ph_graph_capture, or allocate before the capture "
+        "begins",
         request->call, (unsigned long long)capture_id);
 }
 

@@ -202,6 +202,7 @@ static ph__block *adopt_segment(ph__memory *memory, ph__mseg *mseg, const ph__re
     }
     mseg->segment = segment;
     ph__mseg_link(mseg);
+    ph__announced_displace(memory, mseg->address, mseg->size);
     ph__address_bounds_widen(&memory->device_bounds, mseg->address, mseg->size);
     account_segment(memory, mseg, true);
     ph__block *block = ph__cached_block_acquire(memory, request, &no_memory);

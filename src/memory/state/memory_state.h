@@ -6,6 +6,7 @@
 #include "base/range_map.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
+#include "memory/state/announced.h"
 #include "memory/state/deaths.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
@@ -85,9 +86,10 @@ struct ph__memory {
     ph__stream_uses *spare; /* one record kept for a free when there is no host memory */
     ph__range_map pinned;
     ph__pinned *held;
-    /* Everything that was ever in segments and pinned lies in [lowest, highest) of its own hull:
-     * most words that are looked up are no addresses at all. They grow under the lock, and are read
-     * without it: memory is handed out after that. */
+    ph__announcements announced;
+    /* Everything that was ever in segments and pinned, or announced, lies in [lowest, highest) of
+     * its own hull: most words that are looked up are no addresses at all. They grow under the
+     * lock, and are read without it: memory is handed out after that. */
     struct ph__address_bounds {
         atomic_uintptr_t lowest, highest;
     } device_bounds, pinned_bounds;

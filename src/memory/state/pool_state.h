@@ -75,6 +75,10 @@ struct ph_pool {
     /* of them, the blocks of device memory that the capture itself was given */
     uint64_t noted;
     uint64_t capture_id; /* published; 0: none */
+    /* Of captures that other code began: the open one (0: none), and how many have not been
+     * released. Under the lock. */
+    uint64_t foreign_capture;
+    size_t foreign_captures;
     PH__VEC(ph__address_span) capture_ranges;
     size_t capture_ranges_merged;           /* of them, at the last merge */
     ph__layout allocation_log;              /* of the open capture */

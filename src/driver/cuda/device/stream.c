@@ -147,10 +147,15 @@ int ph__cuda_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *nat
     if (!is_created(handle))
         return PH__R_INVALID_HANDLE;
     int result = check_idle(handle);
-    if (result == PH__R_OK)
-        result = check_context(device, handle);
-    if (result == PH__R_OK)
-        result = read_stream(handle, device, &its_priority, &its_flags);
+    if (result == PH__R_CAPTURE_UNSUPPORTED && (*flags & PH__STREAM_KNOWN)) {
+        its_flags = PH__STREAM_NON_BLOCKING;
+        result = PH__R_OK;
+    } else {
+        if (result == PH__R_OK)
+            result = check_context(device, handle);
+        if (result == PH__R_OK)
+            result = read_stream(handle, device, &its_priority, &its_flags);
+    }
     if (result == PH__R_OK)
         result = create_stream(out, device, handle, false);
     if (result != PH__R_OK)

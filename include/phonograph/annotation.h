@@ -132,6 +132,24 @@ PH_CALL ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, si
  * captured nodes, and records keep their annotations. Thread-safe as the list is. */
 PH_API void ph_clear_kernel_annotations(void);
 
+/* ---- graphs of other code ---- Scopes that the code which captured a graph has kept, for
+ * ph_graph_import_cuda (ph_capture_options.scopes).
+ * - Each holds from its first node until the next scope begins, in the order of cuGraphGetNodes,
+ *   which is that of the nodes' creation. 0 pairs: the nodes lie in no scope.
+ * - Pairs are copied. The nodes of nested graphs get those of their child-graph node.
+ * - ARGUMENT: first nodes that do not ascend, a node that the graph does not have, or pairs as
+ *   ph_annotation_push refuses them. */
+typedef struct ph_import_scope {
+    size_t first_node;
+    const ph_annotation_pair *pairs;
+    size_t count;
+} ph_import_scope;
+typedef struct ph_import_scopes {
+    const ph_import_scope *at;
+    size_t count;
+    uint64_t reserved[2];
+} ph_import_scopes;
+
 /* Only for NVTX, which calls it in the shared library that NVTX_INJECTION64_PATH names. From then
  * on, ranges that the program pushes and pops are scopes of the thread, as by ph_annotation_push.
  * find_table is NVTX's own. Returns not 0 on success; 0 for NULL. The tool that PH_NVTX_NEXT names

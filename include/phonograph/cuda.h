@@ -48,7 +48,7 @@ PH_CALL ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_st
  * after a capture, with record, node changes, liveness options and replays.
  * - Success: cuda_graph belongs to the graph. To keep it, pass a cuGraphClone.
  * - Failure: cuda_graph stays the caller's, and the graph is as it was.
- * - options: only pool, check_input_liveness, check_foreign_every and strict have a
+ * - options: only pool, check_input_liveness, check_foreign_every, strict and scopes have a
  *   meaning; NULL: defaults. UNSUPPORTED: enable_annotations. */
 PH_CALL ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgraph_st *cuda_graph,
                              const ph_capture_options *options);

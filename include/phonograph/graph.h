@@ -92,7 +92,10 @@ typedef struct ph_capture_options {
      *   After another order it runs a third time, without a plan, with a warning.
      * - Implies prepare: what eager work has cached goes back to the device first. */
     bool plan;
-    uint64_t reserved[2];
+    /* For ph_graph_import_cuda alone (else ARGUMENT): the scopes of its nodes (annotation.h); NULL:
+     * none. Read during the call. */
+    const struct ph_import_scopes *scopes;
+    uint64_t reserved[1];
 } ph_capture_options;
 
 /* Captures the work that body submits to stream, and to streams that join the capture by events.

@@ -5,6 +5,7 @@ import ctypes
 from numbers import Integral
 
 from . import driver, functions, hot
+from .annotation import scopes_of
 from .array import Array, asarray
 from .bindings import core
 from .bodies import body_of
@@ -55,14 +56,18 @@ class Graph(Owner):
         core.ph_graph_capture_abort(handle)
 
     @classmethod
-    def import_cuda(cls, device, cuda_graph, *, pool=None, check_input_liveness=False, check_foreign_every=0, **options):
+    def import_cuda(cls, device, cuda_graph, *, pool=None, check_input_liveness=False, check_foreign_every=0, scopes=(), **options):
         """A Graph of a copy of a CUgraph that other code built (ph_graph_import_cuda), which is not changed.
 
         cuda_graph: the handle as an integer, as of torch's raw_cuda_graph() or cuda.core. Its kernels
-        must stay loaded, and its memory allocated. options: as of Graph.
+        must stay loaded, and its memory allocated. options: as of Graph. scopes: pairs (number of a
+        node, dict), from which node on the nodes have which annotation ({}: none).
         """
         graph = cls(**options)
         settings = core.ph_capture_options(pool=pool and pool._handle)
+        if scopes:
+            marks, _kept = scopes_of(scopes)
+            settings.scopes = ctypes.addressof(marks)
         settings.check_input_liveness, settings.check_foreign_every = check_input_liveness, check_foreign_every
         copy = driver.clone_graph(int(cuda_graph)) if device.is_cuda else cuda_graph  # which the call refuses
         try:
@@ -304,6 +309,31 @@ class Graph(Owner):
         run, finish = body_of(body)
         finish(core.ph_graph_verdict(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
         return dict_of(result, bound=core.ph_bound)
+
+    # ---- where a fault is ----
+
+    def enable_breadcrumbs(self, enabled=True):
+        """Switches the breadcrumbs of a capture with breadcrumbs=True, for later replays."""
+        check(core.ph_graph_breadcrumbs_enable(self._handle, enabled))
+
+    def where(self):
+        """How far the last replay with breadcrumbs came: ph_progress as a dict. It calls no driver: for hangs and faults."""
+        found = read_struct(core.ph_progress, core.ph_graph_where, self._handle)
+        scopes = [found.open[n].decode() for n in range(found.open_count)]
+        return {
+            "complete": found.complete, "passed": found.passed, "count": found.count, "open": scopes,
+            "last": found.last and found.last.decode(), "message": found.message.decode(),
+        }  # fmt: skip
+
+    def enable_finite(self, enabled=True):
+        """Switches the checks of Stream.check_finite in the capture, for later replays."""
+        check(core.ph_finite_enable(self._handle, enabled))
+
+    def finite(self):
+        """What the checks found in the last replay with them: ph_finite_result as dicts. Wait for the replay first."""
+        count = ctypes.c_size_t()
+        check(core.ph_finite_count(ctypes.byref(count), self._handle))
+        return [dict_of(read_struct(core.ph_finite_result, core.ph_finite_at, self._handle, n)) for n in range(count.value)]
 
     def _repr_html_(self):
         return self.record()._repr_html_()

@@ -12,6 +12,10 @@ from .errors import check, error_of
 from .lifetime import Owner, new_handle
 from .structs import struct_from
 
+_NUMBERS = {
+    "float32": core.PH_NUMBER_F32, "float64": core.PH_NUMBER_F64, "float16": core.PH_NUMBER_F16, "bfloat16": core.PH_NUMBER_BF16,
+}  # fmt: skip
+
 
 class Stream(Owner):
     """ph_stream: an ordered queue of work. options: priority, blocking."""
@@ -130,6 +134,20 @@ class Stream(Owner):
             check(core.ph_memset_u32(to.address, int.from_bytes(raw, "little"), to.size, self._handle))
         else:
             raise ValueError(f"a fill with {value} of {len(raw)}-byte elements: use a kernel, or copy an array of them")
+
+    def check_finite(self, array, name=None):
+        """In a capture, a check of float numbers for NaN and infinity, which Graph.enable_finite switches on (ph_finite_check).
+
+        Outside of a capture it does nothing. TypeError: elements that are no floats.
+        """
+        of = asarray(array)
+        kind = _NUMBERS.get(of.dtype.name)
+        if kind is None:
+            raise TypeError(f"check_finite: elements of {of.dtype.name}; they must be {', '.join(sorted(_NUMBERS))}")
+        if not of.is_contiguous:
+            raise ValueError("check_finite: the array is not contiguous")
+        of._use(self)
+        check(core.ph_finite_check(self._handle, of.address, kind, of.size, name.encode() if name else None))
 
     # ---- memory ----
 

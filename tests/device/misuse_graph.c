@@ -81,7 +81,7 @@ TEST(captures_refuse_bad_arguments_and_states)
     ph_stream *stream = s.world.stream, *legacy = ph_device_default_stream(s.world.device);
     ph_graph_options keep = {.reserved = {1}};
     ph_capture_options mode = {.mode = (ph_capture_mode)3}, crumbs = {.breadcrumbs = true};
-    ph_capture_options reserved = {.reserved = {0, 1}}, foreign = {.pool = s.foreign};
+    ph_capture_options reserved = {.reserved = {1}}, foreign = {.pool = s.foreign};
     assert_error(ph_graph_create(NULL, NULL), PH_ERROR_ARGUMENT, "ph_graph_create: out");
     REFUSED_OUT(graph, ph_graph_create(&graph, &keep), PH_ERROR_ARGUMENT, "ph_graph_options");
     assert_ok(ph_graph_create(&graph, NULL));

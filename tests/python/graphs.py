@@ -340,6 +340,62 @@ def test_a_graph_of_cuda_is_copied_in(device, stream, pair):
     assert (y.to_numpy() == 7).all()
 
 
+def test_scopes_of_a_graph_of_cuda_come_with_it(device, stream, pair):
+    x, y = pair
+    if not device.is_cuda:
+        pytest.skip("graphs of CUDA's need its driver")
+    theirs = ph.Graph(keep_graph=True)
+    with theirs.capture(stream):
+        stream.copy(y, x)
+        stream.fill(y, 0)
+    native = ctypes.c_void_p()
+    ph.check(core.ph_graph_cuda(ctypes.byref(native), theirs.handle))
+    ours = ph.Graph.import_cuda(device, native.value, scopes=[(0, {"name": "load", "layer": 3, "ratio": 0.5, "last": True}), (1, {})])
+    first, second = ours.record().nodes
+    assert first["annotation"] == {"name": "load", "layer": 3, "ratio": 0.5, "last": True} and "annotation" not in second
+    with pytest.raises(ph.ArgumentError, match="begins at node 7, and the graph has 2"):
+        ph.Graph.import_cuda(device, native.value, scopes=[(7, {"name": "load"})])
+    with pytest.raises(TypeError, match="must be a str, int, float or bool"):
+        ph.Graph.import_cuda(device, native.value, scopes=[(0, {"name": None})])
+
+
+def test_breadcrumbs_tell_how_far_a_replay_came(stream, pair):
+    x, y = pair
+    graph = ph.Graph()
+    with graph.capture(stream, enable_annotations=True, breadcrumbs=True):
+        with ph.annotate(stream, "first"):
+            stream.copy(y, x)
+        with ph.annotate(stream, "second"):
+            stream.fill(y, 0)
+    graph.enable_breadcrumbs()
+    graph.replay(stream)
+    stream.synchronize()
+    found = graph.where()
+    assert found["complete"] and found["passed"] == found["count"] == 4
+    assert found["open"] == [] and found["last"] == "second" and found["message"]
+    with pytest.raises(ph.StateError):
+        captured(stream, x, y).enable_breadcrumbs()
+
+
+def test_checks_name_the_array_that_is_not_finite(stream):
+    good, bad = stream.array(numpy.ones(8, "float32")), stream.array(numpy.array([0, 1, numpy.inf, numpy.nan], "float64"))
+    graph = ph.Graph()
+    with graph.capture(stream, enable_annotations=True), ph.annotate(stream, "inputs"):
+        stream.check_finite(good, "good")
+        stream.check_finite(bad, "bad")
+    graph.enable_finite()
+    graph.replay(stream)
+    stream.synchronize()
+    first, second = graph.finite()
+    assert first["name"] == "good" and first["ran"] and first["bad"] == 0
+    assert second["name"] == "bad" and second["bad"] == 2 and second["first"] == 2 and second["scope"] == "inputs"
+    stream.check_finite(bad)  # outside of a capture: nothing
+    with pytest.raises(TypeError, match="elements of int32; they must be"):
+        stream.check_finite(stream.zeros(4, "int32"))
+    with pytest.raises(ph.StateError):
+        captured(stream, good, stream.zeros(8)).enable_finite()
+
+
 def test_a_graph_of_cuda_that_is_not_taken_over_is_let_go(device, stream, pair):
     x, y = pair
     if not device.is_cuda:

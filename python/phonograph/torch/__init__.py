@@ -19,10 +19,12 @@ from .allocator import (
 from .announced import announce_blocks
 from .callables import make_graphed_callables
 from .capture import CUDAGraph, StaleInputWarning, graph
+from .function_graph import FunctionGraph, capture_function, check_finite
 from .report import Report, import_graph, inspect
+from .scopes import annotate
 
 __all__ = [
-    "CUDAGraph", "Report", "StaleInputWarning", "announce_blocks", "graph", "import_graph", "inspect", "make_graphed_callables",
-    "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_snapshot", "memory_stats", "reset_peak_memory_stats",
-    "use_allocator",
+    "CUDAGraph", "FunctionGraph", "Report", "StaleInputWarning", "annotate", "announce_blocks", "capture_function", "check_finite",
+    "graph", "import_graph", "inspect", "make_graphed_callables", "max_memory_allocated", "memory_allocated", "memory_reserved",
+    "memory_snapshot", "memory_stats", "reset_peak_memory_stats", "use_allocator",
 ]

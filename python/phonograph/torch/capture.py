@@ -9,7 +9,8 @@ from ..array import Array
 from ..bindings import core
 from ..errors import ArgumentError, StaleInput, StateError
 from ..graph import Graph
-from .report import device_of, import_graph, inspect
+from .report import device_of, import_graph, inspect, scope_text
+from .scopes import Marks
 from .storages import Operands, Places, Watched, describe, live_tensors, place_of
 
 _MOST = 5  # dead tensors that a message describes
@@ -25,7 +26,8 @@ def _uses_of(report):
     for node, word in report.words():
         memory = word["torch"]
         if not memory["own"]:
-            text = f"{node['kind']} {node['index']} ({node['name']}), word {word['name']}"
+            scope = f" in {{{scope_text(node)}}}" if "annotation" in node else ""
+            text = f"{node['kind']} {node['index']} ({node['name']}){scope}, word {word['name']}"
             found.append((int(word["value"], 0), word["kind"] == "proved", text, memory["frames"]))
     return found
 
@@ -138,7 +140,8 @@ class CUDAGraph(torch.cuda.CUDAGraph):
 
     torch captures, replays, and owns memory and random numbers. capture_begin takes
     check_input_liveness: then replay() raises StaleInput where memory that the capture was given was
-    freed since. One thread at a time uses a graph.
+    freed since; and enable_annotations: then the nodes have the scopes of annotate. One thread at a
+    time uses a graph.
     """
 
     def __new__(cls, keep_graph=False):
@@ -147,26 +150,40 @@ class CUDAGraph(torch.cuda.CUDAGraph):
     def __init__(self, keep_graph=False):
         super().__init__(True)
         self._keeps, self._operands, self._inputs = keep_graph, None, None
+        self._marks, self._scopes = None, []
         self._view, self._spans, self._bound = None, {}, {}
 
-    def capture_begin(self, pool=None, capture_error_mode="global", check_input_liveness=False, **others):
-        """As torch's. check_input_liveness: every replay first checks that the inputs of the capture live."""
+    def capture_begin(
+        self, pool=None, capture_error_mode="global", check_input_liveness=False, enable_annotations=False, **others
+    ):  # fmt: skip
+        """As torch's. check_input_liveness: every replay first checks that the inputs of the capture live.
+
+        enable_annotations: the nodes have the scopes of annotate in which they were captured.
+        """
         if pool is not None:
             others["pool"] = pool
         super().capture_begin(capture_error_mode=capture_error_mode, **others)
         self._device = torch.device("cuda", torch.cuda.current_device())
-        if check_input_liveness:
-            self._watch_operands()
+        self._watch(check_input_liveness, enable_annotations)
 
-    def _watch_operands(self):
-        self._operands = Operands()
-        self._operands.__enter__()
+    def _watch(self, operands, annotations):
+        self._scopes = []
+        if annotations:
+            self._marks = Marks()
+        if operands:
+            self._operands = Operands()
+            self._operands.__enter__()
 
     def capture_end(self):
         operands, self._operands = self._operands, None
+        marks, self._marks = self._marks, None
         if operands is not None:
             operands.__exit__(None, None, None)
+        if marks is not None:
+            marks.end()
         super().capture_end()
+        if marks is not None:
+            self._scopes = marks.resolve(super().raw_cuda_graph())
         if operands is not None:
             self._inputs = Inputs(inspect(self, device=self._device), operands.storages)
         if not self._keeps:
@@ -264,7 +281,13 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         if view is not None:
             view.close()
 
+    @property
+    def scopes(self):
+        """With enable_annotations, pairs (number of a node, dict): from which node on the nodes have which annotation."""
+        return list(self._scopes)
+
     def reset(self):
+        self._scopes = []
         self._drop_view()
         inputs, self._inputs = self._inputs, None
         if inputs is not None:
@@ -287,16 +310,19 @@ class CUDAGraph(torch.cuda.CUDAGraph):
 
 
 class graph(torch.cuda.graph):  # torch's name
-    """torch.cuda.graph for a CUDAGraph of this module, with check_input_liveness. Further parameters are torch's.
+    """torch.cuda.graph for a CUDAGraph of this module, with check_input_liveness and enable_annotations.
+
+    Further parameters are torch's.
 
     An exception of the block ends the capture, as torch does, and goes on. The stream of before is current then.
     """
 
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global", *, check_input_liveness=False, **others):
-        if check_input_liveness and not isinstance(cuda_graph, CUDAGraph):
-            raise TypeError("graph: check_input_liveness needs a phonograph.torch.CUDAGraph")
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global", *, check_input_liveness=False, enable_annotations=False, **others):
+        if (check_input_liveness or enable_annotations) and not isinstance(cuda_graph, CUDAGraph):
+            name = "check_input_liveness" if check_input_liveness else "enable_annotations"
+            raise TypeError(f"graph: {name} needs a phonograph.torch.CUDAGraph")
         super().__init__(cuda_graph, pool=pool, stream=stream, capture_error_mode=capture_error_mode, **others)
-        self._check = check_input_liveness
+        self._check, self._annotates = check_input_liveness, enable_annotations
 
     def __enter__(self):
         self._before = torch.cuda.current_stream()
@@ -305,8 +331,8 @@ class graph(torch.cuda.graph):  # torch's name
         except BaseException:
             torch.cuda.set_stream(self._before)
             raise
-        if self._check:
-            self.cuda_graph._watch_operands()
+        if self._check or self._annotates:
+            self.cuda_graph._watch(self._check, self._annotates)
 
     def __exit__(self, *error):
         try:

@@ -50,6 +50,7 @@ def import_graph(graph, *, device=None, **options):
     if options.get("check_input_liveness"):
         announce_blocks(device)
     index = torch.cuda.current_device() if device is None else torch.device(device).index
+    options.setdefault("scopes", getattr(graph, "scopes", ()))
     imported = Graph.import_cuda(device_of(index), template_of(graph, "import_graph"), **options)
     imported.template_owner = graph
     return imported
@@ -72,6 +73,12 @@ def names_of(things):
     return found
 
 
+def scope_text(node):
+    """The annotation of a node in words: "forward, layer=3"; "" for none."""
+    pairs = node.get("annotation") or {}
+    return ", ".join(str(value) if key == "name" else f"{key}={value}" for key, value in pairs.items())
+
+
 def _frame_text(frame):
     return f"{frame['filename']}:{frame['line']} {frame['name']}"
 
@@ -79,7 +86,7 @@ def _frame_text(frame):
 class Report:
     """A graph of torch, as it was captured. The graph was not launched and not changed.
 
-    graph: a phonograph.Graph of a copy, for diff, races and the like. pool: the pair of numbers of the
+    graph: a phonograph.Graph of a copy, for diff, races, profile and the like. pool: the pair of numbers of the
     graph's pool, or None. nodes: the dicts of phonograph.Record.nodes, where each word has "torch":
     None, or a dict with
     - address, bytes: of torch's block; offset: of the word's value in it
@@ -183,7 +190,8 @@ class Report:
     def __str__(self):
         lines = [f"{len(self.nodes)} nodes, {len(self.inputs)} inputs"]
         for node in self.nodes:
-            lines.append(f"node {node['index']} {node['kind']} {node['name']} {self._shape(node)}".rstrip())
+            scope = f" {{{scope_text(node)}}}" if "annotation" in node else ""
+            lines.append(f"node {node['index']} {node['kind']} {node['name']} {self._shape(node)}".rstrip() + scope)
             for word in node["words"]:
                 if word["torch"]:
                     lines.append(f"    {word['name']} {word['kind']} {word['value']}: {self._memory_text(word['torch'])}")
@@ -202,9 +210,9 @@ class Report:
                 for word in node["words"]
                 if word["torch"]
             )
-            cells = [str(node["index"]), node["kind"], node["name"], self._shape(node)]
+            cells = [str(node["index"]), node["kind"], node["name"], scope_text(node), self._shape(node)]
             rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{memory}</td></tr>")
-        head = "".join(f"<th>{title}</th>" for title in ("node", "kind", "name", "size", "memory"))
+        head = "".join(f"<th>{title}</th>" for title in ("node", "kind", "name", "scope", "size", "memory"))
         return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
     _repr_html_ = html

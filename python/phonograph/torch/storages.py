@@ -136,3 +136,26 @@ class Operands(TorchDispatchMode):
         if known is None or known.dead:  # an ended storage's address may be another's
             self._known[key] = watched = Watched(tensor, place, True)
             self.storages.append(watched)
+
+
+class Outputs(TorchDispatchMode):
+    """Inside it, (address, bytes, text) of what each operator returns is in `places`, in order."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, device="cuda"):
+        super().__init__()
+        self.places, self._device = [], device
+
+    @classmethod
+    def is_infra_mode(cls):
+        """It only looks on: compiled functions stay compiled."""
+        return True
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for thing in tree_iter(result):
+            place = place_of(thing) if isinstance(thing, torch.Tensor) and thing.device.type == self._device else None
+            if place:
+                self.places.append((*place, describe(thing)))
+        return result

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* device/annotate/pairs.c: single pairs of annotations: whether two are the same, and how they are
- * written. */
+ * written, and the check of those that a caller gives. */
 #include "device/annotate/pairs.h"
 #include "base/json.h"
+#include "base/status.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -74,4 +75,39 @@ void ph__pair_to_text(ph__text *text, const ph_annotation_pair *pair)
         ph__text_add(text, pair->boolean ? "true" : "false");
         break;
     }
+}
+
+bool ph__pairs_have(const ph_annotation_pair *pairs, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pairs[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+ph_status ph__pairs_check(const ph_annotation_pair *pairs, size_t count, const char *name,
+                          const char *call)
+{
+    if (pairs == NULL && count)
+        return ph__fail_null(call, "pairs");
+    for (size_t i = 0; i < count; i++) {
+        const ph_annotation_pair *pair = &pairs[i];
+        if (pair->key == NULL || pair->key[0] == '\0')
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: pair %zu has no key", call, i);
+        if ((unsigned)pair->type > PH_ANNOTATION_BOOL)
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" has type %d, which is none of ph_annotation_type", call,
+                           pair->key, (int)pair->type);
+        if (pair->type == PH_ANNOTATION_TEXT && pair->text == NULL)
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is "
+                           "not set), and its text "
+                           "is NULL",
+                           call, pair->key);
+        if (ph__pairs_have(pairs, i, pair->key) || (name && strcmp(pair->key, "name") == 0))
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" is given twice; a scope has one value for a key", call,
+                           pair->key);
+    }
+    return PH_OK;
 }

@@ -4,6 +4,7 @@
 #include "device/annotate/ambient.h"
 #include "device/annotate/annotation.h"
 #include "device/annotate/marks.h"
+#include "device/annotate/pairs.h"
 #include "device/annotate/stack.h"
 #include "device/handles/device.h"
 #include <string.h>
@@ -62,48 +63,13 @@ static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, const
     return status;
 }
 
-static ph_status find_pair(const ph_annotation_pair *pairs, size_t count, const char *key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pairs[i].key, key) == 0)
-            return PH_ERROR_ARGUMENT;
-    return PH_OK;
-}
-
-static ph_status check_pairs(const ph_annotation_pair *pairs, size_t count, const char *name,
-                             const char *call)
-{
-    if (pairs == NULL && count)
-        return ph__fail_null(call, "pairs");
-    for (size_t i = 0; i < count; i++) {
-        const ph_annotation_pair *pair = &pairs[i];
-        if (pair->key == NULL || pair->key[0] == '\0')
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: pair %zu has no key", call, i);
-        if ((unsigned)pair->type > PH_ANNOTATION_BOOL)
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: \"%s\" has type %d, which is none of ph_annotation_type", call,
-                           pair->key, (int)pair->type);
-        if (pair->type == PH_ANNOTATION_TEXT && pair->text == NULL)
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is "
-                           "not set), and its text "
-                           "is NULL",
-                           call, pair->key);
-        if (find_pair(pairs, i, pair->key) != PH_OK || (name && strcmp(pair->key, "name") == 0))
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: \"%s\" is given twice; a scope has one value for a key", call,
-                           pair->key);
-    }
-    return PH_OK;
-}
-
 static ph_status check_scope(const ph_stream *stream, const char *name,
                              const ph_annotation_options *options, const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_annotation_options");
-    PH_TRY(check_pairs(options->pairs, options->count, name, call));
+    PH_TRY(ph__pairs_check(options->pairs, options->count, name, call));
     if (name == NULL && options->count == 0 && !options->lane)
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: the scope has neither a name nor pairs, and would say nothing", call);
@@ -119,7 +85,7 @@ ph_status ph_annotation_push(ph_stream *stream, const char *name,
     PH_TRY(check_scope(stream, name, options, call));
     ph_annotation_pair own[2] = {{.key = "name", .text = name},
                                  {.key = "stream", .type = PH_ANNOTATION_INTEGER}};
-    bool lane = options->lane && find_pair(options->pairs, options->count, "stream") == PH_OK;
+    bool lane = options->lane && !ph__pairs_have(options->pairs, options->count, "stream");
     uint32_t number = 0;
     if (lane)
         PH_TRY(ph_stream_lane(&number, stream));
@@ -190,7 +156,7 @@ ph_status ph_annotation_resume(ph_stream *stream, ph_annotation_scope *mark,
 {
     static const char call[] = "ph_annotation_resume";
     PH_TRY(ph__stream_check(stream, call));
-    PH_TRY(check_pairs(pairs, count, NULL, call));
+    PH_TRY(ph__pairs_check(pairs, count, NULL, call));
     ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
     bool is_void = mark && mark->era != ph__annotations_era();
     /* looked through, by who takes along what is open too */

@@ -140,6 +140,11 @@ static ph_status begin_capture(ph_graph *graph, ph_stream *stream,
     PH_TRY(ph__stream_check(stream, call));
     options = options ? options : &defaults;
     PH_TRY(ph__graph_check_options(options, call));
+    if (options->scopes)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: scopes are for ph_graph_import_cuda; mark captured work with "
+                       "ph_annotation_push",
+                       call);
     PH_TRY(ph__debug_options(&options, &room, options, false, call));
     if (stream->is_default)
         return ph__fail_native(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/capture/import.c: taking a graph over that was built elsewhere, and looking at one that
  * stays there. */
+#include "device/annotate/imported.h"
 #include "graph/capture/complete.h"
 #include "graph/capture/debug.h"
 #include "graph/capture/options.h"
@@ -12,8 +13,10 @@
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/memory/epochs.h"
+#include "graph/object/annotations.h"
 #include "graph/object/graph.h"
 #include "memory/pool/pool.h"
+#include "record/annotations.h"
 #include "record/words.h"
 #include <phonograph/cuda.h>
 
@@ -61,15 +64,24 @@ static ph_status hold_imported_pool(ph_graph *graph, ph_pool *pool, const char *
     return status;
 }
 
-static ph_status read_native(ph_graph *graph, void *native, ph_pool *pool, const char *call)
+static ph_status annotate_imported(ph_graph *graph, const ph_import_scopes *scopes,
+                                   const char *call)
+{
+    PH_TRY(ph__marks_import(&graph->marks, scopes, ph__graph_node_count(graph), call));
+    return ph__record_annotate(graph->record, graph->marks, NULL, call);
+}
+
+static ph_status read_native(ph_graph *graph, void *native, const ph_capture_options *options,
+                             const char *call)
 {
     const ph__own_memory none = {0};
-    PH_TRY(hold_imported_pool(graph, pool, call));
+    PH_TRY(hold_imported_pool(graph, options->pool, call));
     int result =
         graph->device->driver->graph_import(&graph->template, graph->device->handle, native);
     if (result != PH__R_OK)
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
+    PH_TRY(annotate_imported(graph, options->scopes, call));
     PH_TRY(ph__graph_acquire_copies(graph, call));
     return ph__graph_report_freed(graph, call);
 }
@@ -113,7 +125,7 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
         return ph_fail(PH_ERROR_UNSUPPORTED,
                        "%s: annotations come from the scopes that nodes are captured in, and this "
                        "graph was made elsewhere; "
-                       "leave enable_annotations off",
+                       "leave enable_annotations off, and give what is known as scopes",
                        call);
     if (options->allow_breaks)
         return ph_fail(PH_ERROR_UNSUPPORTED,
@@ -122,10 +134,12 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
                        call);
     graph->device = ph_device_retain(device);
     ph__graph_set_checks(graph, options);
-    ph_status status = read_native(graph, cuda_graph, options->pool, call);
+    ph_status status = read_native(graph, cuda_graph, options, call);
     if (status == PH_OK)
         status = ph__graph_complete(graph, false, call);
-    if (status != PH_OK)
+    if (status == PH_OK)
+        ph__graph_list_annotations(graph);
+    else
         undo_import(graph);
     ph__graph_leave(graph);
     return status;
@@ -159,7 +173,7 @@ ph_status ph_graph_view_cuda(ph_graph *graph, ph_device *device, struct CUgraph_
         return ph__fail_null(call, "exec");
     graph->device = ph_device_retain(device);
     ph__graph_set_checks(graph, &defaults);
-    ph_status status = read_native(graph, cuda_graph, NULL, call);
+    ph_status status = read_native(graph, cuda_graph, &defaults, call);
     if (status == PH_OK)
         status = view_exec(graph, exec, call);
     if (status != PH_OK)

@@ -95,7 +95,7 @@ def test_verify_of_a_training_step():
         optimizer.step()
 
     graph = pt.capture_function(step)
-    before = [tensor.clone() for tensor in net.parameters()]
+    before = [tensor.detach().clone() for tensor in net.parameters()]
     found = graph.verify(outputs={f"p{n}": tensor.detach() for n, tensor in enumerate(net.parameters())}, relative=1e-4, absolute=1e-6)
     assert found["verdict"] == "PH_VERIFY_EQUAL", found["message"]
     assert all(torch.equal(a, b) for a, b in zip(before, net.parameters()))

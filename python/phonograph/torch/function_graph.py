@@ -70,16 +70,16 @@ class FunctionGraph(Graph):
         return made.places
 
     def _run_placed(self):
-        places = self._run("verify")
-        if places == self._placed:
+        pairs = enumerate(zip(self._placed, self._run("verify")))
+        differs = next(((at, first, second) for at, (first, second) in pairs if first != second), None)
+        if differs is None:  # where one run has more operators, the comparison of contents says so
             return
-        at = next((n for n, (a, b) in enumerate(zip(places, self._placed)) if a != b), min(len(places), len(self._placed)))
-        first, second = (list[at] if at < len(list) else None for list in (self._placed, places))
+        at, first, second = differs
         raise StateError(
-            f"verify: result {at} of the function's operators is {second and second[2]}, at {second and hex(second[0])}, in this "
-            f"run, and {first and first[2]}, at {first and hex(first[0])}, in the capture: runs can be compared only where each "
-            "finds the same free memory; make what outlives a run before the capture (zero_grad(set_to_none=False) keeps gradients), "
-            "and let no other thread allocate meanwhile",
+            f"verify: result {at} of the function's operators is {second[2]} at {second[0]:#x} in this run, and {first[2]} at "
+            f"{first[0]:#x} in the capture: runs can be compared only where each does the same work and finds the same free "
+            "memory; make what outlives a run before the capture (zero_grad(set_to_none=False) keeps gradients), and let no other "
+            "thread allocate meanwhile",
             core.PH_ERROR_STATE,
         )
 

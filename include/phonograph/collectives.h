@@ -86,6 +86,8 @@ PH_CALL ph_receive(ph_comm *comm, void *receive, size_t count, ph_dtype dtype, u
  * - A failure of end in the middle of submitting is the communicator's. */
 PH_CALL ph_comm_group_begin(ph_comm *comm);
 PH_CALL ph_comm_group_end(ph_comm *comm);
+/* Whether a group is open. false for NULL. */
+PH_API bool ph_comm_in_group(const ph_comm *comm);
 
 PH_END_DECLS
 #endif

@@ -39,7 +39,7 @@ typedef struct ph_data_parallel_options {
  * of rank 0.
  * - The parameters are the module's tensors that require a gradient now, each once. They and the
  *   buffers are contiguous, of a type that collectives have, and on the communicator's device
- *   (ARGUMENT, WRONG_DEVICE).
+ *   (ARGUMENT, WRONG_DEVICE). A pass is refused (STATE) while others require one.
  * - Retains the module and the communicator. Takes the memory of one more gradient per parameter.
  * - Waits for the device, so no capture may be open on it (CAPTURE). Errors of collectives, too.
  * - Threads: externally synchronised, as the module is. */
@@ -59,7 +59,10 @@ PH_API void ph_data_parallel_destroy(ph_data_parallel *parallel);
  *   part of the mean.
  * - The tape's stream goes on when all means are there. Legal in a capture: each replay is the same
  *   on all ranks.
- * - Where the tape fails on a rank, that rank tells no other. ph_comm_abort does. */
+ * - Hooks of the program come before the reduction, whenever they were added.
+ * - Where the tape fails on a rank, that rank tells no other. ph_comm_abort does. Its later passes
+ *   are refused (STATE), unless it is alone or the pass was captured.
+ * - STATE: a group of the communicator is open, as for each call of a network. */
 PH_API void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel, ph_tensor *loss);
 
 /* false: ph_data_parallel_backward is ph_backward from now on, and gradients are this rank's, to be
@@ -99,8 +102,8 @@ PH_CALL ph_data_parallel_join(bool *passed, ph_tape *tape, ph_data_parallel *par
  *     ph_optimizer_zero_grad(tape, optimizer);
  * - Steps of one element do not depend on others, so results are those without shards, to the bit.
  * - After a pass the network's parameters have no gradients; those of the shards have. Clipping the
- *   network's by norm or value, and the shards' by norm, is refused (STATE), and so is an optimizer
- *   of the network.
+ *   network's by norm or value, and the shards' by norm, is refused (STATE), and so are optimizers
+ *   of the network: new ones, and the steps of older ones.
  * - An infinity or NaN in the part of one rank makes one gradient of every rank NaN: gradient
  *   scalers of all ranks skip the same steps.
  * - The optimizer's state is saved and loaded by each rank for itself. Its names begin with
@@ -135,7 +138,7 @@ PH_CALL ph_data_parallel_save_optimizer(ph_data_parallel *parallel, ph_optimizer
 PH_CALL ph_data_parallel_load_optimizer(ph_data_parallel *parallel, ph_optimizer *optimizer,
                                         const char *path);
 
-/* The number of buckets, and bytes of all: at most a few more than the parameters' own. */
+/* Buckets, and the bytes of all: at most a few more than the parameters' own. */
 typedef struct ph_data_parallel_info {
     size_t buckets, parameters;
     uint64_t bytes;

@@ -219,6 +219,23 @@ TEST(a_parameter_may_be_used_twice_on_one_rank_and_not_at_all_on_another)
     ph_tensor_release(p.w2);
 }
 
+/* Its collectives may be fewer than those of the other ranks, whose next ones would meet others. */
+TEST(a_pass_behind_one_that_failed_is_refused)
+{
+    training t;
+    open_training(&t, false, 0);
+    fill_batch(&t, 0);
+    ph_data_parallel_backward(tape, t.parallel, ph_call(tape, t.net, t.x));
+    assert_error(ph_tape_clear(tape), PH_ERROR_ARGUMENT, "more than one element");
+    ph_tensor *loss = ph_mse(tape, ph_call(tape, t.net, t.x), t.y);
+    ph_data_parallel_backward(tape, t.parallel, loss);
+    if (team.size > 1)
+        assert_error(ph_tape_clear(tape), PH_ERROR_STATE, "an earlier pass failed on this rank");
+    else
+        assert_ok(ph_tape_clear(tape));
+    close_training(&t);
+}
+
 /* One rank has a gradient that is no number: all skip the step, and halve the scale. */
 TEST(a_gradient_scaler_is_agreed_on)
 {
@@ -254,6 +271,7 @@ int main(void)
         IN_TEAM(gradients_are_views_of_the_buckets),
         IN_TEAM(gradients_without_sync_stay_this_ranks),
         IN_TEAM(a_parameter_may_be_used_twice_on_one_rank_and_not_at_all_on_another),
+        IN_TEAM(a_pass_behind_one_that_failed_is_refused),
         IN_TEAM(a_gradient_scaler_is_agreed_on),
     };
     return t_ranks(tests);

@@ -147,6 +147,11 @@ ph_status ph_comm_group_begin(ph_comm *comm)
     return PH_OK;
 }
 
+bool ph_comm_in_group(const ph_comm *comm)
+{
+    return comm && comm->work && comm->work->grouping;
+}
+
 static bool has_exchanges(const ph__comm_work *work)
 {
     for (size_t i = 0; i < work->group.count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/gradients/clip.c: gradients bounded by their norm, or each by itself. */
+#include "nn/gradients/clip.h"
 #include "base/option.h"
 #include "base/status.h"
 #include "nn/gradients/clip_failure.h"
@@ -70,34 +71,42 @@ static bool read_options(norm *n, ph_tape *tape, const ph_clip_grad_options *opt
     return false;
 }
 
-static ph_tensor *clip_begun(ph__gradients *g, const norm *n)
+static ph__kernel_def *const sums[] = {&ph__norm_f32, &ph__norm_f64},
+                             *const products[] = {&ph__multiply_f32, &ph__multiply_f64},
+                             *const ends[] = {&ph__norm_end_f32, &ph__norm_end_f64};
+
+/* The norm; *factor: what the gradients are to be multiplied by. */
+static ph_tensor *measure(double **factor, ph__gradients *g, const norm *n)
 {
-    static ph__kernel_def *const sums[] = {&ph__norm_f32, &ph__norm_f64},
-                                 *const products[] = {&ph__multiply_f32, &ph__multiply_f64},
-                                 *const ends[] = {&ph__norm_end_f32, &ph__norm_end_f64};
     const ph_shape scalar = PH_SCALAR;
     ph_dtype dtype = g->all_wide ? PH_DTYPE_F64 : PH_DTYPE_F32;
     ph_tensor *total = ph__op_output(&g->op, dtype, &scalar);
     ph_tensor *scratch = ph__op_scratch(&g->op, (g->blocks + 1) * sizeof(double));
     if (!total || !scratch)
         return NULL;
-    double *factor = (double *)(void *)scratch->data;
+    *factor = (double *)(void *)scratch->data;
     const ph__gradients_args each = {
-        .partial = factor + 1, .factor = factor, .number = n->p, .flags = n->flags};
-    const ph__norm_args end = {.partial = factor + 1,
+        .partial = *factor + 1, .factor = *factor, .number = n->p, .flags = n->flags};
+    const ph__norm_args end = {.partial = *factor + 1,
                                .norm = total->data,
-                               .factor = factor,
+                               .factor = *factor,
                                .nonfinite =
                                    n->nonfinite ? (int64_t *)(void *)n->nonfinite->data : NULL,
                                .count = (int64_t)g->blocks,
                                .p = n->p,
                                .max_norm = n->most,
                                .flags = n->flags};
-    const ph__gradients_args multiply = {.factor = factor};
-    bool runs = ph__gradients_make(g, products) && ph__gradients_run(g, sums, &each, false) &&
-                ph__op_launch(&g->op, ends[g->all_wide], 1, 1024, 0, &end) &&
-                ph__gradients_run(g, products, &multiply, true);
+    bool runs = ph__gradients_run(g, sums, &each, false) &&
+                ph__op_launch(&g->op, ends[g->all_wide], 1, 1024, 0, &end);
     return runs ? total : NULL;
+}
+
+static ph_tensor *clip_begun(ph__gradients *g, const norm *n)
+{
+    double *factor = NULL;
+    ph_tensor *total = ph__gradients_make(g, products) ? measure(&factor, g, n) : NULL;
+    const ph__gradients_args multiply = {.factor = factor};
+    return total && ph__gradients_run(g, products, &multiply, true) ? total : NULL;
 }
 
 static ph_tensor *clip_norm(ph_tape *tape, const owner *of, ph_tensor **nonfinite, double max_norm,
@@ -134,6 +143,30 @@ ph_tensor *ph_optimizer_clip_grad_norm(ph_tape *tape, ph_optimizer *optimizer, d
     if (!check_call(tape, &of, "optimizer", call))
         return NULL;
     return clip_norm(tape, &of, &optimizer->nonfinite, max_norm, options, call);
+}
+
+/* ---- in two halves ---- */
+ph_tensor *ph__clip_part_norm(ph_tape *tape, ph_module *module, const char *call)
+{
+    const norm n = {.p = 2, .most = 1, .flags = PH__NORM_SQUARES};
+    double *factor = NULL;
+    ph__gradients g = {.writes = false};
+    ph_tensor *total = NULL;
+    if (ph__gradients_begin(&g, tape, module, NULL, NULL, 0, call))
+        total = measure(&factor, &g, &n);
+    return ph__gradients_end(&g, false, total);
+}
+
+void ph__clip_part_scale(ph_tape *tape, ph_module *module, ph_tensor *factor, const char *call)
+{
+    ph__gradients g = {.writes = true};
+    if (ph__tape_failed(tape))
+        return;
+    const ph__gradients_args multiply = {.factor = (double *)(void *)factor->data};
+    if (ph__gradients_begin(&g, tape, module, NULL, &factor, 1, call) &&
+        ph__gradients_make(&g, products))
+        ph__gradients_run(&g, products, &multiply, true);
+    ph__gradients_end(&g, true, NULL);
 }
 
 /* ---- by value ---- */

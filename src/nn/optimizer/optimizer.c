@@ -221,6 +221,18 @@ ph_status ph__optimizer_create(ph_optimizer **out, ph_module *module, const void
     return PH_OK;
 }
 
+ph_status ph__optimizer_check_parts(const ph_optimizer *optimizer, const char *call)
+{
+    for (size_t i = 0; i < optimizer->params.count; i++)
+        if (ph__leaf_part_of(optimizer->params.at[i].param) == PH__LEAF_SHARDED)
+            return ph_fail(PH_ERROR_STATE,
+                           "%s: parameter %s is of a data-parallel network with shard_optimizer "
+                           "since this optimizer was made, and gets no gradients; make one of "
+                           "ph_data_parallel_shards",
+                           call, optimizer->params.at[i].name);
+    return PH_OK;
+}
+
 /* ---- state ---- */
 static ph_status make_tensor(ph_tensor **out, const ph__trained *p, ph_tape *tape)
 {

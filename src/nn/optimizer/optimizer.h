@@ -96,4 +96,6 @@ double ph__optimizer_first_content(const ph_optimizer *optimizer, const ph__trai
 /* Counters of a kind that has none by itself, where there are none yet: 1 for what has begun, 0
  * for others. From then on its steps are counted too. Of the tape's stream. */
 ph_status ph__optimizer_make_counters(ph_optimizer *optimizer, ph_tape *tape);
+/* STATE: a parameter whose gradients are those of its shards, which another optimizer steps. */
+ph_status ph__optimizer_check_parts(const ph_optimizer *optimizer, const char *call);
 #endif

@@ -367,7 +367,9 @@ void ph__optimizer_step(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_
     step s = {
         .tape = tape, .optimizer = optimizer, .grad_scale = grad_scale, .found_inf = found_inf};
     bool enabled = ph_tape_set_grad_enabled(tape, false);
-    if (choose(optimizer) && prepare_step(&s, call) && derive(&s) && launch_all(&s))
+    ph_tape_check(tape, ph__optimizer_check_parts(optimizer, call));
+    if (!ph__tape_failed(tape) && choose(optimizer) && prepare_step(&s, call) && derive(&s) &&
+        launch_all(&s))
         ph__op_done_n(&s.op, NULL, 0);
     forget(optimizer);
     ph_tape_set_grad_enabled(tape, enabled);

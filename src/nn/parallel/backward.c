@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/parallel/backward.c: the pass that reduces buckets as they become whole. */
 #include "nn/parallel/backward.h"
-#include "base/status.h"
+#include "base/unwind.h"
+#include "nn/parallel/check.h"
 #include "nn/parallel/shards.h"
 #include "tensor/tape/tape_error.h"
 #include <phonograph/collectives.h>
@@ -212,23 +213,36 @@ void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel)
     }
 }
 
-bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, const char *call)
+/* The pass failed, or was left by an exception: this rank may have submitted fewer collectives than
+ * others, whose next ones would meet those of another pass. A capture has submitted none. */
+static void note_early_end(ph_data_parallel *parallel, const ph_tape *tape)
 {
-    if (parallel == NULL)
-        ph_tape_check(tape, ph__fail_null(call, "parallel"));
-    else if (parallel->running)
-        ph_tape_fail(tape, PH_ERROR_STATE, "%s: called from inside of its own pass", call);
-    else if (ph_tape_device(tape) != ph_module_device(parallel->module))
-        ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE, "%s: the tape is of another device than %s", call,
-                     ph_module_name(parallel->module));
-    else if (parallel->active && !parallel->local && ph_stream_is_capturing(ph_tape_stream(tape)))
-        ph_tape_fail(tape, PH_ERROR_UNSUPPORTED,
-                     "%s: with uneven_inputs no pass is captured, as a rank without inputs would "
-                     "not replay it; create the network without it, or run the pass eagerly",
-                     call);
-    else if (parallel->shards)
-        ph__shards_check(tape, parallel, call);
-    return !ph__tape_failed(tape);
+    bool alone = ph_comm_size(parallel->comm) == 1;
+    parallel->running = false;
+    parallel->broken = !alone && !ph_stream_is_capturing(ph_tape_stream(tape));
+}
+
+typedef struct running {
+    ph_tape *tape;
+    ph_data_parallel *parallel;
+} running;
+
+static void abandon_pass(void *what)
+{
+    const running *r = what;
+    note_early_end(r->parallel, r->tape);
+}
+
+static void run_pass(ph_tape *tape, ph_data_parallel *parallel, ph_tensor *loss)
+{
+    running r = {tape, parallel};
+    PH__UNWIND unwind = {abandon_pass, &r};
+    ph__parallel_pass_begin(parallel);
+    ph_backward(tape, loss);
+    ph__parallel_pass_end(tape, parallel);
+    unwind.undo = NULL;
+    if (ph__tape_failed(tape))
+        note_early_end(parallel, tape);
 }
 
 void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel, ph_tensor *loss)
@@ -248,7 +262,5 @@ void ph_data_parallel_backward(ph_tape *tape, ph_data_parallel *parallel, ph_ten
     if (parallel->active)
         ph__parallel_pass_count_active(tape, parallel, true);
     ph__parallel_keep(tape, parallel);
-    ph__parallel_pass_begin(parallel);
-    ph_backward(tape, loss);
-    ph__parallel_pass_end(tape, parallel);
+    run_pass(tape, parallel, loss);
 }

@@ -6,11 +6,9 @@
 #include <phonograph/collectives.h>
 
 /* The pieces of a pass, in this order, between which backward runs. Failures are the tape's.
- * - check: false: the tape has failed.
  * - count_active: with uneven inputs alone. Ranks without inputs call it, too, with active false.
  * - end: parameters whose gradient has not come count as zero. The parameters have their means when
  *   the tape's stream comes to what follows. */
-bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, const char *call);
 void ph__parallel_pass_count_active(ph_tape *tape, ph_data_parallel *parallel, bool active);
 void ph__parallel_pass_begin(ph_data_parallel *parallel);
 void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel);

@@ -28,6 +28,10 @@ static ph_tensor *begin_collective(ph__op *op, ph_tape *tape, const char *name,
         return NULL;
     if (!c->comm)
         return ph__op_fail(op, PH_ERROR_ARGUMENT, "comm is NULL, and must not be");
+    if (ph_comm_in_group(c->comm))
+        return ph__op_fail(op, PH_ERROR_STATE,
+                           "a group of the communicator is open, and the result would be there at "
+                           "its end alone; end it first (ph_comm_group_end)");
     if (reduces && op->tracked && c->op != PH_REDUCE_SUM && c->op != PH_REDUCE_MEAN)
         return ph__op_fail(op, PH_ERROR_UNSUPPORTED,
                            "only SUM and MEAN have a gradient; switch gradients off, or detach the "

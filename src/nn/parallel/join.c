@@ -2,6 +2,7 @@
 /* nn/parallel/join.c: passes of the other ranks, on a rank that has no inputs any more. */
 #include "base/status.h"
 #include "nn/parallel/backward.h"
+#include "nn/parallel/check.h"
 #include "tensor/tape/tape_error.h"
 
 static ph_status check_join(const ph_data_parallel *parallel, const char *call)

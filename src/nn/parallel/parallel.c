@@ -5,7 +5,9 @@
 #include "base/status.h"
 #include "nn/parallel/backward.h"
 #include "nn/parallel/buckets.h"
+#include "nn/parallel/check.h"
 #include "nn/parallel/shards.h"
+#include "tensor/tape/hooks.h"
 #include <phonograph/collectives.h>
 
 /* ---- parameters and buffers ---- */
@@ -38,22 +40,15 @@ static bool share_tensor(const char *name, ph_tensor *x, void *user)
     return v->status == PH_OK;
 }
 
-static bool is_known(const ph_data_parallel *parallel, const ph_tensor *x)
-{
-    for (size_t i = 0; i < parallel->parts.count; i++)
-        if (parallel->parts.at[i].parameter == x)
-            return true;
-    return false;
-}
-
 static bool add_part(const char *name, ph_tensor *x, void *user)
 {
     visit *v = user;
     const ph__bucket_part part = {.parallel = v->parallel, .parameter = x};
     (void)name;
-    if (!ph_tensor_requires_grad(x) || is_known(v->parallel, x))
+    if (!ph_tensor_requires_grad(x) || ph__map_get(&v->parallel->trained, (uintptr_t)x))
         return true;
-    if (!ph__vec_push(&v->parallel->parts, part)) {
+    if (!ph__map_put(&v->parallel->trained, (uintptr_t)x, x) ||
+        !ph__vec_push(&v->parallel->parts, part)) {
         v->status = ph__fail_host_memory(v->call, "the parameters");
         return false;
     }
@@ -90,7 +85,8 @@ static ph_status check_arguments(const ph_module *module, const ph_comm *comm,
         PH_TRY(ph__option_no_zero(options->first_bucket_bytes, "first_bucket_bytes", call));
         PH_TRY(check_choices(options, call));
     }
-    return ph_comm_check(comm);
+    PH_TRY(ph_comm_check(comm));
+    return ph__parallel_check_group(comm, call);
 }
 
 /* The parts stay where they are from here on: hooks have their addresses. */
@@ -98,7 +94,8 @@ static ph_status add_hooks(ph_data_parallel *parallel)
 {
     for (size_t i = 0; i < parallel->parts.count; i++) {
         ph__bucket_part *part = &parallel->parts.at[i];
-        PH_TRY(ph_tensor_hook_add(&part->hook, part->parameter, ph__bucket_part_arrives, part));
+        PH_TRY(
+            ph__tensor_hook_add_last(&part->hook, part->parameter, ph__bucket_part_arrives, part));
     }
     return PH_OK;
 }
@@ -166,6 +163,7 @@ static void free_parts(ph_data_parallel *parallel)
         ph_tensor_release(bucket->own_reduced);
     }
     ph_tensor_release(parallel->active);
+    ph__map_free(&parallel->trained);
     ph__vec_free(&parallel->parts);
     ph__vec_free(&parallel->buckets);
 }

@@ -2,6 +2,7 @@
 /* nn/parallel/parallel.h: the structure of a data-parallel network. */
 #ifndef PH_NN_PARALLEL_PARALLEL_H
 #define PH_NN_PARALLEL_PARALLEL_H
+#include "base/map.h"
 #include "base/vec.h"
 #include <phonograph/data_parallel.h>
 
@@ -46,9 +47,11 @@ struct ph_data_parallel {
     uint64_t gathered;                   /* changes of the parameters at the last gather */
     ph_tensor *nonfinite;                /* one f32: whether some rank has found one */
     PH__VEC(ph__bucket_part) parts;
+    ph__map trained;             /* the parameters of the parts: key and value */
     PH__VEC(ph__bucket) buckets; /* in the order in which they are reduced */
     bool local;                  /* not sync */
     bool running;                /* a pass */
+    bool broken;                 /* a pass ended early: other ranks may stand elsewhere */
     size_t next;                 /* the bucket that is reduced next */
 };
 #endif

@@ -6,6 +6,7 @@
 #include "nn/module/layers.h"
 #include "nn/optimizer/state.h"
 #include "nn/parallel/backward.h"
+#include "nn/parallel/check.h"
 #include <phonograph/tensor_file.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ ph_status ph__shard_state_check(const ph_data_parallel *parallel, const ph_optim
     if (path == NULL)
         return ph__fail_null(call, "path");
     PH_TRY(ph_comm_check(parallel->comm));
+    PH_TRY(ph__parallel_check_group(parallel->comm, call));
     return ph__layer_waited(ph_device_synchronize(ph_module_device(parallel->module)), call);
 }
 

@@ -3,8 +3,10 @@
  * its gradient, and how all ranks get what each has stepped. */
 #include "nn/parallel/shards.h"
 #include "base/status.h"
+#include "nn/gradients/clip.h"
 #include "nn/gradients/gradients.h"
 #include "nn/parallel/backward.h"
+#include "nn/parallel/check.h"
 #include "nn/parallel/shard_module.h"
 #include "tensor/tape/leaf.h"
 #include "tensor/tape/op.h"
@@ -285,15 +287,19 @@ void ph_data_parallel_gather(ph_tape *tape, ph_data_parallel *parallel)
 }
 
 /* ---- clipping ---- */
-static ph_tensor *clip_shards(ph_tape *tape, const ph_data_parallel *parallel, double max_norm)
+static ph_dtype dtype_of_norm(const ph_data_parallel *parallel)
 {
-    ph_tensor *squares = ph_zeros(tape, PH_DTYPE_F64, PH_SCALAR);
-    ph_dtype dtype = PH_DTYPE_F64;
-    for (size_t i = 0; i < parallel->buckets.count; i++) {
-        ph_tensor *norm = ph_norm(tape, parallel->buckets.at[i].own, 2);
-        squares = ph_add(tape, squares, ph_square(tape, ph_cast(tape, norm, PH_DTYPE_F64)));
-        dtype = parallel->buckets.at[i].dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32;
-    }
+    for (size_t i = 0; i < parallel->buckets.count; i++)
+        if (parallel->buckets.at[i].dtype != PH_DTYPE_F64)
+            return PH_DTYPE_F32;
+    return PH_DTYPE_F64;
+}
+
+static ph_tensor *clip_shards(ph_tape *tape, const ph_data_parallel *parallel, double max_norm,
+                              const char *call)
+{
+    ph_tensor *norm = ph__clip_part_norm(tape, parallel->shards, call);
+    ph_tensor *squares = ph_square(tape, ph_cast(tape, norm, PH_DTYPE_F64));
     if (ph__tape_failed(tape))
         return NULL;
     ph__parallel_all_reduce(tape, parallel, squares, PH_REDUCE_SUM);
@@ -302,11 +308,8 @@ static ph_tensor *clip_shards(ph_tape *tape, const ph_data_parallel *parallel, d
     ph_tensor *bound = ph_full(tape, PH_DTYPE_F64, PH_SCALAR, max_norm);
     ph_tensor *factor = ph_div(tape, bound, ph_add_scalar(tape, total, 1e-6));
     factor = ph_minimum(tape, factor, ph_full(tape, PH_DTYPE_F64, PH_SCALAR, 1));
-    for (size_t i = 0; i < parallel->buckets.count; i++) {
-        ph_tensor *own = parallel->buckets.at[i].own;
-        ph_tensor_copy(tape, own, ph_mul(tape, own, ph_cast(tape, factor, ph_tensor_dtype(own))));
-    }
-    return ph_cast(tape, total, dtype);
+    ph__clip_part_scale(tape, parallel->shards, factor, call);
+    return ph_cast(tape, total, dtype_of_norm(parallel));
 }
 
 ph_tensor *ph_data_parallel_clip_grad_norm(ph_tape *tape, ph_data_parallel *parallel,
@@ -322,10 +325,13 @@ ph_tensor *ph_data_parallel_clip_grad_norm(ph_tape *tape, ph_data_parallel *para
                      max_norm);
         return NULL;
     }
+    ph_tape_check(tape, ph__parallel_check_group(parallel->comm, call));
+    if (ph__tape_failed(tape))
+        return NULL;
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     ph__parallel_keep(tape, parallel);
     size_t mark = ph_tape_scope_begin(tape);
-    ph_tensor *total = clip_shards(tape, parallel, max_norm);
+    ph_tensor *total = clip_shards(tape, parallel, max_norm, call);
     ph_tape_scope_end(tape, mark, &total, 1);
     ph_tape_set_grad_enabled(tape, grad_enabled);
     return ph__tape_failed(tape) ? NULL : total;

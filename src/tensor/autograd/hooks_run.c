@@ -9,8 +9,8 @@
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 
-/* While they run none of them leaves the list, whatever they remove; those that they add come
- * behind the last. */
+/* While they run none of them leaves the list, whatever they remove. Those that they add are not
+ * held, and run in later passes. */
 static ph_tensor_hook *hold_hooks(ph_tensor_hook *first)
 {
     ph_tensor_hook *last = first;
@@ -26,8 +26,7 @@ static void let_go_of_hooks(ph_tensor_hook *first, const ph_tensor_hook *last)
     for (ph_tensor_hook *hook = first, *next; hook; hook = next) {
         bool ended = hook == last;
         next = hook->next;
-        hook->running--;
-        if (hook->removed && hook->running == 0)
+        if (hook->running > 0 && --hook->running == 0 && hook->removed)
             ph__hook_destroy(hook);
         if (ended)
             return;
@@ -73,7 +72,7 @@ ph_tensor *ph__tensor_hooks_run(ph_tape *tape, ph_tensor_hook *const *list, uint
     PH__UNWIND unwind = {abandon_tensor_hooks, &r};
     ph_tensor_retain(grad);
     for (ph_tensor_hook *hook = first; hook && grad; hook = hook == last ? NULL : hook->next)
-        if (hook->output == output && !hook->removed)
+        if (hook->output == output && !hook->removed && hook->running > 0)
             grad = run_one(tape, hook, grad);
     unwind.undo = NULL;
     let_go_of_hooks(first, last);

@@ -19,7 +19,8 @@ static ph_tensor_hook **list_of(ph_tensor *x)
     return leaf ? &leaf->hooks : NULL;
 }
 
-ph_status ph_tensor_hook_add(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_fn fn, void *user)
+static ph_status add_hook(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_fn fn, void *user,
+                          bool last)
 {
     static const char call[] = "ph_tensor_hook_add";
     if (!out)
@@ -43,12 +44,27 @@ ph_status ph_tensor_hook_add(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_
     hook->fn = fn;
     hook->user = user;
     hook->output = ph__node_is_alive(x->node) ? x->output : 0;
-    while (*list)
+    hook->last = last;
+    while (*list && (last || !(*list)->last))
         list = &(*list)->next;
+    hook->next = *list;
+    if (hook->next)
+        hook->next->link = &hook->next;
     *list = hook;
     hook->link = list;
     *out = hook;
     return PH_OK;
+}
+
+ph_status ph_tensor_hook_add(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_fn fn, void *user)
+{
+    return add_hook(out, x, fn, user, false);
+}
+
+ph_status ph__tensor_hook_add_last(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_fn fn,
+                                   void *user)
+{
+    return add_hook(out, x, fn, user, true);
 }
 
 void ph__hook_destroy(ph_tensor_hook *hook)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # rooms.sh SOURCE_DIR OBJECTS: the folders of src/. OBJECTS: a file with one object file a line. The README of each folder that holds C files or CUDA texts
-# has one line "may use:" with the folders whose headers it may include and whose functions it may call. Fails where a file does another
+# has one line "may use:" with the folders whose headers it may include and whose functions it may call, and names each C file of the folder, and no
+# other. Fails where a file does another
 # thing, on a circle of folders, on a circle of more than four files in a folder, and where anything above driver.h asks which driver it has.
 set -eu
 source=$(cd "$1" && pwd)
@@ -18,6 +19,13 @@ for folder in $(find . \( -name '*.[ch]' -o -name '*.cu' \) -exec dirname {} \; 
         failed=1
         continue
     fi
+    for file in "$folder"/*.c; do
+        [ ! -e "$file" ] || grep -qF -e "\`${file##*/}\`" "$folder/README.md" ||
+            { echo "src/$folder/README.md does not name ${file##*/}"; failed=1; }
+    done
+    for file in $(grep -oE '`[a-z_0-9]+\.c`' "$folder/README.md" | tr -d '`' | sort -u); do
+        [ -e "$folder/$file" ] || { echo "src/$folder/README.md names $file, which is not there"; failed=1; }
+    done
     echo "M $folder $(sed -n 's/^may use://p' "$folder/README.md")" >>"$lines"
 done
 grep -roE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' --include='*.[ch]' . |

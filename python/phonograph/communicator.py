@@ -61,6 +61,7 @@ class Communicator(Owner):
     """
 
     _destroy = core.ph_comm_release
+    _kept = None  # in a group: its arrays
 
     def __init__(self, device, **options):
         settings = struct_from(core.ph_comm_options, options)
@@ -89,27 +90,27 @@ class Communicator(Owner):
 
     def all_reduce(self, stream, receive, send=None, op="sum"):
         """receive = op over all ranks of send. send None: in place. op: sum, product, min, max, mean."""
-        to = _operand(receive, stream, written=True)
-        of = to if send is None else _operand(send, stream)
+        to = self._operand(receive, stream, written=True)
+        of = to if send is None else self._operand(send, stream)
         if (of.size, of.dtype) != (to.size, to.dtype):
             raise ValueError(f"all_reduce of {of!r} into {to!r}")
         check(core.ph_all_reduce(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._handle))
 
     def broadcast(self, stream, array, root=0):
         """array = that of the root, on every rank."""
-        to = _operand(array, stream, written=True)
+        to = self._operand(array, stream, written=True)
         check(core.ph_broadcast(self._handle, to.address, to.address, to.size, _dtype_of(to), root, stream._handle))
 
     def all_gather(self, stream, receive, send):
         """receive = send of rank 0, of rank 1 and so on, one behind the other."""
-        to, of = _operand(receive, stream, written=True), _operand(send, stream)
+        to, of = self._operand(receive, stream, written=True), self._operand(send, stream)
         if to.size != of.size * self.size or to.dtype != of.dtype:
             raise ValueError(f"all_gather of {of!r} by {self.size} ranks into {to!r}")
         check(core.ph_all_gather(self._handle, to.address, of.address, of.size, _dtype_of(to), stream._handle))
 
     def reduce_scatter(self, stream, receive, send, op="sum"):
         """receive = this rank's part of op over all ranks of send."""
-        to, of = _operand(receive, stream, written=True), _operand(send, stream)
+        to, of = self._operand(receive, stream, written=True), self._operand(send, stream)
         if of.size != to.size * self.size or to.dtype != of.dtype:
             raise ValueError(f"reduce_scatter of {of!r} by {self.size} ranks into {to!r}")
         check(
@@ -118,19 +119,31 @@ class Communicator(Owner):
 
     def send(self, stream, array, to):
         """Sends the elements to one rank, which receives as many of the same type."""
-        of = _operand(array, stream)
+        of = self._operand(array, stream)
         check(core.ph_send(self._handle, of.address, of.size, _dtype_of(of), to, stream._handle))
 
     def receive(self, stream, array, of):
         """Receives the elements that one rank sends."""
-        to = _operand(array, stream, written=True)
+        to = self._operand(array, stream, written=True)
         check(core.ph_receive(self._handle, to.address, to.size, _dtype_of(to), of, stream._handle))
 
     @contextlib.contextmanager
     def group(self):
-        """`with comm.group():` submits the block's collectives at its end; its sends and receives wait for each other only there."""
+        """`with comm.group():` submits the block's collectives at its end; its sends and receives wait for each other only there.
+
+        Arrays of the block's collectives are kept until then.
+        """
         check(core.ph_comm_group_begin(self._handle))
+        self._kept = []
         try:
             yield self
         finally:
+            kept, self._kept = self._kept, None
             check(core.ph_comm_group_end(self._handle))
+            kept.clear()  # behind the submission: a free comes in the order of the stream
+
+    def _operand(self, thing, stream, written=False):
+        array = _operand(thing, stream, written)
+        if self._kept is not None:
+            self._kept.append(array)
+        return array

@@ -6,11 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import weakref
 
 import numpy
 import pytest
 
 import phonograph as ph
+from phonograph.bindings import core
 
 PLUG_IN = pathlib.Path(os.environ.get("PH_TEST_BUILD", ".")) / "lib" / "libphonograph_mpi.so"
 
@@ -44,6 +46,20 @@ def test_a_graph_keeps_the_communicator(device, stream):
     graph.replay(stream)
     assert (y.to_numpy() == 1).all()
     graph.close()
+
+
+def test_arrays_of_a_group_are_kept_until_its_end(stream, comm):
+    y, x = stream.zeros(6), stream.array(numpy.ones(6, "float32"))
+    gone = weakref.finalize(x, int)
+    with comm.group():
+        comm.all_reduce(stream, y, x)
+        del x
+        assert gone.alive
+    assert not gone.alive
+    with pytest.raises(KeyError), comm.group():
+        comm.broadcast(stream, y)
+        raise KeyError
+    assert not core.ph_comm_in_group(comm.handle)
 
 
 def test_operands_that_are_no_array_of_collectives_are_refused(stream, comm):
@@ -96,6 +112,13 @@ with comm.group():
     comm.send(stream, x, 1 - comm.rank)
     comm.receive(stream, other, 1 - comm.rank)
 assert (other.to_numpy() == 2 - comm.rank).all()
+SIZE = 1 << 16
+sums = stream.zeros(SIZE)
+stream.synchronize()
+with comm.group():
+    comm.all_reduce(stream, sums, stream.array(numpy.full(SIZE, 3, "float32")))
+    others = [stream.array(numpy.full(SIZE, 7, "float32")) for _ in range(4)]  # take memory that was freed
+assert (sums.to_numpy() == 6).all()
 part = stream.zeros(3)
 comm.reduce_scatter(stream, part, both, op="mean")
 comm.broadcast(stream, x, root=1)

@@ -233,3 +233,74 @@ def test_the_time_of_a_call():
                 torch.cuda.synchronize()
             times[name] = 1e6 * sorted(found)[100]
     print("us of the host, a call:", {name: round(value, 1) for name, value in times.items()})
+
+
+# ---- views ----
+
+
+def test_an_output_that_is_a_view_of_an_input():
+    def function(x):
+        return x.view(-1), x + 1
+
+    graphed = pt.make_graphed_callables(function, (torch.randn(8, 16, device="cuda"),))
+    assert graphed.rebound == {"input 0": "an output is a view of it"}
+    for _ in range(3):
+        x = torch.randn(8, 16, device="cuda")
+        for found, expected in zip(graphed(x), function(x)):
+            assert torch.equal(found, expected)
+
+
+def test_a_gradient_that_is_the_incoming_one():
+    sample = torch.randn(8, 16, device="cuda", requires_grad=True)
+    graphed = pt.make_graphed_callables(lambda x: x + 1, (sample,))
+    for _ in range(3):
+        x = torch.randn(8, 16, device="cuda", requires_grad=True)
+        weight = torch.randn(8, 16, device="cuda")
+        graphed(x).backward(weight)
+        assert torch.equal(x.grad, weight)
+
+
+def test_a_gradient_that_is_a_saved_input():
+    class Saved(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x / 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return ctx.saved_tensors[0]
+
+    sample = torch.randn(8, 16, device="cuda", requires_grad=True)
+    graphed = pt.make_graphed_callables(Saved.apply, (sample,))
+    for _ in range(3):
+        x = torch.randn(8, 16, device="cuda", requires_grad=True)
+        graphed(x).sum().backward()
+        assert torch.equal(x.grad, x.detach())
+
+
+@pytest.mark.parametrize("form", ["conjugate", "negative", "transposed"])
+def test_inputs_that_are_views_of_another_form(form):
+    def make():
+        x = torch.randn(16, 16, dtype=torch.complex64, device="cuda")
+        return {"conjugate": x.conj(), "negative": torch._neg_view(x), "transposed": x.t()}[form]
+
+    def function(x):
+        return x * 2 + 1
+
+    for sample in (make(), make().clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()):
+        graphed = pt.make_graphed_callables(function, (sample,))
+        for _ in range(3):
+            x = make()
+            assert torch.allclose(graphed(x), function(x))
+        plain = torch.randn(16, 16, dtype=torch.complex64, device="cuda")
+        assert torch.allclose(graphed(plain), function(plain))
+
+
+def test_the_sample_in_another_form_is_another_input():
+    sample = torch.randn(16, 16, dtype=torch.complex64, device="cuda")
+    graphed = pt.make_graphed_callables(lambda x: x * 2, (sample,), rebind=False)
+    before = sample.clone()
+    for x, expected in ((sample.t(), before.t()), (sample.conj(), None)):
+        expected = (2 * x).clone() if expected is None else 2 * expected
+        assert torch.allclose(graphed(x), expected)

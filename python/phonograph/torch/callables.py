@@ -47,8 +47,22 @@ def _no_collection():
             gc.enable()
 
 
+def _is_plain(tensor):
+    """Its elements are what its memory has: no conjugate or negative view."""
+    return not (tensor.is_conj() or tensor.is_neg())
+
+
 def _may_move(tensor):
-    return tensor.is_cuda and tensor.is_contiguous() and tensor.nbytes > 0
+    return tensor.is_cuda and tensor.is_contiguous() and _is_plain(tensor) and tensor.nbytes > 0
+
+
+def _is_same(a, b):
+    """Both have the same elements in the same memory."""
+    return a.data_ptr() == b.data_ptr() and a.stride() == b.stride() and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()
+
+
+def _share(a, b):
+    return a is not None and b is not None and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 def _check_module(module):
@@ -139,10 +153,21 @@ class _Part:
             found = _prove(backward, other.backward[i], {**pairs, **grads})
             for name, reason in found.items():
                 self.reasons[name] = self.reasons.get(name) or (reason and f"backward: {reason}")
+        self._keep_shared(real, i)
         self.moves = [k for k in range(len(self.samples)) if self.reasons.get(f"input {k}") == ""]
         self.moved_grads = [k for k in range(len(self.grad_outputs or ())) if self.reasons.get(f"gradient {k}") == ""]
         if backward is not None:
             self.saves = [k for k in self.moves if backward.slot_uses(f"input {k}")]
+
+    def _keep_shared(self, real, i):
+        """A result that is a view of an input, or of an incoming gradient, lies where the captures had it: that is copied."""
+        results = [*(("an output", o) for o in real.outputs[i]), *(("a gradient", g) for g in real.grads[i] or ())]
+        surfaces = {f"input {k}": x for k, x in enumerate(self.inputs[0])}
+        surfaces |= {f"gradient {k}": pair[0] for k, pair in enumerate(self.grad_outputs or ()) if pair}
+        for name, surface in surfaces.items():
+            view = next((what for what, result in results if _share(result, surface)), None)
+            if view and self.reasons.get(name) == "":
+                self.reasons[name] = f"{view} is a view of it"
 
     # ---- calls ----
 
@@ -153,12 +178,16 @@ class _Part:
     def place(self, captured, name, mine, given):
         """Sets the slot, or copies: given is where the graph reads it afterwards."""
         where = mine
-        if given.data_ptr() != mine.data_ptr():
-            if given.is_contiguous() and given.is_cuda and given.dtype == mine.dtype and given.data_ptr() % _BELOW == 0:
+        if not _is_same(given, mine):
+            if _may_move(given) and given.dtype == mine.dtype and given.data_ptr() % _BELOW == 0:
                 where = given
             else:
-                mine.copy_(given)
+                self._copy(mine, given)
         captured.bind(name, where)
+
+    @staticmethod
+    def _copy(mine, given):
+        mine.copy_(given.clone() if _share(mine, given) else given)  # a transposed view of it overlaps it
 
     def put(self, captured, kind, tensors, given, moved):
         for k, tensor in enumerate(given):
@@ -167,8 +196,8 @@ class _Part:
                 continue
             if k in moved:
                 self.place(captured, f"{kind} {k}", mine, tensor)
-            elif tensor.data_ptr() != mine.data_ptr():
-                mine.copy_(tensor)
+            elif not _is_same(tensor, mine):
+                self._copy(mine, tensor)
 
     def run_forward(self, given):
         for k, (tensor, mine) in enumerate(zip(given, self.inputs[0])):

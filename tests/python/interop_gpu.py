@@ -44,6 +44,13 @@ def captured(stream, x, y):
         return stream.end_capture()
 
 
+def aligned(value):
+    """1024 numbers at a multiple of 4096, the alignment that two captures at such places prove."""
+    whole = cupy.full(4096, value, dtype="float32")
+    begin = -whole.data.ptr % 4096 // 4
+    return whole[begin : begin + 1024]
+
+
 @needs_cupy
 def test_a_graph_of_cupy_is_copied_and_replayed():
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -69,14 +76,11 @@ def test_a_graph_of_cupy_is_copied_and_replayed():
 @needs_cupy
 def test_new_inputs_for_a_graph_that_cupy_launches():
     stream = cupy.cuda.Stream(non_blocking=True)
-    whole = [cupy.full(2048, value, dtype="float32") for value in (1, 2, 0)]
-    x, other, y = (array[128:1152] for array in whole)  # at multiples of 512, which the captures prove
+    x, other, y, third = (aligned(value) for value in (1, 2, 0, 7))
     cupy.cuda.Device().synchronize()
     theirs, second = captured(stream, x, y), captured(stream, other, y)
     view, proof = pc.view_graph(theirs), pc.import_graph(second)
     assert view.prove_slots(proof, x=(phonograph.asarray(x), phonograph.asarray(other))) == {"x": ""}
-    third = cupy.full(1024, 7, dtype="float32")
-    cupy.cuda.Device().synchronize()
     view.set_slots(x=phonograph.asarray(third))
     theirs.launch(stream)
     stream.synchronize()

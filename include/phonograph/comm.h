@@ -50,8 +50,8 @@ PH_API void ph_comm_release(ph_comm *comm);
  * - While a graph with collectives of a communicator lives, eager ones of it are refused (STATE),
  *   on host devices too. They are legal before the first capture, behind the last reset, and on
  *   another communicator.
- * - The promise holds for all that the process does with NCCL. Of collectives that it gives to NCCL itself
- *   this library knows nothing: mixed ones hang, or give wrong sums.
+ * - The promise holds for all that the process does with NCCL. Of collectives that it gives to
+ *   NCCL itself this library knows nothing: mixed ones hang, or give wrong sums.
  * - NCCL before 2.29 has a variable for it, NCCL_GRAPH_MIXING_SUPPORT, which the first
  *   ph_comm_create of several GPUs sets to 0 for good, with setenv: no other thread may call getenv
  *   or setenv during that call. NCCL must not have been used in the process before.

@@ -44,6 +44,21 @@ PH_API ph_comm *ph_comm_retain(ph_comm *comm); /* takes NULL */
 /* Takes NULL. The last release waits for collectives that were submitted, which end with their
  * time, and for no other rank. Others that still wait for this one get PEER. */
 PH_API void ph_comm_release(ph_comm *comm);
+/* Promises that the program never mixes captured and eager collectives of a communicator, for the
+ * rest of the process. NCCL then leaves out what orders the two, and graphs with small collectives
+ * replay faster.
+ * - While a graph with collectives of a communicator lives, eager ones of it are refused (STATE),
+ *   on host devices too. They are legal before the first capture, behind the last reset, and on
+ *   another communicator.
+ * - The promise holds for all that the process does with NCCL. Of collectives that it gives to
+ *   NCCL itself this library knows nothing: mixed ones hang, or give wrong sums.
+ * - NCCL before 2.29 has a variable for it, NCCL_GRAPH_MIXING_SUPPORT, which the first
+ *   ph_comm_create of several GPUs sets to 0 for good, with setenv: no other thread may call getenv
+ *   or setenv during that call. NCCL must not have been used in the process before.
+ * - NCCL 2.29 and newer are told by their configuration. Leave the variable unset there.
+ * - STATE: the process has made a communicator. It may be called twice. Thread-safe, legal in a
+ *   capture. */
+PH_CALL ph_comm_forbid_mixing(void);
 /* The number of this rank among those of its machine, to choose a GPU by, before any device is
  * open: the first of LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID and SLURM_LOCALID; 0:
  * none. ARGUMENT: it is no number. Thread-safe, legal in a capture. */

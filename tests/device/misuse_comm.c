@@ -41,6 +41,7 @@ TEST(one_rank_is_alone)
     ph_comm_release(comm);
     assert_ok(ph_comm_barrier(comm, 1));
     ph_comm_release(comm);
+    assert_error(ph_comm_forbid_mixing(), PH_ERROR_STATE, "before the first ph_comm_create");
 }
 
 TEST(a_communicator_holds_its_device)

@@ -23,6 +23,9 @@ typedef struct fake_nccl_controls {
     void (*set_async_error)(int result);
     int64_t (*calls_of)(const char *name);
     int64_t (*communicators)(void); /* that are there */
+    /* How the newest communicator was told to be used: 1 (2.29 or newer) and 0 (older), captured
+     * and eager collectives are not mixed; 2: they are. */
+    int (*usage)(void);
 } fake_nccl_controls;
 
 /* NULL where there is none, or a real one. */

@@ -3,6 +3,7 @@
 #include "fake_nccl.h"
 #include "nccl_inside.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static struct {
     } of[MOST_NAMES];
     atomic_int async_error;
     atomic_llong communicators;
+    atomic_int usage;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Under the lock. */
@@ -84,9 +86,14 @@ static int64_t count_communicators(void)
     return atomic_load(&state.communicators);
 }
 
+static int get_usage(void)
+{
+    return atomic_load(&state.usage);
+}
+
 extern const fake_nccl_controls fake_nccl_exports;
 __attribute__((visibility("default"))) const fake_nccl_controls fake_nccl_exports = {
-    fail_call, set_async_error, calls_of, count_communicators};
+    fail_call, set_async_error, calls_of, count_communicators, get_usage};
 
 __attribute__((destructor)) static void check_end(void)
 {
@@ -174,6 +181,23 @@ EXPORT(int, ncclGetUniqueId, (ph__nccl_id * id))
     return 0;
 }
 
+/* As NVIDIA's: before 2.29 the environment says it, for the whole process; later the variable comes
+ * before the configuration, and 0 of it means that nothing is captured. */
+static int find_usage(const ph__nccl_config *config)
+{
+    static atomic_int asked = -1;
+    const char *variable = getenv("NCCL_GRAPH_MIXING_SUPPORT");
+    int version, none = -1, said = variable ? (atoi(variable) ? 2 : 0) : INT_MIN;
+    (void)ncclGetVersion(&version);
+    if (version < PH__NCCL_HAS_USAGE) {
+        (void)atomic_compare_exchange_strong(&asked, &none, said == INT_MIN ? 2 : said);
+        return atomic_load(&asked);
+    }
+    if (said == INT_MIN && config->size >= sizeof *config && config->version >= PH__NCCL_HAS_USAGE)
+        said = config->graph_usage_mode;
+    return said == INT_MIN ? 2 : said;
+}
+
 static bool nap(const ph__nccl_raw *comm)
 {
     const struct timespec time = {0, 500000};
@@ -248,6 +272,7 @@ EXPORT(int, ncclCommInitRankConfig,
         return PH__NCCL_INVALID_USAGE; /* no context is current */
     }
     (void)pthread_mutex_init(&comm->lock, NULL);
+    atomic_store(&state.usage, find_usage(config));
     comm->ranks = ranks;
     comm->rank = rank;
     (void)snprintf(comm->name, sizeof comm->name, "/fake-nccl %.48s", id.bytes);

@@ -42,6 +42,13 @@ SAME_PLACE(min_ctas, minCTAs);
 SAME_PLACE(max_ctas, maxCTAs);
 SAME_PLACE(net_name, netName);
 SAME_PLACE(split_share, splitShare);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 0)
+SAME_PLACE(traffic_class, trafficClass);
+SAME_PLACE(comm_name, commName);
+SAME_PLACE(nvlink_centric_sched, nvlinkCentricSched);
+SAME_PLACE(graph_usage_mode, graphUsageMode);
+SAME_PLACE(rma_contexts, numRmaCtx);
+#endif
 unsigned get_magic(void);
 unsigned get_magic(void)
 {

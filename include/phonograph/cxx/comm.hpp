@@ -23,6 +23,11 @@ class comm : public handle<ph_comm, ph_comm_release>
         return comm(ph_comm_retain(other));
     }
 
+    /* Before the first one: see ph_comm_forbid_mixing. */
+    static void forbid_mixing()
+    {
+        check_status(ph_comm_forbid_mixing());
+    }
     /* Of this process, among those of its machine. */
     static std::uint32_t local_rank()
     {

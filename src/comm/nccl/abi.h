@@ -26,7 +26,10 @@ enum {
     PH__NCCL_MAX = 2,
     PH__NCCL_MIN = 3,
     PH__NCCL_AVG = 4,
-    PH__NCCL_OLDEST = 21800 /* 2.18, of which the configuration is */
+    PH__NCCL_OLDEST = 21800,     /* 2.18 */
+    PH__NCCL_OLDEST_CONFIG = 48, /* bytes of its configuration */
+    PH__NCCL_HAS_USAGE = 22900,  /* 2.29, whose configuration has graph_usage_mode */
+    PH__NCCL_UNMIXED = 1         /* graph_usage_mode: captured and eager ones are not mixed */
 };
 
 typedef struct ph__nccl_id {
@@ -34,7 +37,8 @@ typedef struct ph__nccl_id {
 } ph__nccl_id;
 typedef struct ph__nccl_raw ph__nccl_raw; /* ncclComm */
 
-/* ncclConfig_t of 2.18, which newer versions take. Numbers that nobody chose are INT_MIN. */
+/* ncclConfig_t of 2.29. Newer versions take it, and, by size and version, its beginning, which is
+ * that of 2.18. Numbers that nobody chose are INT_MIN. */
 #define PH__NCCL_MAGIC 0xcafebeefU
 typedef struct ph__nccl_config {
     size_t size;
@@ -42,6 +46,11 @@ typedef struct ph__nccl_config {
     int blocking, cga_cluster_size, min_ctas, max_ctas;
     const char *net_name;
     int split_share;
+    /* ---- not of 2.18 ---- */
+    int traffic_class;
+    const char *comm_name;
+    int collnet_enable, cta_policy, shrink_share, nvls_ctas, channels_per_net_peer;
+    int nvlink_centric_sched, graph_usage_mode, rma_contexts;
 } ph__nccl_config;
 
 #define PH__NCCL_FUNCTIONS(F)                                                                      \

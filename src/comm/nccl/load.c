@@ -9,6 +9,7 @@
 static struct {
     pthread_mutex_t lock;
     bool ready;
+    int version;
     pid_t process; /* found it */
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 PH__FORK_LOCK(PH__FORK_NCCL, loaded.lock)
@@ -25,7 +26,8 @@ static const char *find_functions(ph__nccl_functions *out, void *library)
     return NULL;
 }
 
-static ph_status check_library(ph__nccl_functions *out, void *library, const char *call)
+static ph_status check_library(ph__nccl_functions *out, int *out_version, void *library,
+                               const char *call)
 {
     int version = 0;
     const char *missing = find_functions(out, library);
@@ -39,6 +41,7 @@ static ph_status check_library(ph__nccl_functions *out, void *library, const cha
                        "%s: the NCCL that was found is %d.%d; install 2.18 or newer, or name one "
                        "in PH_NCCL",
                        call, version / 10000, version / 100 % 100);
+    *out_version = version;
     return PH_OK;
 }
 
@@ -48,6 +51,7 @@ static ph_status open_nccl(const char *call)
     const char *named = ph__environment("PH_NCCL");
     const char *file = named && named[0] ? named : "libnccl.so.2";
     ph__nccl_functions found;
+    int version = 0;
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         const char *why = dlerror();
@@ -57,15 +61,21 @@ static ph_status open_nccl(const char *call)
             "it, or name the file in PH_NCCL",
             call, file, why ? why : "not found");
     }
-    ph_status status = check_library(&found, library, call);
+    ph_status status = check_library(&found, &version, library, call);
     if (status != PH_OK) {
         (void)dlclose(library);
         return status;
     }
     ph__nccl_api = found;
+    loaded.version = version;
     loaded.process = getpid();
     loaded.ready = true;
     return PH_OK;
+}
+
+int ph__nccl_version(void)
+{
+    return loaded.version;
 }
 
 ph_status ph__nccl_load(const char *call)

@@ -58,6 +58,48 @@ int ph__nccl_make_id(ph__nccl_id *out, const char *address, char reason[PH__ENGI
     return PH__ENGINE_FAILED;
 }
 
+/* ---- configurations ---- */
+static atomic_bool unmixed;
+
+ph_status ph__nccl_forbid_mixing(const char *call)
+{
+    if (atomic_exchange(&unmixed, true) || ph__nccl_version() >= PH__NCCL_HAS_USAGE)
+        return PH_OK;
+    if (setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1) == 0)
+        return PH_OK;
+    atomic_store(&unmixed, false);
+    return ph__fail_host_memory(call, "the variable NCCL_GRAPH_MIXING_SUPPORT");
+}
+
+static ph__nccl_config make_config(void)
+{
+    ph__nccl_config config = {
+        .size = PH__NCCL_OLDEST_CONFIG,
+        .magic = PH__NCCL_MAGIC,
+        .version = PH__NCCL_OLDEST,
+        .blocking = 0,
+        .cga_cluster_size = INT_MIN,
+        .min_ctas = INT_MIN,
+        .max_ctas = INT_MIN,
+        .split_share = INT_MIN,
+        .traffic_class = INT_MIN,
+        .collnet_enable = INT_MIN,
+        .cta_policy = INT_MIN,
+        .shrink_share = INT_MIN,
+        .nvls_ctas = INT_MIN,
+        .channels_per_net_peer = INT_MIN,
+        .nvlink_centric_sched = INT_MIN,
+        .graph_usage_mode = INT_MIN,
+        .rma_contexts = INT_MIN,
+    };
+    if (atomic_load(&unmixed) && ph__nccl_version() >= PH__NCCL_HAS_USAGE) {
+        config.size = sizeof config;
+        config.version = PH__NCCL_HAS_USAGE;
+        config.graph_usage_mode = PH__NCCL_UNMIXED;
+    }
+    return config;
+}
+
 /* ---- calls ---- */
 static ph_capture_mode begin_relaxed(void)
 {
@@ -103,8 +145,7 @@ static void release_nccl(ph__nccl *nccl)
 ph__nccl *ph__nccl_begin(ph_device *device, uint32_t rank, uint32_t size, const ph__nccl_id *id,
                          const char *address, char reason[PH__ENGINE_REASON])
 {
-    ph__nccl_config config = {sizeof config, PH__NCCL_MAGIC, PH__NCCL_OLDEST, 0, INT_MIN, INT_MIN,
-                              INT_MIN,       NULL,           INT_MIN};
+    ph__nccl_config config = make_config();
     ph__nccl_raw *raw = NULL;
     ph__nccl *nccl = ph__calloc(1, sizeof *nccl);
     (void)snprintf(reason, PH__ENGINE_REASON, "no host memory for NCCL's communicator");

@@ -12,6 +12,9 @@ typedef struct ph__nccl ph__nccl;
 /* An id that all ranks need; address: "HOST:PORT" of rank 0, which every rank names; NULL: a new id
  * for the others to be told. A failure's reason is in the text. */
 int ph__nccl_make_id(ph__nccl_id *out, const char *address, char reason[PH__ENGINE_REASON]);
+/* From now on communicators begin as ones whose captured and eager collectives are not mixed. NCCL
+ * before 2.29 asks the environment for that once, in a thread of its own: the variable stays. */
+ph_status ph__nccl_forbid_mixing(const char *call);
 /* Begins a communicator, which may be used once ph__nccl_test says that it is done. address: as the
  * id was made with. NULL: no host memory, or the reason is in the text. */
 ph__nccl *ph__nccl_begin(ph_device *device, uint32_t rank, uint32_t size, const ph__nccl_id *id,

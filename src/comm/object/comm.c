@@ -7,6 +7,7 @@
 #include "comm/object/channel.h"
 #include "comm/object/gpu.h"
 #include "comm/object/meet.h"
+#include "comm/object/mixing.h"
 #include "comm/object/place.h"
 #include "comm/object/wait.h"
 
@@ -83,6 +84,7 @@ static ph_status make_comm(ph_comm **out, ph_device *device, const ph__comm_plac
     comm->rank = place->rank;
     comm->size = place->size;
     comm->engine = place->engine;
+    comm->unmixed = ph__mixing_is_forbidden();
     comm->timeout_ns = (timeout_ms ? timeout_ms : TIMEOUT_MS) * 1000000;
     ph_status status = comm->size == 1  ? PH_OK
                        : is_gpu(device) ? ph__gpu_connect(comm, options, call)

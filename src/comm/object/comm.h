@@ -37,6 +37,8 @@ struct ph_comm {
     ph_event *order;       /* behind the last collective that was submitted; NULL: none was */
     uint64_t order_stream; /* the id of its stream; 0: none was */
     ph__board *board;      /* NULL: one rank */
+    bool unmixed;          /* captured and eager collectives are not mixed: mixing.h */
+    atomic_uint graphs;    /* number of those with captured collectives of it */
     atomic_bool failed;    /* readable without the lock; never false again */
     ph__mutex lock;        /* of the rest */
     bool listed;           /* the device's waits report it */

@@ -95,6 +95,8 @@ ph_status ph__gpu_connect(ph_comm *comm, const ph_comm_options *options, const c
     ph__operation create = {.kind = PH__OPERATION_CREATE};
     ph__nccl_id id;
     PH_TRY(ph__nccl_load(call));
+    if (comm->unmixed)
+        PH_TRY(ph__nccl_forbid_mixing(call));
     comm->gpu = ph__calloc(1, sizeof *comm->gpu);
     if (comm->gpu == NULL)
         return ph__fail_host_memory(call, "the communicator");

@@ -17,6 +17,7 @@ static void release_captured(void *object)
     ph__captured *captured = object;
     for (size_t i = 0; i < captured->of.count; i++) {
         ph__vec_free(&captured->of.at[i].list);
+        atomic_fetch_sub(&captured->of.at[i].comm->graphs, 1);
         ph_comm_release(captured->of.at[i].comm);
     }
     ph__vec_free(&captured->of);
@@ -145,6 +146,7 @@ ph_status ph__captured_need(ph__captured **out, size_t *index, ph_graph *graph, 
     if (!ph__vec_push(&(*out)->of, (ph__captured_of){.comm = comm}))
         return ph__fail_host_memory(call, "the collectives of the capture");
     (void)ph_comm_retain(comm);
+    atomic_fetch_add(&comm->graphs, 1);
     return PH_OK;
 }
 

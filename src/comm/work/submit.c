@@ -2,6 +2,7 @@
 /* comm/work/submit.c: collectives go to a stream, behind those before them. */
 #include "comm/work/submit.h"
 #include "comm/object/broken.h"
+#include "comm/object/mixing.h"
 #include "comm/work/captured.h"
 #include "comm/work/on_gpu.h"
 #include "comm/work/order.h"
@@ -29,6 +30,7 @@ static ph_status fail_middle(ph_comm *comm, size_t done, ph_status status, const
 static ph_status submit_eagerly(ph_comm *comm, ph_stream *stream, ph__collective_args *args,
                                 size_t count, const char *call)
 {
+    PH_TRY(ph__mixing_check(comm, call));
     PH_TRY(ph__order_wait(comm, stream));
     if (comm->gpu) {
         PH_TRY(ph__on_gpu_submit(comm, stream, args, count, call));

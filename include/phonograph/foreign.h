@@ -87,5 +87,24 @@ PH_CALL ph_pool_capture_begin(ph_pool *pool, ph_stream *stream);
 PH_CALL ph_pool_capture_end(ph_pool *pool);
 PH_CALL ph_pool_capture_release(ph_pool *pool);
 
+/* ---- what killed a capture of other code ---- Between begin and end failing calls of the driver
+ * are noted, as they are for captures of this library (docs/guide/cuda.md).
+ *
+ * begin: the calling thread has begun the capture with that number on the device
+ * (cuStreamGetCaptureInfo has it).
+ * - The driver reports calls of other code from CUDA 12.9 on, or by PH_CULPRIT=cupti.
+ * - ARGUMENT: out or device is NULL, or capture_id is 0. HOST_MEMORY.
+ *
+ * end: ends the watch in any case, on any thread.
+ * - *text: the call that may have killed the capture, its number and meaning, its thread, and the
+ *   functions that it came from. NULL: no such call was seen. Free it with ph_string_free. text may
+ *   be NULL.
+ * - ARGUMENT: watch is NULL. HOST_MEMORY: no memory for the text.
+ *
+ * Thread-safe. Legal in a capture. */
+typedef struct ph_culprit_watch ph_culprit_watch;
+PH_CALL ph_culprit_watch_begin(ph_culprit_watch **out, ph_device *device, uint64_t capture_id);
+PH_CALL ph_culprit_watch_end(char **text, ph_culprit_watch *watch);
+
 PH_END_DECLS
 #endif

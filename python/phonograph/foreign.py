@@ -5,6 +5,32 @@ import ctypes
 
 from .bindings import core
 from .errors import check
+from .lifetime import new_handle
+
+
+class CulpritWatch:
+    """Notes failing driver calls while other code captures: ph_culprit_watch_begin.
+
+    The calling thread has begun the capture with that number (cuStreamGetCaptureInfo has it).
+    """
+
+    def __init__(self, device, capture):
+        self._handle = new_handle(core.ph_culprit_watch_begin, device._handle, capture)
+
+    def end(self):
+        """The call that may have killed the capture, its thread and functions; "": none was seen."""
+        handle, self._handle = self._handle, None
+        text = ctypes.c_void_p()
+        if handle:
+            check(core.ph_culprit_watch_end(ctypes.byref(text), handle))
+        try:
+            return ctypes.string_at(text.value).decode("utf-8", "replace") if text.value else ""
+        finally:
+            core.ph_string_free(text)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self.end()
 
 
 class ForeignBlock:

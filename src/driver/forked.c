@@ -132,8 +132,13 @@ static void exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
     *out = 0;
 }
 
+static void capture_watch(bool begins)
+{
+}
+
 const ph__driver ph__driver_forked = {
     .name = "forked",
+    .capture_watch = capture_watch,
     .graph_disown = graph_disown,
     .graph_hand_over = graph_hand_over,
     .node_native = node_native,

@@ -5,6 +5,7 @@
 #include "base/sync.h"
 #include "device/handles/device.h"
 #include <phonograph/cuda.h>
+#include <phonograph/foreign.h>
 #include <string.h>
 
 enum {
@@ -197,6 +198,68 @@ TEST(test_nobody_to_blame)
     ph_stream_destroy(stream);
 }
 
+/* ---- captures of other code ---- begun and ended straight at the driver */
+static uint64_t begin_theirs(void)
+{
+    const ph_stream *s = world.stream;
+    uint64_t id = 0;
+    assert_int_equal(s->device->driver->capture_begin(s->handle, PH_CAPTURE_GLOBAL), 0);
+    assert_int_equal(s->device->driver->capture_id(&id, s->handle), 0);
+    assert_true(id != 0);
+    return id;
+}
+
+static int end_theirs(void)
+{
+    const ph_stream *s = world.stream;
+    ph__drv_graph *template = NULL;
+    int result = s->device->driver->capture_end(&template, s->handle);
+    if (template)
+        s->device->driver->graph_destroy(template);
+    return result;
+}
+
+TEST(a_watch_names_what_killed_a_capture_of_other_code)
+{
+    ph_culprit_watch *watch;
+    char *text;
+    assert_ok(ph_culprit_watch_begin(&watch, world.device, begin_theirs()));
+    kill_from_loader(world.stream);
+    assert_int_equal(end_theirs(), 901);
+    assert_ok(ph_culprit_watch_end(&text, watch));
+    assert_non_null(text);
+    assert_non_null(strstr(text, "cuStreamSynchronize (900"));
+    assert_non_null(strstr(text, "thread \"loader\""));
+    assert_non_null(strstr(text, "kill_it+0x"));
+    ph_string_free(text);
+    assert_usable();
+}
+
+TEST(a_watch_of_a_capture_that_is_well_names_nothing)
+{
+    ph_culprit_watch *watch;
+    char *text = (char *)&watch;
+    assert_ok(ph_culprit_watch_begin(&watch, world.device, begin_theirs()));
+    assert_int_equal(end_theirs(), 0);
+    assert_ok(ph_culprit_watch_end(&text, watch));
+    assert_null(text);
+    assert_ok(ph_culprit_watch_begin(&watch, world.device, 1));
+    assert_ok(ph_culprit_watch_end(NULL, watch));
+}
+
+TEST(misuse_of_a_watch_is_refused)
+{
+    ph_culprit_watch *watch = (ph_culprit_watch *)(void *)&world;
+    char *text = (char *)&world;
+    assert_error(ph_culprit_watch_begin(NULL, world.device, 1), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_culprit_watch_begin(&watch, NULL, 1), PH_ERROR_ARGUMENT, "device");
+    assert_null(watch);
+    assert_error(ph_culprit_watch_begin(&watch, world.device, 0), PH_ERROR_ARGUMENT,
+                 "capture_id is 0");
+    assert_error(ph_culprit_watch_end(&text, NULL), PH_ERROR_ARGUMENT, "watch");
+    assert_null(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +270,9 @@ int main(void)
         IN_WORLD(test_other_codes_failure),
         IN_WORLD(a_body_keeps_its_words_and_the_log_the_culprit),
         IN_WORLD(test_nobody_to_blame),
+        IN_WORLD(a_watch_names_what_killed_a_capture_of_other_code),
+        IN_WORLD(a_watch_of_a_capture_that_is_well_names_nothing),
+        IN_WORLD(misuse_of_a_watch_is_refused),
     };
     return cmocka_run_group_tests_name("graph.culprit", tests, NULL, NULL);
 }

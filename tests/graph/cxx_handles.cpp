@@ -335,6 +335,17 @@ static void test_pool_of_a_capture_of_other_code()
     (void)dlclose(library);
 }
 
+static void test_culprit_watch()
+{
+    scene s;
+    CHECK(THROWN(phonograph::culprit_watch(s.device, 0)).status() == PH_ERROR_ARGUMENT);
+    phonograph::culprit_watch watch(s.device, 1), empty;
+    phonograph::culprit_watch moved = std::move(watch);
+    watch = phonograph::culprit_watch(s.device, 2); /* ends with its object */
+    CHECK(moved.end().empty());
+    CHECK(THROWN(moved.end()).status() == PH_ERROR_ARGUMENT);
+}
+
 static void test_foreign_blocks()
 {
     scene s;
@@ -360,6 +371,7 @@ static void test_foreign_blocks()
 int main()
 {
     test_move_and_end_once();
+    test_culprit_watch();
     test_foreign_blocks();
     test_pool_of_a_capture_of_other_code();
     test_share();

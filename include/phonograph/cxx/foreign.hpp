@@ -120,5 +120,42 @@ class pool_capture
         check(ph_pool_capture_end(pool_));
     }
 };
+
+/* The call that killed a capture of other code: ph_culprit_watch_begin. end() gives the text, empty where no
+ * call was seen; a watch that was not ended ends with the object. */
+class culprit_watch
+{
+    ph_culprit_watch *watch_ = nullptr;
+
+  public:
+    culprit_watch() noexcept = default;
+    culprit_watch(ph_device *on, std::uint64_t capture_id)
+    {
+        check(ph_culprit_watch_begin(&watch_, on, capture_id));
+    }
+    culprit_watch(culprit_watch &&other) noexcept : watch_(std::exchange(other.watch_, nullptr))
+    {
+    }
+    culprit_watch &operator=(culprit_watch &&other) noexcept
+    {
+        std::swap(watch_, other.watch_);
+        return *this;
+    }
+    culprit_watch(const culprit_watch &) = delete;
+    culprit_watch &operator=(const culprit_watch &) = delete;
+    ~culprit_watch()
+    {
+        if (watch_) [[maybe_unused]]
+            const ph_status ended = ph_culprit_watch_end(nullptr, watch_);
+    }
+    std::string end()
+    {
+        char *text = nullptr;
+        check(ph_culprit_watch_end(&text, std::exchange(watch_, nullptr)));
+        const std::string copy = text ? text : "";
+        ph_string_free(text);
+        return copy;
+    }
+};
 } // namespace phonograph
 #endif

@@ -9,6 +9,7 @@ from ..array import Array
 from ..bindings import core
 from ..errors import ArgumentError, StaleInput, StateError
 from ..graph import Graph
+from .culprit import add_culprit, watch_culprit
 from .report import device_of, import_graph, inspect, scope_text
 from .scopes import Marks
 from .storages import Operands, Places, Watched, describe, live_tensors, place_of
@@ -150,7 +151,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
     def __init__(self, keep_graph=False):
         super().__init__(True)
         self._keeps, self._operands, self._inputs = keep_graph, None, None
-        self._marks, self._scopes = None, []
+        self._marks, self._scopes, self._culprit = None, [], None
         self._view, self._spans, self._bound = None, {}, {}
 
     def capture_begin(
@@ -168,6 +169,8 @@ class CUDAGraph(torch.cuda.CUDAGraph):
 
     def _watch(self, operands, annotations):
         self._scopes = []
+        if self._culprit is None:
+            self._culprit = watch_culprit(self._device.index)
         if annotations:
             self._marks = Marks()
         if operands:
@@ -181,7 +184,14 @@ class CUDAGraph(torch.cuda.CUDAGraph):
             operands.__exit__(None, None, None)
         if marks is not None:
             marks.end()
-        super().capture_end()
+        culprit, self._culprit = self._culprit, None
+        try:
+            super().capture_end()
+        except RuntimeError as error:
+            add_culprit(error, culprit)
+            raise
+        if culprit is not None:
+            culprit.end()
         if marks is not None:
             self._scopes = marks.resolve(super().raw_cuda_graph())
         if operands is not None:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* device/capture/culprit.c: naming what killed a capture, in the error record and in the log. */
 #include "device/capture/culprit.h"
+#include "base/alloc.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "device/handles/device.h"
 #include "driver/suspects.h"
+#include <phonograph/foreign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +155,68 @@ void ph__error_add_culprit(bool any)
          frames--)
         culprit = ph__suspect_describe(text + sizeof what - 1, CULPRIT_BYTES, &suspect, frames);
     ph__error_suffix(text);
+}
+
+/* ---- captures of other code ---- */
+struct ph_culprit_watch {
+    ph_device *device;   /* retained */
+    ph__capture capture; /* the parts that a blame needs */
+};
+
+static void listen(const ph_device *device, bool begins)
+{
+    if (device->driver->capture_watch)
+        device->driver->capture_watch(begins);
+    if (begins)
+        ph__suspects_open();
+    else
+        ph__suspects_close();
+}
+
+ph_status ph_culprit_watch_begin(ph_culprit_watch **out, ph_device *device, uint64_t capture_id)
+{
+    static const char call[] = "ph_culprit_watch_begin";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
+    if (capture_id == 0)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: capture_id is 0, which no capture has; ask for it with "
+                       "cuStreamGetCaptureInfo behind the begin of the capture",
+                       call);
+    ph_culprit_watch *watch = ph__calloc(1, sizeof *watch);
+    if (!watch)
+        return ph__fail_host_memory(call, "the watch");
+    watch->device = ph_device_retain(device);
+    watch->capture.id = capture_id;
+    watch->capture.owner_thread = ph__thread_id();
+    listen(device, true);
+    watch->capture.suspects_since = ph__suspects_next();
+    *out = watch;
+    return PH_OK;
+}
+
+ph_status ph_culprit_watch_end(char **text, ph_culprit_watch *watch)
+{
+    static const char call[] = "ph_culprit_watch_end";
+    char trace[TRACE_BYTES];
+    ph__suspect suspect;
+    if (text)
+        *text = NULL;
+    if (!watch)
+        return ph__fail_null(call, "watch");
+    bool found = text && find_culprit(&suspect, &watch->capture);
+    if (found) {
+        (void)ph__suspect_describe(trace, sizeof trace, &suspect, PH__SUSPECT_FRAMES);
+        *text = ph__strdup(trace);
+    }
+    listen(watch->device, false);
+    ph_device_release(watch->device);
+    ph__free(watch);
+    return found && !*text ? ph__fail_host_memory(call, "the text") : PH_OK;
 }
 
 /* A log message holds one line of some length: a long backtrace goes on in further ones, cut

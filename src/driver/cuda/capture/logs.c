@@ -6,6 +6,7 @@
 #include "base/line.h"
 #include "base/log.h"
 #include "driver/cuda/capture/cupti.h"
+#include "driver/cuda/load/entries.h"
 #include "driver/cuda/load/load.h"
 #include "driver/suspects.h"
 #include <dlfcn.h>
@@ -209,4 +210,12 @@ void ph__cuda_logs_begin(void)
 void ph__cuda_logs_end(void)
 {
     atomic_fetch_sub(&open_captures, 1);
+}
+
+void ph__cuda_capture_watch(bool begins)
+{
+    if (begins)
+        ph__cuda_logs_begin();
+    else
+        ph__cuda_logs_end();
 }

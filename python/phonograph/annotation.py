@@ -39,12 +39,12 @@ def push(stream, name, **values):
     """Opens a scope of the thread: ph_annotation_push."""
     pairs = (core.ph_annotation_pair * len(values))(*(_pair(key, value) for key, value in values.items()))
     options = core.ph_annotation_options(ctypes.cast(pairs, ctypes.POINTER(core.ph_annotation_pair)), len(values))
-    check(core.ph_annotation_push(stream._handle, name.encode() if name is not None else None, ctypes.byref(options)))
+    check(core.ph_annotation_push(stream._stream_handle, name.encode() if name is not None else None, ctypes.byref(options)))
 
 
 def pop(stream):
     """Ends the innermost scope of the thread."""
-    check(core.ph_annotation_pop(stream._handle))
+    check(core.ph_annotation_pop(stream._stream_handle))
 
 
 @contextlib.contextmanager
@@ -57,6 +57,6 @@ def annotate(stream, name=None, **values):
     try:
         yield
     except BaseException:
-        core.ph_annotation_pop(stream._handle)
+        core.ph_annotation_pop(stream._stream_handle)
         raise
     pop(stream)

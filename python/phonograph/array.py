@@ -98,8 +98,8 @@ class Array:
     def _use(self, stream):
         """Declares that the stream uses the memory, where it is of another."""
         if self.stream is not None and self.stream is not stream and not self.pinned:
-            if self.stream._handle != stream._handle:
-                check(core.ph_record_stream(self.address, stream._handle))
+            if self.stream._stream_handle != stream._stream_handle:
+                check(core.ph_record_stream(self.address, stream._stream_handle))
 
     @property
     def is_foreign(self):
@@ -200,8 +200,8 @@ def new_array(stream, shape, dtype, allocate, free, pinned=False):
     if any(length < 0 for length in shape):
         raise ValueError(f"a negative length in the shape {shape}")
     out = ctypes.c_void_p()
-    check(allocate(ctypes.byref(out), math.prod(shape), dtype.itemsize, stream._handle))
-    memory = _Memory(out.value, free, core.ph_stream_device(stream._handle)) if out.value else None  # no bytes
+    check(allocate(ctypes.byref(out), math.prod(shape), dtype.itemsize, stream._stream_handle))
+    memory = _Memory(out.value, free, core.ph_stream_device(stream._stream_handle)) if out.value else None  # no bytes
     host = pinned or not stream.device.is_cuda
     return Array(out.value, shape, dtype, stream=stream, base=memory, host=host, pinned=pinned)
 

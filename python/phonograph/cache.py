@@ -29,11 +29,11 @@ class Cache(Owner):
     def __init__(self, device, *, pool=None, event=None, **options):
         self.device, self._pool = device, pool
         settings = struct_from(core.ph_graph_cache_options, options)
-        settings.pool = pool and pool._handle
+        settings.pool = pool and pool._pool_handle
         if event is not None:
             self._event = self._event_call(event)
             settings.event = self._event
-        self._own(new_handle(core.ph_graph_cache_create, device._handle, ctypes.byref(settings)))
+        self._own(new_handle(core.ph_graph_cache_create, device._device_handle, ctypes.byref(settings)))
 
     @staticmethod
     def _event_call(event):
@@ -59,9 +59,9 @@ class Cache(Owner):
         run, finish = body_of(body)
         call.body = run
         result = core.ph_graph_cache_result()
-        finish(core.ph_graph_cache_run(self._handle, stream._handle, ctypes.byref(call), ctypes.byref(result)))
+        finish(core.ph_graph_cache_run(self._handle, stream._stream_handle, ctypes.byref(call), ctypes.byref(result)))
         if kept:
-            functions.hold_for_work(stream._handle, kept)
+            functions.hold_for_work(stream._stream_handle, kept)
         found = dict_of(result, path=core.ph_graph_cache_path)
         del found["graph"]  # borrowed until the next call
         return found

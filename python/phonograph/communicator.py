@@ -66,7 +66,7 @@ class Communicator(Owner):
     def __init__(self, device, **options):
         settings = struct_from(core.ph_comm_options, options)
         self.device = device
-        self._own(new_handle(core.ph_comm_create, device._handle, ctypes.byref(settings)))
+        self._own(new_handle(core.ph_comm_create, device._device_handle, ctypes.byref(settings)))
         self.rank, self.size = core.ph_comm_rank(self._handle), core.ph_comm_size(self._handle)
 
     def __repr__(self):
@@ -94,19 +94,19 @@ class Communicator(Owner):
         of = to if send is None else self._operand(send, stream)
         if (of.size, of.dtype) != (to.size, to.dtype):
             raise ValueError(f"all_reduce of {of!r} into {to!r}")
-        check(core.ph_all_reduce(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._handle))
+        check(core.ph_all_reduce(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._stream_handle))
 
     def broadcast(self, stream, array, root=0):
         """array = that of the root, on every rank."""
         to = self._operand(array, stream, written=True)
-        check(core.ph_broadcast(self._handle, to.address, to.address, to.size, _dtype_of(to), root, stream._handle))
+        check(core.ph_broadcast(self._handle, to.address, to.address, to.size, _dtype_of(to), root, stream._stream_handle))
 
     def all_gather(self, stream, receive, send):
         """receive = send of rank 0, of rank 1 and so on, one behind the other."""
         to, of = self._operand(receive, stream, written=True), self._operand(send, stream)
         if to.size != of.size * self.size or to.dtype != of.dtype:
             raise ValueError(f"all_gather of {of!r} by {self.size} ranks into {to!r}")
-        check(core.ph_all_gather(self._handle, to.address, of.address, of.size, _dtype_of(to), stream._handle))
+        check(core.ph_all_gather(self._handle, to.address, of.address, of.size, _dtype_of(to), stream._stream_handle))
 
     def reduce_scatter(self, stream, receive, send, op="sum"):
         """receive = this rank's part of op over all ranks of send."""
@@ -114,18 +114,18 @@ class Communicator(Owner):
         if of.size != to.size * self.size or to.dtype != of.dtype:
             raise ValueError(f"reduce_scatter of {of!r} by {self.size} ranks into {to!r}")
         check(
-            core.ph_reduce_scatter(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._handle)
+            core.ph_reduce_scatter(self._handle, to.address, of.address, to.size, _dtype_of(to), _operation(op), stream._stream_handle)
         )
 
     def send(self, stream, array, to):
         """Sends the elements to one rank, which receives as many of the same type."""
         of = self._operand(array, stream)
-        check(core.ph_send(self._handle, of.address, of.size, _dtype_of(of), to, stream._handle))
+        check(core.ph_send(self._handle, of.address, of.size, _dtype_of(of), to, stream._stream_handle))
 
     def receive(self, stream, array, of):
         """Receives the elements that one rank sends."""
         to = self._operand(array, stream, written=True)
-        check(core.ph_receive(self._handle, to.address, to.size, _dtype_of(to), of, stream._handle))
+        check(core.ph_receive(self._handle, to.address, to.size, _dtype_of(to), of, stream._stream_handle))
 
     @contextlib.contextmanager
     def group(self):

@@ -33,6 +33,8 @@ class Device(Owner):
     _destroy = core.ph_device_release
 
     def __init__(self, name="auto", **options):
+        if not isinstance(name, str):
+            raise TypeError(f'Device: the name is a {type(name).__name__}; write "auto", "host", "cuda" or "cuda:1"')
         settings = struct_from(core.ph_device_options, options)
         self._take(new_handle(core.ph_device_open, name.encode(), ctypes.byref(settings)))
 
@@ -112,7 +114,7 @@ class Device(Owner):
 
     def memory_snapshot(self, pool=None):
         """Segments, blocks and events as a dict (docs/reference/memory.md)."""
-        return json.loads(take_text(core.ph_memory_snapshot, self._handle, pool and pool._handle))
+        return json.loads(take_text(core.ph_memory_snapshot, self._handle, pool and pool._pool_handle))
 
     def trim(self):
         """Gives cached memory back to the device. May wait."""

@@ -15,7 +15,7 @@ class CulpritWatch:
     """
 
     def __init__(self, device, capture):
-        self._handle = new_handle(core.ph_culprit_watch_begin, device._handle, capture)
+        self._handle = new_handle(core.ph_culprit_watch_begin, device._device_handle, capture)
 
     def end(self):
         """The call that may have killed the capture, its thread and functions; "": none was seen."""

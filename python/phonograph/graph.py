@@ -2,6 +2,8 @@
 """The graph: capture work once, replay it with one launch."""
 
 import ctypes
+import sys
+import warnings
 from numbers import Integral
 
 from . import driver, functions, hot
@@ -10,8 +12,9 @@ from .array import Array, asarray
 from .bindings import core
 from .bodies import body_of
 from .errors import Error, check, error_of
-from .lifetime import Owner, new_handle
+from .lifetime import Owner, need, new_handle
 from .record import Record
+from .stream import Stream
 from .structs import dict_of, read_struct, struct_from, take_text
 
 _replay = hot.ph_graph_replay
@@ -23,14 +26,21 @@ class _Capture:
 
     def __init__(self, graph, stream, options):
         self._graph, self._stream, self._options = graph, stream, options
+        self._open = None  # not entered
+
+    def __del__(self):
+        if self._open is not False and not sys.is_finalizing():
+            what = "was not ended" if self._open else "was not entered"
+            warnings.warn(f"Graph.capture: the capture {what}; write `with graph.capture(stream):`", RuntimeWarning, stacklevel=2)
 
     def __enter__(self):
-        graph = self._graph
-        check(core.ph_graph_capture_begin(graph._handle, self._stream._handle, ctypes.byref(self._options)))
-        graph.device = self._stream.device
+        graph, self._open = self._graph, False
+        check(core.ph_graph_capture_begin(graph._graph_handle, self._stream._handle, ctypes.byref(self._options)))
+        graph.device, self._open = self._stream.device, True
         return graph
 
     def __exit__(self, kind, exception, trace):
+        self._open = False
         if exception is None:
             check(core.ph_graph_capture_end(self._graph._handle, core.PH_OK))
             return
@@ -64,14 +74,14 @@ class Graph(Owner):
         node, dict), from which node on the nodes have which annotation ({}: none).
         """
         graph = cls(**options)
-        settings = core.ph_capture_options(pool=pool and pool._handle)
+        settings = core.ph_capture_options(pool=pool and pool._pool_handle)
         if scopes:
             marks, _kept = scopes_of(scopes)
             settings.scopes = ctypes.addressof(marks)
         settings.check_input_liveness, settings.check_foreign_every = check_input_liveness, check_foreign_every
         copy = driver.clone_graph(int(cuda_graph)) if device.is_cuda else cuda_graph  # which the call refuses
         try:
-            check(core.ph_graph_import_cuda(graph._handle, device._handle, copy, ctypes.byref(settings)))
+            check(core.ph_graph_import_cuda(graph._graph_handle, device._device_handle, copy, ctypes.byref(settings)))
         except BaseException:
             if device.is_cuda:
                 driver.destroy_graph(copy)
@@ -87,7 +97,7 @@ class Graph(Owner):
         the owner's next launch; replay is refused.
         """
         graph = cls()
-        check(core.ph_graph_view_cuda(graph._handle, device._handle, int(cuda_graph), int(cuda_exec)))
+        check(core.ph_graph_view_cuda(graph._graph_handle, device._device_handle, int(cuda_graph), int(cuda_exec)))
         graph.device = device
         return graph
 
@@ -99,8 +109,11 @@ class Graph(Owner):
         options: the members of ph_capture_options, as check_input_liveness=True,
         enable_annotations=True, strict=True. mode: "global", "thread_local" or "relaxed".
         """
+        need(stream, Stream, "Graph.capture")
+        if mode not in _MODES and mode not in _MODES.values():
+            raise ValueError(f"Graph.capture: {mode!r} is no mode of captures: {', '.join(_MODES)}")
         settings = struct_from(core.ph_capture_options, options)
-        settings.pool, settings.mode = pool and pool._handle, _MODES.get(mode, mode)
+        settings.pool, settings.mode = pool and pool._pool_handle, _MODES.get(mode, mode)
         self._slots, self._uses = {}, {}
         return _Capture(self, stream, settings)
 
@@ -109,7 +122,11 @@ class Graph(Owner):
         if values:
             self._replay_with(stream, values)
             return
-        status = _replay(self._handle, stream._handle)
+        try:
+            status = _replay(self._handle, stream._stream_handle)
+        except AttributeError:
+            need(stream, Stream, "Graph.replay")
+            raise
         if status:
             raise error_of(status)
 
@@ -119,7 +136,7 @@ class Graph(Owner):
 
     def upload(self, stream):
         """Uploads the executable of a graph with defer_upload."""
-        check(core.ph_graph_upload(self._handle, stream._handle))
+        check(core.ph_graph_upload(self._handle, stream._stream_handle))
 
     def reset(self):
         """Drops the capture; the object can capture again. May wait, for functions of Python in it."""
@@ -129,7 +146,7 @@ class Graph(Owner):
     def update(self, other):
         """Gives the executable the parameters of another capture of the same shape; Mismatch says why not."""
         result = core.ph_update_result()
-        check(core.ph_graph_update(self._handle, other._handle, ctypes.byref(result)))
+        check(core.ph_graph_update(self._handle, other._graph_handle, ctypes.byref(result)))
 
     def hold(self, thing):
         """Keeps an object alive until the graph is reset."""
@@ -137,7 +154,7 @@ class Graph(Owner):
 
     @property
     def state(self):
-        """ph_graph_state: NEW, CAPTURING, ENDED, READY or FAILED, with PH_GRAPH_ before it."""
+        """ph_graph_state, an IntEnum: NEW, CAPTURING, ENDED, READY or FAILED, with PH_GRAPH_ before it (its name)."""
         return core.ph_graph_state(hot.ph_graph_get_state(self._handle))
 
     @property
@@ -212,7 +229,7 @@ class Graph(Owner):
             kept.append(shifted)
             span.name, span.base, span.bytes = name.encode(), here.address, here.nbytes
             span.shifted = ctypes.cast(shifted, type(span.shifted))
-        proofs, captures = (core.ph_slot_proof * len(arrays))(), (ctypes.c_void_p * 1)(other._handle)
+        proofs, captures = (core.ph_slot_proof * len(arrays))(), (ctypes.c_void_p * 1)(other._graph_handle)
         check(core.ph_graph_slot_prove(proofs, self._handle, captures, 1, spans, len(arrays)))
         for name, proof in zip(arrays, proofs):
             if proof.slot != core.PH_SLOT_NONE:
@@ -256,7 +273,7 @@ class Graph(Owner):
 
     def _replay_with(self, stream, values):
         pairs, _kept = self._pairs(stream, values)
-        status = hot.ph_graph_replay_with(self._handle, stream._handle, ctypes.addressof(pairs), len(values))
+        status = hot.ph_graph_replay_with(self._handle, stream._stream_handle, ctypes.addressof(pairs), len(values))
         if status:
             raise error_of(status)
 
@@ -288,7 +305,7 @@ class Graph(Owner):
 
     def diff(self, other):
         """The differences to another capture, as text, a line each."""
-        handle = new_handle(core.ph_graph_diff, self._handle, other._handle)
+        handle = new_handle(core.ph_graph_diff, self._handle, other._graph_handle)
         try:
             return take_text(core.ph_diff_text, handle)
         finally:
@@ -299,7 +316,7 @@ class Graph(Owner):
         settings = struct_from(core.ph_verify_options, options)
         result = core.ph_verify_result()
         run, finish = body_of(body)
-        finish(core.ph_graph_verify(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
+        finish(core.ph_graph_verify(ctypes.byref(result), self._handle, stream._stream_handle, run, None, ctypes.byref(settings)))
         return dict_of(result, verdict=core.ph_verify_verdict)
 
     def verdict(self, stream, body, **options):
@@ -307,7 +324,7 @@ class Graph(Owner):
         settings = struct_from(core.ph_verdict_options, options)
         result = core.ph_verdict()
         run, finish = body_of(body)
-        finish(core.ph_graph_verdict(ctypes.byref(result), self._handle, stream._handle, run, None, ctypes.byref(settings)))
+        finish(core.ph_graph_verdict(ctypes.byref(result), self._handle, stream._stream_handle, run, None, ctypes.byref(settings)))
         return dict_of(result, bound=core.ph_bound)
 
     # ---- where a fault is ----

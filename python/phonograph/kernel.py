@@ -88,7 +88,7 @@ class Kernel(Owner):
             source.cuda_image_bytes = len(image)
         source.cuda_options = options.encode() if options else None
         source.host_inline = host_inline
-        self._own(new_handle(core.ph_kernel_create, device._handle, ctypes.byref(source)))
+        self._own(new_handle(core.ph_kernel_create, device._device_handle, ctypes.byref(source)))
 
     def _host_form(self, host):
         if host is None:
@@ -121,12 +121,12 @@ class Kernel(Owner):
         config = core.ph_launch_config(_dimensions(grid), _dimensions(block), shared_bytes, programmatic)
         size = self._size if values else 0
         status = hot.ph_launch(
-            stream._handle, self._handle, ctypes.addressof(config), ctypes.addressof(packed) if size else None, size
+            stream._stream_handle, self._handle, ctypes.addressof(config), ctypes.addressof(packed) if size else None, size
         )
         if status:
             raise error_of(status)
         if kept:
-            functions.hold_for_work(stream._handle, tuple(kept))
+            functions.hold_for_work(stream._stream_handle, tuple(kept))
 
     def _address(self, stream, value, kept):
         """The address; what must live until the kernel has run goes to kept."""

@@ -55,21 +55,45 @@ def end_late():
         call(*arguments)
 
 
+_KINDS = {f"_{name.lower()}_handle": name for name in ("Device", "Stream", "Event", "Pool", "Kernel", "Graph")}
+
+
 class Owner:
-    """An object with a C handle. After close(), and at exit, its handle is None, which calls refuse."""
+    """An object with a C handle. After close(), and at exit, its handle is None, which calls refuse.
+
+    Who passes the handle of another object to C takes it by the name of its class, `_stream_handle`,
+    which an object of another class does not have: C takes any address.
+    """
 
     _handle = None
+    _names = ()  # of its handle, by class
     _destroy = None  # the C call that ends it; None: borrowed
 
     def _own(self, handle):
         if _late:
             end_late()
-        self._handle = handle
+        self._set_handle(handle)
         _live[id(self)] = weakref.ref(self)
+
+    def __init_subclass__(cls):
+        classes = {base.__name__ for base in cls.__mro__}
+        cls._names = tuple(name for name, kind in _KINDS.items() if kind in classes)
+
+    def _set_handle(self, handle):
+        self._handle = handle
+        for name in self._names:
+            setattr(self, name, handle)
+
+    def __getattr__(self, name):
+        kind = _KINDS.get(name)
+        if kind is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise TypeError(f"a phonograph.{kind} is needed here, not a phonograph.{type(self).__name__}")
 
     def close(self):
         """Ends the object now. A second call does nothing."""
-        handle, self._handle = self._handle, None
+        handle = self._handle
+        self._set_handle(None)
         _live.pop(id(self), None)
         if handle and self._destroy:
             end(self._destroy, *self._end_arguments(handle))
@@ -103,6 +127,13 @@ class Owner:
         return f"<phonograph.{type(self).__name__} {'closed' if self._handle is None else hex(self._handle)}>"
 
 
+def need(thing, kind, call):
+    """TypeError: the thing is no object of that class of the package."""
+    if not isinstance(thing, kind):
+        raise TypeError(f"{call}: a phonograph.{kind.__name__} is needed, not {type(thing).__name__}")
+    return thing
+
+
 def new_handle(create, *arguments):
     """Calls a C call whose first parameter is `T **out`, and returns what it wrote."""
     from .errors import check
@@ -117,7 +148,7 @@ def _at_exit():
     objects = [reference() for reference in list(_live.values())]
     handles = [(thing, thing._handle) for thing in objects if thing is not None and thing._handle]
     for thing, _ in handles:
-        thing._handle = None  # threads that go on get errors
+        thing._set_handle(None)  # threads that go on get errors
     core.ph_log_set(core.ph_log_fn(), None)
     from .functions import holds_any
 

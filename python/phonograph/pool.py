@@ -21,7 +21,7 @@ class Pool(Owner):
     def __init__(self, device, **options):
         settings = struct_from(core.ph_pool_options, options)
         self.device = device
-        self._own(new_handle(core.ph_pool_create, device._handle, ctypes.byref(settings)))
+        self._own(new_handle(core.ph_pool_create, device._device_handle, ctypes.byref(settings)))
 
     @classmethod
     def _of(cls, handle, device):

@@ -24,11 +24,11 @@ class Profile(Owner):
         from .errors import check
 
         settings, out = struct_from(core.ph_profile_options, options), ctypes.c_void_p()
-        check(core.ph_graph_profile(ctypes.byref(out), graph._handle, stream._handle, ctypes.byref(settings)))
+        check(core.ph_graph_profile(ctypes.byref(out), graph._graph_handle, stream._stream_handle, ctypes.byref(settings)))
         self._own(out.value)
         with tempfile.TemporaryDirectory(prefix="phonograph-") as folder:
             path = Path(folder, "record.json")
-            check(core.ph_profile_dump_record(self._handle, graph._handle, str(path).encode()))
+            check(core.ph_profile_dump_record(self._handle, graph._graph_handle, str(path).encode()))
             self.record = Record.load(path)
 
     @property

@@ -25,7 +25,7 @@ class Stream(Owner):
     def __init__(self, device, **options):
         settings = struct_from(core.ph_stream_options, options)
         self.device = device
-        self._own(new_handle(core.ph_stream_create, device._handle, ctypes.byref(settings)))
+        self._own(new_handle(core.ph_stream_create, device._device_handle, ctypes.byref(settings)))
 
     @classmethod
     def _borrow(cls, handle, device):
@@ -76,13 +76,15 @@ class Stream(Owner):
 
     def wait(self, other):
         """Later work waits for an Event, or for the work so far of a Stream."""
-        call = core.ph_stream_wait_event if isinstance(other, Event) else core.ph_stream_wait_stream
-        check(call(self._handle, other._handle))
+        is_event = isinstance(other, Event)
+        call = core.ph_stream_wait_event if is_event else core.ph_stream_wait_stream
+        handle = other._event_handle if is_event else other._stream_handle
+        check(call(self._handle, handle))
 
     def record(self, event=None):
         """Records the work so far in the event, or in a new one, which is returned."""
         event = event or Event(self.device)
-        check(core.ph_event_record(event._handle, self._handle))
+        check(core.ph_event_record(event._event_handle, self._handle))
         return event
 
     @property
@@ -191,7 +193,7 @@ class Event(Owner):
     def __init__(self, device, **options):
         settings = struct_from(core.ph_event_options, options)
         self.device = device
-        self._own(new_handle(core.ph_event_create, device._handle, ctypes.byref(settings)))
+        self._own(new_handle(core.ph_event_create, device._device_handle, ctypes.byref(settings)))
 
     def query(self):
         """Whether the recorded work is done."""
@@ -207,5 +209,5 @@ class Event(Owner):
     def elapsed(self, end):
         """Milliseconds from this event to `end`; both were made with timing=True."""
         out = ctypes.c_float()
-        check(core.ph_event_elapsed(ctypes.byref(out), self._handle, end._handle))
+        check(core.ph_event_elapsed(ctypes.byref(out), self._handle, end._event_handle))
         return out.value

@@ -211,3 +211,63 @@ def test_what_a_function_raises_comes_at_the_next_wait(device, stream):
         stream.synchronize()
     assert isinstance(raised.value.__cause__, IndexError)
     stream.synchronize()  # once
+
+
+# ---- objects of another class ----
+
+
+def test_an_object_of_another_class_is_named(device, stream):
+    graph, pool, event = ph.Graph(), ph.Pool(device), ph.Event(device)
+    x, y = stream.zeros(4), stream.zeros(4)
+    with graph.capture(stream):
+        stream.copy(y, x)
+    wrong = {
+        "replay": lambda thing: graph.replay(thing),
+        "replay with values": lambda thing: graph.replay(thing, x=x),
+        "upload": lambda thing: graph.upload(thing),
+        "profile": lambda thing: graph.profile(thing),
+        "capture": lambda thing: ph.Graph().capture(thing),
+        "copy": lambda thing: ph.Stream.copy(thing, y, x),
+        "annotate": lambda thing: ph.annotate(thing, "a").__enter__(),
+    }
+    graph.slot("x", x)
+    for name, call in wrong.items():
+        for thing in (graph, pool, device, event):
+            with pytest.raises((TypeError, AttributeError)) as caught:
+                call(thing)
+            assert type(thing).__name__ in str(caught.value), name
+    for thing in (stream, device, pool):
+        for call in (graph.update, graph.diff, lambda thing: graph.prove_slots(thing, x=(x, y))):
+            with pytest.raises(TypeError, match="a phonograph.Graph is needed here"):
+                call(thing)
+    with pytest.raises(TypeError, match="a phonograph.Pool is needed here, not a phonograph.Graph"):
+        ph.Graph().capture(stream, pool=graph)
+    for thing in (graph, stream, pool):
+        for kind in (ph.Stream, ph.Pool, ph.Event):
+            with pytest.raises(TypeError, match="a phonograph.Device is needed here"):
+                kind(thing)
+    graph.replay(stream)
+    stream.synchronize()
+
+
+def test_things_that_are_no_objects_of_the_package_are_named(device, stream):
+    graph = ph.Graph()
+    with pytest.raises(TypeError, match="Graph.replay: a phonograph.Stream is needed, not str"):
+        graph.replay("s")
+    with pytest.raises(TypeError, match="Graph.capture: a phonograph.Stream is needed, not int"):
+        graph.capture(7)
+    with pytest.raises(ValueError, match="'globl' is no mode of captures: global, thread_local, relaxed"):
+        graph.capture(stream, mode="globl")
+    with pytest.raises(TypeError, match='Device: the name is a int; write "auto"'):
+        ph.Device(0)
+
+
+def test_a_capture_without_with_is_told(stream):
+    with pytest.warns(RuntimeWarning, match="the capture was not entered; write `with graph.capture"):
+        ph.Graph().capture(stream)
+        gc.collect()
+    graph = ph.Graph()
+    with pytest.warns(RuntimeWarning, match="the capture was not ended"):
+        graph.capture(stream).__enter__()
+        gc.collect()
+    graph.close()

@@ -121,8 +121,8 @@ class pool_capture
     }
 };
 
-/* The call that killed a capture of other code: ph_culprit_watch_begin. end() gives the text, empty where no
- * call was seen; a watch that was not ended ends with the object. */
+/* The call that killed a capture of other code: ph_culprit_watch_begin. end() gives the text, empty
+ * where no call was seen; a watch that was not ended ends with the object. */
 class culprit_watch
 {
     ph_culprit_watch *watch_ = nullptr;

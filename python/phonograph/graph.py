@@ -56,6 +56,7 @@ class Graph(Owner):
     """
 
     _destroy = core.ph_graph_destroy
+    _single = None  # the value of _set_address
 
     def __init__(self, **options):
         settings = struct_from(core.ph_graph_options, options)
@@ -257,6 +258,17 @@ class Graph(Owner):
         pairs, _kept = self._pairs(stream, values)
         check(core.ph_graph_slots_set(self._handle, pairs, len(values)))
 
+    def _set_address(self, name, address):
+        """set_slots of one slot of an address, an integer, for callers that do so before each replay."""
+        if self._single is None:
+            entry = core.ph_slot_value()
+            self._single = (entry, ctypes.byref(entry))
+        entry, pointer = self._single
+        entry.slot, entry.value = self._slots[name][0], address
+        status = core.ph_graph_slots_set(self._handle, pointer, 1)
+        if status:
+            raise error_of(status)
+
     def _pairs(self, stream, values):
         """The values as an array of ph_slot_value, and what must live during the call."""
         pairs, kept = (core.ph_slot_value * len(values))(), []
@@ -265,7 +277,7 @@ class Graph(Owner):
                 raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._slots) or 'none'}")
             pair.slot, kind = self._slots[name]
             if kind is True:
-                pair.value = int(value) if isinstance(value, Integral) else asarray(value, stream).address
+                pair.value = value if type(value) is int else int(value) if isinstance(value, Integral) else asarray(value, stream).address
             else:
                 kept.append(value if isinstance(value, kind) else kind(value))
                 pair.value = ctypes.addressof(kept[-1])

@@ -280,7 +280,11 @@ class CUDAGraph(torch.cuda.CUDAGraph):
                     core.PH_ERROR_ARGUMENT,
                 )
             values[name] = tensor.data_ptr()
-        self._view.set_slots(**values)
+        if len(values) == 1:
+            ((name, address),) = values.items()
+            self._view._set_address(name, address)
+        else:
+            self._view.set_slots(**values)
         self._bound.update(values)
         if self._inputs is not None:
             for name, tensor in tensors.items():

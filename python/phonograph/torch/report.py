@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """inspect: the nodes of a graph of torch, with each word of each kernel resolved to torch's memory."""
 
+import contextlib
 import functools
+import gc
 import html
 
 import torch
@@ -19,6 +21,18 @@ from .storages import Places, describe, live_tensors, place_of
 def device_of(index):
     """The phonograph.Device of torch's GPU of that number: that of use_allocator, else one of its own."""
     return allocator.device_of(index) or Device(f"cuda:{index}")
+
+
+@contextlib.contextmanager
+def paused_collector():
+    """A record is some 10^5 dicts and lists, none of which is garbage: Python's collector would go through all again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def template_of(graph, call):
@@ -227,7 +241,8 @@ def inspect(graph, *, device=None, **names):
     - Call it on the thread that captured, or after the capture; kernels must still be loaded.
     - StateError: nothing was captured, or torch keeps no template (keep_graph=False).
     """
-    imported = import_graph(graph, device=device, keep_graph=True)
-    pool = None if isinstance(graph, int) else tuple(graph.pool())
-    blocks = Blocks(allocator.torch_snapshot(imported.device.ordinal))
-    return Report(imported, pool, blocks, Places(live_tensors()), names_of(names))
+    with paused_collector():
+        imported = import_graph(graph, device=device, keep_graph=True)
+        pool = None if isinstance(graph, int) else tuple(graph.pool())
+        blocks = Blocks(allocator.torch_snapshot(imported.device.ordinal))
+        return Report(imported, pool, blocks, Places(live_tensors()), names_of(names))

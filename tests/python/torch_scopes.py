@@ -67,6 +67,19 @@ def test_a_scope_ends_with_an_exception(kept):
     assert kept == [{"name": "a"}, {}]
 
 
+def test_scopes_of_generators_end_in_any_order(kept):
+    def scoped(name):
+        with pt.annotate(name):
+            yield
+
+    first, second = scoped("first"), scoped("second")
+    next(first), next(second)
+    next(first, None)
+    assert kept[-1] == {"name": "second"}
+    next(second, None)
+    assert kept[-1] == {}
+
+
 def test_outside_of_captures_nothing_is_kept():
     x = torch.ones(3, requires_grad=True)
     with pt.annotate("a"):
@@ -166,6 +179,12 @@ def test_values_of_other_types_are_refused():
         pt.annotate("a", layer=[3])
     with pytest.raises(TypeError, match="a name or values"):
         pt.annotate()
+
+
+def test_graphs_of_functions_are_refused_with_this_allocator(monkeypatch):
+    monkeypatch.setattr(pt.allocator, "is_used", lambda: True)
+    with pytest.raises(phonograph.UnsupportedError, match="capture_function: torch's memory comes from phonograph's allocator"):
+        pt.capture_function(lambda: None)
 
 
 # ---- on a GPU ----

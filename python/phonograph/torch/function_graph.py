@@ -7,7 +7,7 @@ import torch
 
 from ..array import Array
 from ..bindings import core
-from ..errors import ArgumentError, StateError
+from ..errors import ArgumentError, StateError, UnsupportedError
 from ..graph import Graph
 from ..stream import Stream
 from . import allocator
@@ -34,19 +34,14 @@ class FunctionGraph(Graph):
         self.function, self.stream, self._index = function, stream, device
         device_of(device)  # streams are wrapped on an open device
         self._ours = Stream.wrap(stream)
-        # phonograph's own allocator gives the capture's memory by itself
-        self._pool = None if allocator.is_used() else torch.cuda.graph_pool_handle()
-        self._placed = None
-        if self._pool is not None:  # it exists from now on, until it is released as often
-            torch._C._cuda_beginAllocateToPool(device, self._pool)
-            torch._C._cuda_endAllocateToPool(device, self._pool)
+        self._pool, self._placed = torch.cuda.graph_pool_handle(), None
+        # it exists from now on, until it is released as often
+        torch._C._cuda_beginAllocateToPool(device, self._pool)
+        torch._C._cuda_endAllocateToPool(device, self._pool)
 
     @contextlib.contextmanager
     def _memory(self):
         """torch's allocations come from the graph's pool, on all threads."""
-        if self._pool is None:
-            yield
-            return
         torch._C._cuda_beginAllocateToPool(self._index, self._pool)
         try:
             yield
@@ -118,7 +113,7 @@ class FunctionGraph(Graph):
           tolerances; else every byte that the nodes may write. Contents are as before afterwards.
         - StateError: an eager run finds other memory for its tensors than the capture did.
         - options: of ph_verify_options. Blocks of torch's are compared as memory of other code: what
-          a capture reads before it is written is found with use_allocator alone.
+          a capture reads before it is written is not found.
         """
         if outputs:
             entries = (core.ph_verify_output * len(outputs))(*(_output(name, tensor) for name, tensor in outputs.items()))
@@ -188,8 +183,15 @@ def capture_function(function, *, stream=None, device=None, warmup=3, **options)
       It runs `warmup` times on the stream, then once in the capture.
     - stream: a torch.cuda.Stream; else one of its own. device: the GPU; else the current one.
     - options: of Graph.capture, as enable_annotations, breadcrumbs and check_input_liveness.
+    - UnsupportedError: with use_allocator.
     - torch's graphs of pt.graph stay the way to run a model: torch owns their memory and random numbers.
     """
+    if allocator.is_used():
+        raise UnsupportedError(
+            "capture_function: torch's memory comes from phonograph's allocator (use_allocator), which places each run by itself; "
+            "capture with pt.graph, or without use_allocator",
+            core.PH_ERROR_UNSUPPORTED,
+        )
     index = torch.cuda.current_device() if device is None else torch.device(device).index
     graph = FunctionGraph(function, stream or torch.cuda.Stream(index), index)
     try:

@@ -127,9 +127,13 @@ def _enter(pairs):
     return merged, heard
 
 
-def _leave(heard):
-    if _thread.stack():
-        _thread.stack().pop()
+def _leave(merged, heard):
+    """Ends that scope of this thread, which need not be the innermost: generators end theirs when they go on."""
+    stack = _thread.stack()
+    for at in reversed(range(len(stack))):
+        if stack[at] is merged:
+            del stack[at]
+            break
     for capture in heard:
         if capture in _open:
             capture.closes(_thread.pairs)
@@ -173,11 +177,11 @@ def _bracket(node, pairs):
 
     def before(_gradients):
         if _open:
-            heard.append(_enter({**pairs, "autograd_phase": "backward"})[1])
+            heard.append(_enter({**pairs, "autograd_phase": "backward"}))
 
     def behind(_inputs, _outputs):
         if heard:
-            _leave(heard.pop())
+            _leave(*heard.pop())
 
     node.register_prehook(before)
     node.register_hook(behind)
@@ -233,7 +237,7 @@ class annotate:  # as torch's mark_kernels
             made.__exit__(*error)
             for node in _made_since(first, made):
                 _bracket(node, merged)
-        _leave(heard)
+        _leave(merged, heard)
 
 
 def _annotated(pairs, backward):

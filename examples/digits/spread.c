@@ -21,6 +21,18 @@ spread spread_of(double *values, size_t rounds)
                     .highest = values[rounds - 1]};
 }
 
+static double as_printed(double value)
+{
+    char text[SPREAD_TEXT];
+    (void)snprintf(text, sizeof text, "%.2f", value);
+    return strtod(text, NULL);
+}
+
+bool spread_tells(const spread *ratio)
+{
+    return as_printed(ratio->lowest) > 1 || as_printed(ratio->highest) < 1;
+}
+
 const char *spread_text(char room[SPREAD_TEXT], const spread *ratio)
 {
     if (spread_tells(ratio))

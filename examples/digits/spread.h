@@ -13,11 +13,9 @@ typedef struct spread {
 /* Sorts the values, of which there is at least one. */
 spread spread_of(double *values, size_t rounds);
 
-/* Of a ratio: whether all rounds say which of the two is larger. */
-static inline bool spread_tells(const spread *ratio)
-{
-    return ratio->lowest > 1 || ratio->highest < 1;
-}
+/* Of a ratio: whether all rounds, as they are printed, say which of the two is larger. A round of
+ * 1.004 is printed as 1.00, and says nothing. */
+bool spread_tells(const spread *ratio);
 
 /* Of eager times divided by replayed ones: "1.62x, in 11 rounds 1.55x to 1.70x", or, where 1 lies
  * among the rounds, that no difference can be told, and what the rounds were. */

@@ -26,6 +26,8 @@ TEST(ratio_is_told_where_all_rounds_agree)
 {
     expect_text((spread){11, 1.62, 1.55, 1.7}, true, "1.62x, in 11 rounds 1.55x to 1.70x");
     expect_text((spread){11, 0.8, 0.7, 0.96}, true, "0.80x, in 11 rounds 0.70x to 0.96x");
+    expect_text((spread){11, 1.62, 1.006, 1.7}, true, "1.62x, in 11 rounds 1.01x to 1.70x");
+    expect_text((spread){11, 0.8, 0.7, 0.994}, true, "0.80x, in 11 rounds 0.70x to 0.99x");
 }
 
 TEST(ratio_is_not_told_where_one_lies_in_the_spread)
@@ -36,6 +38,9 @@ TEST(ratio_is_not_told_where_one_lies_in_the_spread)
     expect_text((spread){11, 1.62, 0.86, 2.4}, false, expected);
     (void)snprintf(expected, sizeof expected, "%s1.00x to 2.40x in 11 rounds", text);
     expect_text((spread){11, 1.62, 1, 2.4}, false, expected);
+    expect_text((spread){11, 1.62, 1.004, 2.4}, false, expected);
+    (void)snprintf(expected, sizeof expected, "%s0.70x to 1.00x in 11 rounds", text);
+    expect_text((spread){11, 0.8, 0.7, 0.996}, false, expected);
 }
 
 int main(void)

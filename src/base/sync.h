@@ -43,6 +43,12 @@ static inline void ph__mutex_lock(ph__mutex *mutex)
                                                  memory_order_relaxed))
         ph__mutex_lock_slow(mutex);
 }
+static inline bool ph__mutex_try(ph__mutex *mutex)
+{
+    unsigned expected = 0;
+    return atomic_compare_exchange_strong_explicit(&mutex->state, &expected, 1,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
 static inline void ph__mutex_unlock(ph__mutex *mutex)
 {
     if (atomic_exchange_explicit(&mutex->state, 0, memory_order_release) == 2)

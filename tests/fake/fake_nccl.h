@@ -9,10 +9,12 @@
  *
  *   FAKE_NCCL_VERSION=22809   what ncclGetVersion says
  *
- * A process that ends with communicators of it left says so and exits with 97. */
+ * A process that ends with communicators or memory of it left says so and exits with 97. So does
+ * one that gives back registered memory, or ends a communicator with registrations. */
 #ifndef PH_TESTS_FAKE_NCCL_H
 #define PH_TESTS_FAKE_NCCL_H
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +28,8 @@ typedef struct fake_nccl_controls {
     /* How the newest communicator was told to be used: 1 (2.29 or newer) and 0 (older), captured
      * and eager collectives are not mixed; 2: they are. */
     int (*usage)(void);
+    int64_t (*memories)(void); /* pieces of ncclMemAlloc that are there */
+    bool (*is_registered)(const void *address, size_t bytes); /* all of it, in one piece */
 } fake_nccl_controls;
 
 /* NULL where there is none, or a real one. */

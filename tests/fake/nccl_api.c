@@ -12,10 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EXPORT(result, name, parameters)                                                           \
-    __attribute__((visibility("default"))) result name parameters;                                 \
-    result name parameters
-
 enum {
     INTERNAL_ERROR = 3,
     MOST_NAMES = 32
@@ -45,7 +41,7 @@ static size_t find_name(const char *name)
 }
 
 /* 0, or what the call is to answer. */
-static int count_call(const char *name)
+int nccl_count_call(const char *name)
 {
     int result = 0;
     pthread_mutex_lock(&state.lock);
@@ -93,14 +89,15 @@ static int get_usage(void)
 
 extern const fake_nccl_controls fake_nccl_exports;
 __attribute__((visibility("default"))) const fake_nccl_controls fake_nccl_exports = {
-    fail_call, set_async_error, calls_of, count_communicators, get_usage};
+    fail_call, set_async_error,     calls_of,          count_communicators,
+    get_usage, nccl_count_memories, nccl_is_registered};
 
 __attribute__((destructor)) static void check_end(void)
 {
-    if (atomic_load(&state.communicators) == 0)
+    if (atomic_load(&state.communicators) == 0 && nccl_count_memories() == 0)
         return;
-    fprintf(stderr, "fake libnccl: %lld communicators were left\n",
-            (long long)atomic_load(&state.communicators));
+    fprintf(stderr, "fake libnccl: %lld communicators and %lld pieces of memory were left\n",
+            (long long)atomic_load(&state.communicators), (long long)nccl_count_memories());
     _exit(97);
 }
 
@@ -113,20 +110,25 @@ static struct {
     int (*exchange)(int *mode);
 } cuda;
 
-static void load_cuda(void)
+void nccl_find_cuda(void *out, const char *name)
 {
     int (*find)(const char *name, void **function, int version, uint64_t flags) = NULL;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library)
         *(void **)&find = dlsym(library, "cuGetProcAddress");
-    if (find && find("cuLaunchHostFunc", (void **)&cuda.launch_host, 12000, 0) == 0 &&
-        find("cuCtxGetCurrent", (void **)&cuda.current, 12000, 0) == 0 &&
-        find("cuCtxPushCurrent", (void **)&cuda.push, 12000, 0) == 0 &&
-        find("cuCtxPopCurrent", (void **)&cuda.pop, 12000, 0) == 0 &&
-        find("cuThreadExchangeStreamCaptureMode", (void **)&cuda.exchange, 12000, 0) == 0)
+    if (find && find(name, out, 12000, 0) == 0)
         return;
     fprintf(stderr, "fake libnccl: no software libcuda\n");
     abort();
+}
+
+static void load_cuda(void)
+{
+    nccl_find_cuda(&cuda.launch_host, "cuLaunchHostFunc");
+    nccl_find_cuda(&cuda.current, "cuCtxGetCurrent");
+    nccl_find_cuda(&cuda.push, "cuCtxPushCurrent");
+    nccl_find_cuda(&cuda.pop, "cuCtxPopCurrent");
+    nccl_find_cuda(&cuda.exchange, "cuThreadExchangeStreamCaptureMode");
 }
 
 static void need_cuda(void)
@@ -167,7 +169,7 @@ EXPORT(int, ncclGetUniqueId, (ph__nccl_id * id))
 {
     static atomic_uint number;
     const char *address = getenv("NCCL_COMM_ID");
-    int failure = count_call("ncclGetUniqueId");
+    int failure = nccl_count_call("ncclGetUniqueId");
     memset(id, 0, sizeof *id);
     if (failure)
         return failure;
@@ -258,7 +260,7 @@ static int start_thread(ph__nccl_raw *comm, void *(*body)(void *))
 EXPORT(int, ncclCommInitRankConfig,
        (ph__nccl_raw * *out, int ranks, ph__nccl_id id, int rank, ph__nccl_config *config))
 {
-    int failure = count_call("ncclCommInitRankConfig");
+    int failure = nccl_count_call("ncclCommInitRankConfig");
     need_cuda();
     *out = NULL;
     if (failure)
@@ -283,7 +285,7 @@ EXPORT(int, ncclCommInitRankConfig,
 
 EXPORT(int, ncclCommGetAsyncError, (ph__nccl_raw * comm, int *result))
 {
-    int failure = count_call("ncclCommGetAsyncError"), error = atomic_load(&state.async_error);
+    int failure = nccl_count_call("ncclCommGetAsyncError"), error = atomic_load(&state.async_error);
     *result = error ? error : atomic_load(&comm->state);
     return failure;
 }
@@ -291,6 +293,7 @@ EXPORT(int, ncclCommGetAsyncError, (ph__nccl_raw * comm, int *result))
 static void free_comm(ph__nccl_raw *comm)
 {
     end_thread(comm);
+    nccl_forget_registrations(comm, false);
     while (comm->batches) {
         nccl_batch *next = comm->batches->next;
         free(comm->batches);
@@ -306,12 +309,12 @@ static void free_comm(ph__nccl_raw *comm)
 EXPORT(int, ncclCommFinalize, (ph__nccl_raw * comm))
 {
     (void)comm;
-    return count_call("ncclCommFinalize");
+    return nccl_count_call("ncclCommFinalize");
 }
 
 EXPORT(int, ncclCommDestroy, (ph__nccl_raw * comm))
 {
-    (void)count_call("ncclCommDestroy");
+    (void)nccl_count_call("ncclCommDestroy");
     free_comm(comm);
     return 0;
 }
@@ -319,11 +322,12 @@ EXPORT(int, ncclCommDestroy, (ph__nccl_raw * comm))
 /* What runs on streams ends first. */
 EXPORT(int, ncclCommAbort, (ph__nccl_raw * comm))
 {
-    (void)count_call("ncclCommAbort");
+    (void)nccl_count_call("ncclCommAbort");
     atomic_store(&comm->aborted, true);
     end_thread(comm);
     while (atomic_load(&comm->running) > 0)
         (void)usleep(500);
+    nccl_forget_registrations(comm, true);
     atomic_fetch_sub(&state.communicators, 1); /* its memory stays: streams may still run it */
     return 0;
 }
@@ -409,7 +413,7 @@ EXPORT(int, ncclGroupEnd, (void))
 static int add(const char *name, ph__nccl_raw *comm, struct CUstream_st *stream,
                const nccl_work *work)
 {
-    int result = count_call(name);
+    int result = nccl_count_call(name);
     bool alone = group.depth == 0;
     if (alone)
         (void)ncclGroupStart();

@@ -78,6 +78,20 @@ struct ph__nccl_raw {
     nccl_batch *batches; /* all, to the end of the communicator */
 };
 
+#define EXPORT(result, name, parameters)                                                           \
+    __attribute__((visibility("default"))) result name parameters;                                 \
+    result name parameters
+
 /* nccl_run.c: a host function of the stream. */
 void nccl_run(void *batch);
+
+/* nccl_api.c: 0, or what the call is to answer; a function of the software libcuda. */
+int nccl_count_call(const char *name);
+void nccl_find_cuda(void *out, const char *name);
+
+/* nccl_memory.c: of a communicator that ends: those that it still has are an error, unless it was
+ * aborted. */
+void nccl_forget_registrations(const ph__nccl_raw *comm, bool aborted);
+int64_t nccl_count_memories(void);
+bool nccl_is_registered(const void *address, size_t bytes);
 #endif

@@ -2,6 +2,7 @@
 /* tests/headers/nccl_abi.c: what the library declares of NCCL against its header. It is compiled,
  * never run. */
 #include <nccl.h>
+#include <stdint.h>
 
 #include "comm/nccl/abi.h"
 #include "headers/same.h"
@@ -30,6 +31,7 @@ SAME_NUMBER(PH__NCCL_MAX, ncclMax);
 SAME_NUMBER(PH__NCCL_MIN, ncclMin);
 SAME_NUMBER(PH__NCCL_AVG, ncclAvg);
 SAME_NUMBER(PH__NCCL_OLDEST, NCCL_VERSION(2, 18, 0));
+SAME_NUMBER(PH__NCCL_HAS_MEMORY, NCCL_VERSION(2, 19, 0));
 
 /* Newer versions have more behind it, and go by its size and version. */
 #define SAME_PLACE(ours, theirs)                                                                   \
@@ -136,6 +138,27 @@ static int receive_from(void *receive, size_t count, int type, int from, ph__ncc
 {
     return (int)ncclRecv(receive, count, (ncclDataType_t)type, from, (ncclComm_t)comm, stream);
 }
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+static int mem_alloc(void **memory, size_t bytes)
+{
+    return (int)ncclMemAlloc(memory, bytes);
+}
+static int mem_free(void *memory)
+{
+    return (int)ncclMemFree(memory);
+}
+static int comm_register(const ph__nccl_raw *comm, void *memory, size_t bytes, void **registration)
+{
+    return (int)ncclCommRegister((ncclComm_t)(uintptr_t)comm, memory, bytes, registration);
+}
+static int comm_deregister(const ph__nccl_raw *comm, void *registration)
+{
+    return (int)ncclCommDeregister((ncclComm_t)(uintptr_t)comm, registration);
+}
+extern const ph__nccl_memory_functions nccl_memory_as_declared;
+const ph__nccl_memory_functions nccl_memory_as_declared = {mem_alloc, mem_free, comm_register,
+                                                           comm_deregister};
+#endif
 extern const ph__nccl_functions nccl_as_declared;
 const ph__nccl_functions nccl_as_declared = {
     get_version, get_error_string, get_last_error, get_unique_id, init,        get_async_error,

@@ -27,6 +27,7 @@ enum {
     PH__NCCL_MIN = 3,
     PH__NCCL_AVG = 4,
     PH__NCCL_OLDEST = 21800,     /* 2.18 */
+    PH__NCCL_HAS_MEMORY = 21900, /* 2.19 */
     PH__NCCL_OLDEST_CONFIG = 48, /* bytes of its configuration */
     PH__NCCL_HAS_USAGE = 22900,  /* 2.29, whose configuration has graph_usage_mode */
     PH__NCCL_UNMIXED = 1         /* graph_usage_mode: captured and eager ones are not mixed */
@@ -85,9 +86,20 @@ typedef struct ph__nccl_config {
       (void *receive, size_t count, int type, int from, ph__nccl_raw *comm,                        \
        struct CUstream_st *stream))
 
-typedef struct ph__nccl_functions {
+/* Of 2.19 and newer. */
+#define PH__NCCL_MEMORY_FUNCTIONS(F)                                                               \
+    F(MemAlloc, int, (void **memory, size_t bytes))                                                \
+    F(MemFree, int, (void *memory))                                                                \
+    F(CommRegister, int,                                                                           \
+      (const ph__nccl_raw *comm, void *memory, size_t bytes, void **registration))                 \
+    F(CommDeregister, int, (const ph__nccl_raw *comm, void *registration))
+
 #define DECLARE(name, result, parameters) result(*name) parameters;
+typedef struct ph__nccl_functions {
     PH__NCCL_FUNCTIONS(DECLARE)
-#undef DECLARE
 } ph__nccl_functions;
+typedef struct ph__nccl_memory_functions {
+    PH__NCCL_MEMORY_FUNCTIONS(DECLARE)
+} ph__nccl_memory_functions;
+#undef DECLARE
 #endif

@@ -14,6 +14,7 @@ static struct {
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 PH__FORK_LOCK(PH__FORK_NCCL, loaded.lock)
 ph__nccl_functions ph__nccl_api;
+ph__nccl_memory_functions ph__nccl_memory_api;
 
 static const char *find_functions(ph__nccl_functions *out, void *library)
 {
@@ -24,6 +25,14 @@ static const char *find_functions(ph__nccl_functions *out, void *library)
     PH__NCCL_FUNCTIONS(FIND)
 #undef FIND
     return NULL;
+}
+
+static void find_memory_functions(void *library)
+{
+#define FIND(name, result, parameters)                                                             \
+    *(void **)&ph__nccl_memory_api.name = dlsym(library, "nccl" #name);
+    PH__NCCL_MEMORY_FUNCTIONS(FIND)
+#undef FIND
 }
 
 static ph_status check_library(ph__nccl_functions *out, int *out_version, void *library,
@@ -67,6 +76,8 @@ static ph_status open_nccl(const char *call)
         return status;
     }
     ph__nccl_api = found;
+    if (version >= PH__NCCL_HAS_MEMORY)
+        find_memory_functions(library);
     loaded.version = version;
     loaded.process = getpid();
     loaded.ready = true;

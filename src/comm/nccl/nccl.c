@@ -243,6 +243,11 @@ static void start_end(ph__nccl *nccl)
         release_nccl(nccl);
 }
 
+bool ph__nccl_is_over(const ph__nccl *nccl)
+{
+    return atomic_load(&nccl->over);
+}
+
 void ph__nccl_abort(ph__nccl *nccl)
 {
     if (!atomic_exchange(&nccl->aborted, true))

@@ -27,6 +27,8 @@ int ph__nccl_test(ph__nccl *nccl, bool *done, char reason[PH__ENGINE_REASON]);
 ph__nccl_raw *ph__nccl_enter(ph__nccl *nccl, ph_capture_mode *mode);
 void ph__nccl_leave(ph__nccl *nccl, ph_capture_mode mode);
 
+/* Whether one that was aborted or let go of holds nothing any more. */
+bool ph__nccl_is_over(const ph__nccl *nccl);
 /* Ends what runs of it on this rank, and lets go of it in a thread of its own: NCCL waits for
  * graphs that have nodes of it. Never blocks. Once for each communicator, from one thread. */
 void ph__nccl_abort(ph__nccl *nccl);

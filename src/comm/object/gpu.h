@@ -10,6 +10,8 @@
 struct ph__comm_gpu {
     ph__nccl *control; /* NULL: MPI carries what the host tells */
     ph__nccl *data;
+    /* Of data: whoever submits to it, or registers memory with it, until NCCL has done so. */
+    ph__mutex calls;
     pthread_t thread;
     bool watched;     /* there is the thread */
     atomic_uint wake; /* a futex: counts what the thread is to look at soon */

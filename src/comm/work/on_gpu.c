@@ -111,5 +111,8 @@ ph_status ph__on_gpu_submit(ph_comm *comm, ph_stream *stream, ph__collective_arg
             ph__operation told = args[i].operation;
             ph__board_log(comm->board, &told);
         }
-    return submit_by_nccl(comm, stream, args, count, call);
+    ph__mutex_lock(&comm->gpu->calls);
+    ph_status status = submit_by_nccl(comm, stream, args, count, call);
+    ph__mutex_unlock(&comm->gpu->calls);
+    return status;
 }

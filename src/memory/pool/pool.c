@@ -82,6 +82,14 @@ ph_status ph_pool_create(ph_pool **out, ph_device *device, const ph_pool_options
     return create_pool(out, device, options, true, call);
 }
 
+ph_status ph__pool_create_sourced(ph_pool **out, ph_device *device, const ph_pool_options *options,
+                                  void (*ended)(void *user), const char *call)
+{
+    PH_TRY(create_pool(out, device, options, true, call));
+    (*out)->ended = ended;
+    return PH_OK;
+}
+
 ph_status ph__pool_create_private(ph_pool **out, ph_device *device)
 {
     *out = NULL;

@@ -6,6 +6,10 @@
 
 /* A pool {n, 0}, as captures make for themselves. */
 ph_status ph__pool_create_private(ph_pool **out, ph_device *device);
+/* As ph_pool_create, of options that are right. ended: called with their user when the pool's
+ * object goes, behind the last call of their functions, on any thread, with no lock held. */
+ph_status ph__pool_create_sourced(ph_pool **out, ph_device *device, const ph_pool_options *options,
+                                  void (*ended)(void *user), const char *call);
 ph_device *ph__pool_device(const ph_pool *pool);
 /* PH_OK, or ARGUMENT for NULL and for a handle of no pool that there is: for each call that a
  * user gives one. */

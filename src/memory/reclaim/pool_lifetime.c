@@ -76,6 +76,8 @@ void ph__pool_bury(ph_pool *dead)
     ph__vec_free(&dead->before);
     if (dead->last_replay)
         ph__stream_release(dead->last_replay);
+    if (dead->ended)
+        dead->ended(dead->options.user);
     if (dead->handle_reported)
         keep_address(dead);
     else

@@ -56,6 +56,7 @@ struct ph_pool {
     ph__heap_options heap_options;
     ph_pool_id id;
     ph_pool_options options;
+    void (*ended)(void *user); /* told with options.user when the object goes; may be NULL */
     size_t use_count, keeps;
     size_t graphs; /* of use_count: captures that have not been released */
     size_t reserved, waiting;

@@ -26,6 +26,7 @@
 #include <phonograph/cells.h>
 #include <phonograph/collectives.h>
 #include <phonograph/comm.h>
+#include <phonograph/comm_pool.h>
 #include <phonograph/device.h>
 #include <phonograph/export.h>
 #include <phonograph/foreign.h>

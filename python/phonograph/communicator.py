@@ -8,6 +8,7 @@ from .array import asarray
 from .bindings import core
 from .errors import check
 from .lifetime import Owner, new_handle
+from .pool import Pool
 from .structs import struct_from
 
 _DTYPES = {
@@ -85,6 +86,14 @@ class Communicator(Owner):
     def abort(self, reason=None):
         """Makes the communicator fail here; ranks of this machine that wait get PeerError with the reason."""
         core.ph_comm_abort(self._handle, reason.encode() if reason else None)
+
+    def pool(self, **options):
+        """A Pool whose memory is registered with the communicator (ph_comm_pool_create).
+
+        options: reserve (bytes that captures may take from), limit, use_on_oom, no_split.
+        """
+        settings = struct_from(core.ph_comm_pool_options, options)
+        return Pool._owning(new_handle(core.ph_comm_pool_create, self._handle, ctypes.byref(settings)), self.device)
 
     # ---- collectives ----
 

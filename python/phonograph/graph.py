@@ -24,8 +24,8 @@ _MODES = {"global": core.PH_CAPTURE_GLOBAL, "thread_local": core.PH_CAPTURE_THRE
 class _Capture:
     """`with graph.capture(stream):` an exception aborts the capture and goes on."""
 
-    def __init__(self, graph, stream, options):
-        self._graph, self._stream, self._options = graph, stream, options
+    def __init__(self, graph, stream, pool, options):
+        self._graph, self._stream, self._pool, self._options = graph, stream, pool, options
         self._open = None  # not entered
 
     def __del__(self):
@@ -36,7 +36,7 @@ class _Capture:
     def __enter__(self):
         graph, self._open = self._graph, False
         check(core.ph_graph_capture_begin(graph._graph_handle, self._stream._handle, ctypes.byref(self._options)))
-        graph.device, self._open = self._stream.device, True
+        graph.device, self._open, self._pool = self._stream.device, True, None  # the graph holds it now
         return graph
 
     def __exit__(self, kind, exception, trace):
@@ -116,7 +116,7 @@ class Graph(Owner):
         settings = struct_from(core.ph_capture_options, options)
         settings.pool, settings.mode = pool and pool._pool_handle, _MODES.get(mode, mode)
         self._slots, self._uses = {}, {}
-        return _Capture(self, stream, settings)
+        return _Capture(self, stream, pool, settings)
 
     def replay(self, stream, **values):
         """Launches the whole graph. values: of slots, by name, which stay until they are set again."""

@@ -24,12 +24,16 @@ class Pool(Owner):
         self._own(new_handle(core.ph_pool_create, device._device_handle, ctypes.byref(settings)))
 
     @classmethod
-    def _of(cls, handle, device):
+    def _owning(cls, handle, device):
         pool = cls.__new__(cls)
         pool.device = device
-        core.ph_pool_retain(handle)
         pool._own(handle)
         return pool
+
+    @classmethod
+    def _of(cls, handle, device):
+        core.ph_pool_retain(handle)
+        return cls._owning(handle, device)
 
     def __enter__(self):
         check(core.ph_pool_begin(self._handle))

@@ -19,6 +19,7 @@ typedef enum ph__fork_order {
     PH__FORK_VALUES,
     PH__FORK_ENGINES,
     PH__FORK_NCCL,
+    PH__FORK_COMM_POOLS,
     PH__FORK_SLOTS,
     PH__FORK_RETAINING,
     PH__FORK_PRODUCTS_CUDA,

@@ -61,6 +61,8 @@ static void test_comm()
     CHECK(!comm);
     CHECK(moved.rank() == 0 && moved.size() == 1);
     moved.barrier();
+    phonograph::pool registered = moved.make_pool();
+    CHECK(ph_pool_use_count(registered.get()) == 1);
     phonograph::comm second = phonograph::comm::share(moved);
     second.abort("enough");
     CHECK(moved.check(std::nothrow) == PH_ERROR_PEER);

@@ -357,6 +357,13 @@ static void comm_numbers(void)
                  PH_ERROR_ARGUMENT, "timeout_ms is PH_ZERO");
     assert_error(ph_comm_create(&comm, s.device, &(ph_comm_options){.port = PH_ZERO}),
                  PH_ERROR_ARGUMENT, "port is PH_ZERO");
+    assert_ok(ph_comm_create(&comm, s.device, NULL));
+    ph_pool *pool;
+    assert_error(ph_comm_pool_create(&pool, comm, &(ph_comm_pool_options){.reserve = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "reserve is PH_ZERO");
+    assert_error(ph_comm_pool_create(&pool, comm, &(ph_comm_pool_options){.limit = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "limit is PH_ZERO");
+    ph_comm_release(comm);
     t_scene_close(&s);
 }
 
@@ -769,6 +776,8 @@ static const struct row {
     {"ph_comm_options.size", REFUSED, comm_numbers},
     {"ph_comm_options.timeout_ms", REFUSED, comm_numbers},
     {"ph_comm_options.port", REFUSED, comm_numbers},
+    {"ph_comm_pool_options.reserve", REFUSED, comm_numbers},
+    {"ph_comm_pool_options.limit", REFUSED, comm_numbers},
     {"ph_data_parallel_options.bucket_bytes", REFUSED, parallel_numbers},
     {"ph_data_parallel_options.first_bucket_bytes", REFUSED, parallel_numbers},
     {"ph_graphed_options.max_backwards", REFUSED, graphed_numbers},

@@ -3,8 +3,8 @@
 #ifndef PHONOGRAPH_CXX_COMM_HPP
 #define PHONOGRAPH_CXX_COMM_HPP
 #include <cstdint>
-#include <phonograph/comm.h>
-#include <phonograph/cxx/device.hpp>
+#include <phonograph/comm_pool.h>
+#include <phonograph/cxx/memory.hpp>
 
 namespace phonograph
 {
@@ -56,6 +56,13 @@ class comm : public handle<ph_comm, ph_comm_release>
     [[nodiscard]] ph_status check(const std::nothrow_t &) const noexcept
     {
         return ph_comm_check(get());
+    }
+    /* A pool whose memory is registered with the communicator: ph_comm_pool_create. */
+    pool make_pool(const ph_comm_pool_options *options = nullptr) const
+    {
+        ph_pool *made;
+        check_status(ph_comm_pool_create(&made, get(), options));
+        return pool(made);
     }
     void abort(const char *reason = nullptr) const noexcept
     {

@@ -19,6 +19,8 @@ static void free_comm(ph_comm *comm)
 {
     ph_device *device = comm->device;
     ph__gpu_disconnect(comm);
+    if (comm->leave_sources)
+        comm->leave_sources(comm, true); /* where there is no NCCL */
     if (comm->work)
         comm->drop_work(comm);
     ph__failed_remove(device, &comm->failure);

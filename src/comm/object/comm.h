@@ -18,8 +18,9 @@ typedef struct ph__comm_channel {
     unsigned number;    /* on the board */
 } ph__comm_channel;
 
-typedef struct ph__comm_work ph__comm_work; /* work/work.h */
-typedef struct ph__comm_gpu ph__comm_gpu;   /* gpu.h */
+typedef struct ph__comm_work ph__comm_work;     /* work/work.h */
+typedef struct ph__comm_gpu ph__comm_gpu;       /* gpu.h */
+typedef struct ph__comm_source ph__comm_source; /* pool/source.h */
 
 struct ph_comm {
     atomic_int references;
@@ -37,11 +38,15 @@ struct ph_comm {
     ph_event *order;       /* behind the last collective that was submitted; NULL: none was */
     uint64_t order_stream; /* the id of its stream; 0: none was */
     ph__board *board;      /* NULL: one rank */
-    bool unmixed;          /* captured and eager collectives are not mixed: mixing.h */
-    atomic_uint graphs;    /* number of those with captured collectives of it */
-    atomic_bool failed;    /* readable without the lock; never false again */
-    ph__mutex lock;        /* of the rest */
-    bool listed;           /* the device's waits report it */
+    /* Sources of its pools, kept by the layer above, which lets go of them before NCCL goes, or, of
+     * a communicator that has failed, behind it. over: NCCL holds nothing any more. */
+    ph__comm_source *sources;
+    void (*leave_sources)(ph_comm *comm, bool over); /* NULL: it has had no pool */
+    bool unmixed;       /* captured and eager collectives are not mixed: mixing.h */
+    atomic_uint graphs; /* number of those with captured collectives of it */
+    atomic_bool failed; /* readable without the lock; never false again */
+    ph__mutex lock;     /* of the rest */
+    bool listed;        /* the device's waits report it */
     ph__failed_work failure;
     void (*wake)(ph_comm *comm); /* told of the failure; NULL: nobody waits for it */
 };

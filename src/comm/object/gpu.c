@@ -146,7 +146,12 @@ void ph__gpu_disconnect(ph_comm *comm)
     ph__gpu_watch_end(comm);
     ph__failed_remove(comm->device, &comm->failure); /* nobody looks any more, or wakes */
     comm->wake = NULL;
-    (void)end_nccl(comm, gpu->data);
+    if (comm->leave_sources && !atomic_load(&comm->failed))
+        comm->leave_sources(comm, false);
+    bool over = end_nccl(comm, gpu->data);
+    gpu->data = NULL;
+    if (comm->leave_sources)
+        comm->leave_sources(comm, over);
     /* Memory that NCCL may still write to stays. */
     if (gpu->control && end_nccl(comm, gpu->control) && comm->control.raw)
         comm->engine->close(comm->control.raw);

@@ -21,7 +21,8 @@ const char *ph__operation_name(ph__operation_kind kind)
                                                       "reduce_scatter",
                                                       "send",
                                                       "receive",
-                                                      "the end of a group"};
+                                                      "the end of a group",
+                                                      "the registration of memory"};
     return (unsigned)kind < PH__OPERATIONS ? names[kind] : "an unknown operation";
 }
 

@@ -16,6 +16,7 @@ typedef enum ph__operation_kind {
     PH__OPERATION_SEND,
     PH__OPERATION_RECEIVE,
     PH__OPERATION_GROUP_END, /* waits for the sends and receives of a group */
+    PH__OPERATION_REGISTER,  /* of memory; no rank waits for another */
     PH__OPERATIONS
 } ph__operation_kind;
 

@@ -3,6 +3,7 @@
 #include "comm/work/submit.h"
 #include "comm/object/broken.h"
 #include "comm/object/mixing.h"
+#include "comm/pool/source.h"
 #include "comm/work/captured.h"
 #include "comm/work/on_gpu.h"
 #include "comm/work/order.h"
@@ -58,6 +59,22 @@ static ph_status launch_all(ph_comm *comm, ph_stream *stream, const ph__collecti
     return PH_OK;
 }
 
+/* Registered memory that a graph gives to the other ranks has no other owner while that lives. */
+static ph_status hold_registered(ph_comm *comm, ph_graph *graph, const void *memory)
+{
+    return memory && ph__sources_have(comm, memory) ? ph_graph_hold_memory(graph, memory) : PH_OK;
+}
+
+static ph_status hold_all(ph_comm *comm, ph_graph *graph, const ph__collective_args *args,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        PH_TRY(hold_registered(comm, graph, args[i].send));
+        PH_TRY(hold_registered(comm, graph, args[i].receive));
+    }
+    return PH_OK;
+}
+
 /* Behind the last one of the capture, whatever communicator that is of: workers that wait for other
  * ranks never wait for each other. */
 static ph_status capture_all(ph__captured *captured, ph__captured_of *of, ph_stream *stream,
@@ -94,6 +111,7 @@ ph_status ph__collectives_submit(ph_comm *comm, ph_stream *stream, ph__collectiv
                        call);
     if (graph == NULL)
         return submit_eagerly(comm, stream, args, count, call);
+    PH_TRY(hold_all(comm, graph, args, count));
     PH_TRY(ph__captured_need(&captured, &index, graph, comm, call));
     return capture_all(captured, &captured->of.at[index], stream, args, count, call);
 }

@@ -117,6 +117,8 @@ typedef struct ph_graphed_options {
  *   (OVERWRITTEN) that names both calls, and so is a backward through a call whose saved values are
  *   gone. Clone tensors that must live longer.
  * - A second derivative is refused (STATE).
+ * - A forward with breaks (breaks.h) calls their functions once in each call. All inputs are
+ *   copied then, and a break in backward is refused (STATE).
  * - Arguments have the count, shapes, dtypes and device of the sample. An input may require a
  *   gradient only where the sample's did, unless nothing of the callable is differentiable. The
  *   message has expected and actual values.

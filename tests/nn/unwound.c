@@ -182,6 +182,48 @@ TEST(test_tensor_hook)
     assert_ok(ph_tape_status(scene.tape));
 }
 
+/* ---- breaks of graphed callables ---- */
+static ph_status leaving_break(ph_stream *stream, void *user)
+{
+    (void)stream;
+    (void)user;
+    leave();
+    return PH_OK;
+}
+
+static void broken_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    ph_tensor *half = ph_relu(tape, in[0]);
+    ph_tape_check(tape, ph_break(ph_tape_stream(tape), leaving_break, NULL));
+    out[0] = ph_relu(tape, half);
+}
+
+static ph_module *graphed;
+
+static void call_graphed(void)
+{
+    (void)ph_call(scene.tape, graphed, x);
+}
+
+TEST(a_thread_that_ends_in_a_break_of_a_callable_breaks_nothing)
+{
+    const ph_module_desc desc = {.name = "broken", .forward = broken_forward};
+    ph_module *broken;
+    assert_ok(ph_module_create(&broken, scene.device, &desc));
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    assert_ok(ph_make_graphed_callables(&graphed, &broken, &sample, 1, NULL));
+    ph_tensor *before = ph_tensor_retain(ph_call(scene.tape, graphed, x));
+    assert_ok(ph_tape_status(scene.tape));
+    leave_inside(call_graphed);
+    (void)ph_relu(scene.tape, before);
+    assert_error(ph_tape_status(scene.tape), PH_ERROR_OVERWRITTEN, "overwritten");
+    assert_status(ph_tape_clear(scene.tape), PH_ERROR_OVERWRITTEN);
+    ph_tensor_release(before);
+    ph_module_release(graphed);
+    ph_module_release(broken);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 int main(void)
 {
@@ -191,6 +233,7 @@ int main(void)
         CASE(test_custom_operator),
         CASE(a_thread_that_ends_in_a_checkpoint_breaks_nothing),
         CASE(test_tensor_hook),
+        CASE(a_thread_that_ends_in_a_break_of_a_callable_breaks_nothing),
     };
     return cmocka_run_group_tests_name("nn.unwound", tests, NULL, NULL);
 }

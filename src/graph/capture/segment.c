@@ -216,7 +216,7 @@ static ph_status check_break(ph_graph *graph, const ph_stream *stream, const cha
         return ph_fail(PH_ERROR_STATE,
                        "%s: the capture allows no breaks; begin it with "
                        "ph_capture_options.allow_breaks, in a cache with its option capture "
-                       "(graphed callables allow none: backward replays whole graphs)",
+                       "(graphed callables allow them in forward alone)",
                        call);
     if (stream != graph->capture.stream)
         return refuse_joined_stream(graph, stream, call);

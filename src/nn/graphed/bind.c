@@ -161,7 +161,10 @@ static bool is_refused_by_slot(ph_tape *tape, const ph__callable_graph *callable
 {
     bool taken = true;
     if (slot != PH_SLOT_NONE)
-        ph_tape_check(tape, ph_graph_slot_takes(&taken, callable_graph->graph, slot, x->data));
+        ph_tape_check(tape, ph_graph_slot_takes(&taken,
+                                                callable_graph->first ? callable_graph->first
+                                                                      : callable_graph->graph,
+                                                slot, x->data));
     return !taken;
 }
 

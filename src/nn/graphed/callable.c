@@ -40,7 +40,7 @@ void ph__callable_reset(ph__callable *callable)
     ph__callable_graph_leave(&callable->backward, callable->set->shared);
     ph_graph_destroy(callable->forward.graph);
     ph_graph_destroy(callable->backward.graph);
-    callable->forward.graph = callable->backward.graph = NULL;
+    callable->forward.graph = callable->forward.first = callable->backward.graph = NULL;
     ph__output_set_release(callable->out_set);
     ph__output_set_release(callable->saved_set);
     ph__output_set_release(callable->grad_set);

@@ -60,10 +60,13 @@ static ph_status forward_body(ph_stream *stream, void *user)
     return ph_tape_status(trial->tape);
 }
 
+/* Of forward, replays alone call the functions of breaks. Backward has none: gradients come and go
+ * by slots of one graph. */
 static ph_status capture_pass(ph_graph **graph, const ph__trial *trial, ph_capture_fn body,
                               passing *p)
 {
     const ph__graphed_set *set = trial->callable->set;
+    bool forward = graph != &trial->backward;
     PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
     return ph_graph_capture(
         *graph, set->stream,
@@ -72,6 +75,8 @@ static ph_status capture_pass(ph_graph **graph, const ph__trial *trial, ph_captu
                               .enable_annotations = set->options.enable_annotations,
                               .check_input_liveness = set->options.check_input_liveness,
                               .check_foreign_every = set->options.check_foreign_every,
+                              .allow_breaks = forward,
+                              .defer_breaks = forward,
                               .compared = true},
         body, p);
 }

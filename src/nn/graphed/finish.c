@@ -7,6 +7,7 @@
 #include "nn/graphed/depends.h"
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/outside.h"
+#include <phonograph/breaks.h>
 
 static ph_status add_range(ph__spans *ranges, const void *base, size_t bytes, const char *call)
 {
@@ -119,10 +120,13 @@ static void adopt_real_backward(ph__making *making)
     callable->grad_input_count = real->grad_input_count;
 }
 
-static void adopt_real_graphs(ph__making *making)
+static ph_status adopt_real_graphs(ph__making *making)
 {
     ph__callable *callable = making->callable;
     ph__trial *real = &making->real;
+    callable->forward.first = NULL;
+    if (ph_graph_segment_count(real->forward) > 1)
+        PH_TRY(ph_graph_segment(&callable->forward.first, real->forward, 0));
     callable->forward.graph = real->forward;
     real->forward = NULL;
     for (size_t i = 0; i < callable->out_count; i++) {
@@ -136,6 +140,7 @@ static void adopt_real_graphs(ph__making *making)
             callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE;
     for (size_t i = 0; i < callable->parameter_count; i++)
         callable->saved_count += callable->parameter_saved[i];
+    return PH_OK;
 }
 
 /* Whether a forward writes what the backward of an earlier one may need: memory of the graph,
@@ -171,7 +176,7 @@ ph_status ph__making_finish(ph__making *making, const char *call)
     ph__shared_pool *shared = callable->set->shared;
     PH_TRY(ph__making_hold(making, false, call));
     PH_TRY(ph__making_hold(making, true, call));
-    adopt_real_graphs(making);
+    PH_TRY(adopt_real_graphs(making));
     PH_TRY(make_output_set(making, call));
     callable->keeps_saved = callable->saved_set && must_keep_saved(callable);
     ph__output_set *own[] = {callable->out_set, callable->keeps_saved ? callable->saved_set : NULL};

@@ -8,6 +8,7 @@
 #include "nn/graphed/used.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
+#include <phonograph/breaks.h>
 #include <string.h>
 
 bool ph_module_is_graphed(const ph_module *module)
@@ -29,12 +30,14 @@ static ph_status find_callable(const ph__callable **out, const ph_module *module
 
 static ph_status count_nodes(size_t *out, ph_graph *graph)
 {
-    const ph_record *record;
     *out = 0;
-    if (!graph)
-        return PH_OK;
-    PH_TRY(ph_graph_record(&record, graph));
-    *out = ph_record_node_count(record);
+    for (size_t i = 0; i < ph_graph_segment_count(graph); i++) {
+        const ph_record *record;
+        ph_graph *segment;
+        PH_TRY(ph_graph_segment(&segment, graph, i));
+        PH_TRY(ph_graph_record(&record, segment));
+        *out += ph_record_node_count(record);
+    }
     return PH_OK;
 }
 

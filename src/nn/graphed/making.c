@@ -14,6 +14,7 @@
 #include "nn/graphed/prove.h"
 #include "nn/graphed/stage.h"
 #include "tensor/tape/node.h"
+#include <phonograph/breaks.h>
 
 ph_status ph__making_stage_outgoing(ph__making *making, const char *call)
 {
@@ -117,6 +118,15 @@ static void abandon_probe(void *trial)
     ph__error_restore(&saved);
 }
 
+/* Proofs of what can be rebound are about one graph. */
+static void copy_for_breaks(const ph__trial *trial, bool *again)
+{
+    if (trial->callable->copies_all || ph_graph_segment_count(trial->forward) < 2)
+        return;
+    ph__callable_copy_all(trial->callable, "forward has breaks (ph_break), and so several graphs");
+    *again = true;
+}
+
 static ph_status run_probe(ph__making *making, size_t number, bool *again, const char *call)
 {
     ph__trial *trial = &making->probes[number];
@@ -126,6 +136,8 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
     ph_status status = ph__trial_forward(trial, making, call);
     if (status == PH_OK && trial->writes_input)
         *again = true;
+    if (status == PH_OK)
+        copy_for_breaks(trial, again);
     if (status == PH_OK && !*again)
         status = stage_grad_outputs(making, trial->out, call);
     if (status == PH_OK && !*again && making->callable->differentiable &&
@@ -163,7 +175,8 @@ static ph_status capture_forward(ph__making *making, bool *again, const char *ca
     PH_TRY(ph__trial_forward(real, making, call));
     PH_TRY(ph__making_compare(making, false, call));
     making->callable->compared = true;
-    if (real->writes_input) {
+    copy_for_breaks(real, again);
+    if (real->writes_input || *again) {
         *again = true;
         return PH_OK;
     }

@@ -33,6 +33,7 @@ typedef struct ph__output_set {
 typedef struct ph__callable_graph {
     struct ph__callable_graph *next; /* of the pool, under its lock, as are the overwritten sets */
     ph_graph *graph;
+    ph_graph *first; /* its first segment, which has the slots; NULL: it has no breaks */
     char name[48];
     bool backward;
     uint64_t calls; /* replays */

@@ -12,6 +12,7 @@
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/sightings.h"
+#include <phonograph/breaks.h>
 #include <phonograph/inspect/inputs.h>
 #include <string.h>
 
@@ -254,11 +255,13 @@ static ph_status touch_record(look *l, const ph_record *record)
 
 /* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may
  * do anything. */
-static ph_status touch_foreign(const look *l, ph_graph *graph, const ph_record *record)
+static ph_status touch_foreign(const look *l, ph_graph *graph)
 {
+    const ph_record *record;
     ph_input_info input;
     ph_node_info info;
     size_t count;
+    PH_TRY(ph_graph_record(&record, graph));
     PH_TRY(ph_graph_input_count(&count, graph));
     for (size_t i = 0; i < count; i++) {
         PH_TRY(ph_graph_input(&input, graph, i));
@@ -277,7 +280,12 @@ static ph_status touch_graph(look *l, ph_graph *graph)
     l->graph = graph;
     PH_TRY(ph_graph_record(&record, graph));
     PH_TRY(touch_record(l, record));
-    return l->touched ? touch_foreign(l, graph, record) : PH_OK;
+    for (size_t i = 0; l->touched && i < ph_graph_segment_count(graph); i++) {
+        ph_graph *segment;
+        PH_TRY(ph_graph_segment(&segment, graph, i));
+        PH_TRY(touch_foreign(l, segment));
+    }
+    return PH_OK;
 }
 
 /* The node and word whose address is the index-th of those that a look finds. */

@@ -11,6 +11,7 @@
 #include "nn/graphed/stage.h"
 #include "nn/graphed/warmup.h"
 #include "tensor/kernels/bundle.h"
+#include <phonograph/breaks.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,8 +57,7 @@ static void add_slot_use(proof *p, ph__binding *binding, const ph__stand_in *mem
     p->bindings[p->count++] = binding;
 }
 
-/* From now on it copies all that comes: one use that nobody can explain may be any input's. */
-static void give_up(ph__callable *callable, const char *reason)
+void ph__callable_copy_all(ph__callable *callable, const char *reason)
 {
     for (size_t i = 0; i < callable->in_count + callable->out_count; i++) {
         ph__binding *binding = i < callable->in_count
@@ -81,7 +81,8 @@ static ph_status settle_bindings(proof *p, bool *again, const char *call)
             return ph_fail(PH_ERROR_UNSUPPORTED,
                            "%s: callable '%s': %s cannot be rebound, as was asked for: %s", call,
                            callable->original->name, p->spans[i].name, result->reason);
-        give_up(callable, result->reason);
+        /* one use that nobody can explain may be any input's */
+        ph__callable_copy_all(callable, result->reason);
         *again = true;
         return PH_OK;
     }
@@ -137,9 +138,12 @@ ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *
         p.bindings[i]->uses = p.results[i].uses;
     }
     end_proof(&p);
+    ph_graph *first = NULL; /* segment: inputs are copied at the begin */
     if (status == PH_OK && !*again)
-        status = find_copies(callable->inputs, &making->inputs, making->real.forward,
-                             callable->in_count, "an input's copy");
+        status = ph_graph_segment(&first, making->real.forward, 0);
+    if (status == PH_OK && !*again)
+        status = find_copies(callable->inputs, &making->inputs, first, callable->in_count,
+                             "an input's copy");
     return status;
 }
 

@@ -23,10 +23,17 @@ static inline ph_status ph__replay_use_buffers(const ph_tape *tape, const ph__bi
     return PH_OK;
 }
 
+/* Of a forward with breaks. The outputs count as written also where a function of a break fails or
+ * does not return: some of the segments have run then. */
+ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
+                              ph__callable_graph *callable_graph, size_t values, uint64_t *number);
+
 static inline ph_status ph__replay_run(ph_tape *tape, ph__callable *callable,
                                        ph__callable_graph *callable_graph, size_t values,
                                        uint64_t *number)
 {
+    if (__builtin_expect(callable_graph->first != NULL, 0))
+        return ph__replay_segments(tape, callable, callable_graph, values, number);
     PH_TRY(ph_graph_replay_with(callable_graph->graph, tape->stream, callable->values, values));
     *number = ph__callable_graph_replayed(callable_graph, callable->set->shared);
     return PH_OK;

@@ -95,7 +95,7 @@ def _struct_doc(struct):
 def _enum_text(enum):
     lines = []
     if enum.name:
-        lines += ["", f"class {enum.name}(IntEnum):", _docstring(enum.doc or enum.name, "    ")]
+        lines += ["", f"class {enum.name}(_Named):", _docstring(enum.doc or enum.name, "    ")]
         lines += [f"    {member.name} = {member.value}" for member in enum.members]
         lines.append("")
     for member in enum.members:
@@ -128,9 +128,9 @@ def module_text(headers, names, library, before):
         _docstring(f"The calls of lib{library}, by ctypes: generated from its public headers."),
         "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int8, c_int16,",
         "    c_int32, c_int64, c_size_t, c_ssize_t, c_uint, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p)",
-        "from enum import IntEnum",
         "",
         "from .library import Library as _Library",
+        "from .library import Named as _Named",
     ]
     if before:
         lines.append(f"from .{before} import *")

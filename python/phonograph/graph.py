@@ -348,10 +348,10 @@ class Graph(Owner):
     def where(self):
         """How far the last replay with breadcrumbs came: ph_progress as a dict. It calls no driver: for hangs and faults."""
         found = read_struct(core.ph_progress, core.ph_graph_where, self._handle)
-        scopes = [found.open[n].decode() for n in range(found.open_count)]
+        scopes = [found.open[n].decode("utf-8", "replace") for n in range(found.open_count)]
         return {
             "complete": found.complete, "passed": found.passed, "count": found.count, "open": scopes,
-            "last": found.last and found.last.decode(), "message": found.message.decode(),
+            "last": found.last and found.last.decode("utf-8", "replace"), "message": found.message.decode("utf-8", "replace"),
         }  # fmt: skip
 
     def enable_finite(self, enabled=True):

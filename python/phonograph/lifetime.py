@@ -75,7 +75,8 @@ class Owner:
         self._set_handle(handle)
         _live[id(self)] = weakref.ref(self)
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls, **keywords):
+        super().__init_subclass__(**keywords)
         classes = {base.__name__ for base in cls.__mro__}
         cls._names = tuple(name for name, kind in _KINDS.items() if kind in classes)
 

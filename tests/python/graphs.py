@@ -377,6 +377,25 @@ def test_breadcrumbs_tell_how_far_a_replay_came(stream, pair):
         captured(stream, x, y).enable_breadcrumbs()
 
 
+def test_where_shows_long_names_of_any_script(stream, pair):
+    x, y = pair
+    graph = ph.Graph()
+    with graph.capture(stream, enable_annotations=True, breadcrumbs=True):
+        for shift in range(3):  # names are cut somewhere: in the middle of a character, too
+            with ph.annotate(stream, "x" * shift + "\u20ac" * 200):
+                stream.copy(y, x)
+    graph.enable_breadcrumbs()
+    graph.replay(stream)
+    stream.synchronize()
+    found = graph.where()
+    assert found["complete"] and found["last"].startswith("xx\u20ac") and found["message"]
+
+
+def test_states_are_printed_by_name(stream, pair):
+    graph = captured(stream, *pair)
+    assert str(graph.state) == f"{graph.state}" == "PH_GRAPH_READY" and f"{graph.state:d}" == str(int(graph.state))
+
+
 def test_checks_name_the_array_that_is_not_finite(stream):
     good, bad = stream.array(numpy.ones(8, "float32")), stream.array(numpy.array([0, 1, numpy.inf, numpy.nan], "float64"))
     graph = ph.Graph()

@@ -17,10 +17,21 @@ if HAS_TORCH:
     import phonograph
     import phonograph.torch as pt
     from phonograph.torch.announced import Announced
-    from phonograph.torch.blocks import Blocks
+    from phonograph.torch.blocks import Blocks, index_of
 on_a_gpu = pytest.mark.skipif(not HAS_GPU, reason="torch has no GPU here: announced blocks were not tested on graphs of torch")
 
 FRAME = {"name": "make", "filename": "model.py", "line": 7}
+
+
+@pytest.mark.parametrize(("device", "index"), [(None, 3), ("cuda", 3), ("cuda:1", 1), (2, 2)])
+def test_devices_have_their_number(monkeypatch, device, index):
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    assert index_of(device) == index
+
+
+def test_what_is_no_gpu_has_none():
+    with pytest.raises(ValueError, match="'cpu' is none"):
+        index_of("cpu")
 
 
 def snapshot(*tensors, pool=(0, 0)):

@@ -2,6 +2,7 @@
 """Finding and opening a shared library of the package, once in the process."""
 
 import ctypes
+import enum
 import os
 from pathlib import Path
 
@@ -22,6 +23,16 @@ def _find(name):
             " folder of the library in PHONOGRAPH_LIBRARY_DIR"
         )
     return str(found[0])
+
+
+class Named(enum.IntEnum):
+    """A number of C's that is printed by its name."""
+
+    def __str__(self):
+        return self.name
+
+    def __format__(self, spec):
+        return format(int(self), spec) if spec else self.name
 
 
 class Library:

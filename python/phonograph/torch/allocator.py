@@ -8,6 +8,7 @@ import torch
 from ..bindings import core, library
 from ..device import Device
 from ..errors import StateError, check
+from .blocks import index_of
 
 _HOOKS = {
     "set_reset_fn": "ph_torch_empty_cache", "set_memory_fraction_fn": "ph_torch_memory_fraction",
@@ -86,9 +87,7 @@ def device_of(index):
 def _device(device, call):
     if _hooks is None:
         raise StateError(f"{call}: torch has its own allocator; use_allocator makes phonograph's torch's", core.PH_ERROR_STATE)
-    if not isinstance(device, int):
-        device = torch.device(device).index if device is not None else None
-    return device_of(torch.cuda.current_device() if device is None else device)
+    return device_of(index_of(device))
 
 
 def memory_stats(device=None):

@@ -9,7 +9,7 @@ import torch
 
 from ..foreign import ForeignBlock
 from . import allocator
-from .blocks import Blocks
+from .blocks import Blocks, index_of
 from .storages import describe, live_tensors
 
 _FRAMES = 3  # of a free
@@ -132,7 +132,7 @@ def announce_blocks(device=None):
     if allocator.is_used():
         return 0
 
-    index = torch.cuda.current_device() if device is None else torch.device(device).index
+    index = index_of(device)
     segments = [segment for segment in torch.cuda.memory_snapshot() if segment["device"] == index]
     announced = _of_device.get(index) or _of_device.setdefault(index, Announced(device_of(index)))
     announced.update(Blocks(segments), [item for item in live_tensors() if item[2].device.index == index])

@@ -3,6 +3,18 @@
 
 from bisect import bisect_right
 
+import torch
+
+
+def index_of(device):
+    """The number of a GPU: of None, and of "cuda" without one, torch's current one."""
+    if device is None:
+        return torch.cuda.current_device()
+    device = torch.device(device)
+    if device.type != "cuda":
+        raise ValueError(f"phonograph.torch works on GPUs, and {str(device)!r} is none")
+    return torch.cuda.current_device() if device.index is None else device.index
+
 
 class Block:
     """A block of torch's allocator: address, size and requested in bytes, its state, its pool, and the frames that allocated it.

@@ -11,6 +11,7 @@ from ..errors import ArgumentError, StateError, UnsupportedError
 from ..graph import Graph
 from ..stream import Stream
 from . import allocator
+from .blocks import index_of
 from .report import device_of
 from .scopes import Pushes
 from .storages import Outputs, describe
@@ -192,7 +193,7 @@ def capture_function(function, *, stream=None, device=None, warmup=3, **options)
             "capture with pt.graph, or without use_allocator",
             core.PH_ERROR_UNSUPPORTED,
         )
-    index = torch.cuda.current_device() if device is None else torch.device(device).index
+    index = index_of(device)
     graph = FunctionGraph(function, stream or torch.cuda.Stream(index), index)
     try:
         graph._capture(warmup, options)

@@ -13,7 +13,7 @@ from ..device import Device
 from ..errors import StateError
 from ..graph import Graph
 from . import allocator
-from .blocks import Blocks
+from .blocks import Blocks, index_of
 from .storages import Places, describe, live_tensors, place_of
 
 
@@ -63,7 +63,7 @@ def import_graph(graph, *, device=None, **options):
 
     if options.get("check_input_liveness"):
         announce_blocks(device)
-    index = torch.cuda.current_device() if device is None else torch.device(device).index
+    index = index_of(device)
     options.setdefault("scopes", getattr(graph, "scopes", ()))
     imported = Graph.import_cuda(device_of(index), template_of(graph, "import_graph"), **options)
     imported.template_owner = graph

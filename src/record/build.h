@@ -36,7 +36,8 @@ typedef struct ph__builder {
     /* of the sparse nodes, in the record's order; how many each has: */
     ph__found found;
     size_t *found_counts;
-    ph_kernel **kernels;
+    ph_kernel **kernels;     /* of each node; NULL: foreign, or no kernel */
+    ph__record_kernels held; /* becomes the record's */
     size_t count;
     ph__record_layout layout;
     ph__map position;      /* node handle -> 1 + its place in `created` */
@@ -62,8 +63,8 @@ static inline size_t ph__rows_room(const ph__drv_node_info *info)
     return moves && info->strided ? ph__args_room(2 * sizeof(ph__drv_rows)) : 0;
 }
 
-/* A name that needs no copy: a kind's, static, or that of a kernel of ours, which a graph
- * retains as long as it has the record. NULL: none. */
+/* A name that needs no copy: a kind's, static, or that of a kernel of ours, which the record
+ * retains. NULL: none. */
 const char *ph__build_lasting_name(const ph__builder *b, size_t at);
 /* The words of such a launch, into b->layout. */
 ph_status ph__build_lay_out(ph__builder *b, const ph_kernel *kernel, size_t args_size);

@@ -23,6 +23,13 @@ static ph_status read_node(ph__drv_node_info *out, const ph__builder *b, ph__drv
                                  b->call);
 }
 
+static void release_kernels(ph__record_kernels *held)
+{
+    for (size_t i = 0; i < held->count; i++)
+        ph_kernel_release(held->at[i]);
+    ph__vec_free(held);
+}
+
 /* Reads all nodes. Runs of one kernel ask the registry once. */
 static ph_status read_nodes(ph__builder *b)
 {
@@ -32,8 +39,13 @@ static ph_status read_nodes(ph__builder *b)
         PH_TRY(read_node(&b->infos[i], b, b->created[i]));
         if (b->infos[i].kind != PH_NODE_KERNEL || !b->infos[i].kernel)
             continue;
-        if (b->infos[i].kernel != last)
-            kernel = ph__kernel_of(b->device, b->infos[i].kernel);
+        if (b->infos[i].kernel != last) {
+            kernel = ph__kernel_acquire(b->device, b->infos[i].kernel);
+            if (kernel && !ph__vec_push(&b->held, kernel)) {
+                ph_kernel_release(kernel);
+                return ph__fail_host_memory(b->call, "the kernels of the captured graph");
+            }
+        }
         last = b->infos[i].kernel;
         b->kernels[i] = kernel;
     }
@@ -185,6 +197,10 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
         return ph__driver_fail(result, PH__NAME_GRAPH_GET_NODES,
                                "%s: the captured graph could not be read back", call);
     ph_status status = build(&b);
+    if (b.record)
+        b.record->held = b.held;
+    else
+        release_kernels(&b.held);
     ph__map_free(&b.position);
     ph__vec_free(&b.given.spans);
     ph__vec_free(&b.found.places);
@@ -227,6 +243,7 @@ void ph__record_free(ph_record *record)
         ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
     ph__record_drop_annotations(record);
     ph__record_drop_foreign(record);
+    release_kernels(&record->held);
     ph__free(record);
 }
 

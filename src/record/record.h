@@ -13,7 +13,7 @@ typedef struct ph__record_node {
     /* its pointers lead into the record, but args of a sparse node: the driver's */
     ph_node_info info;
     ph__drv_node *handle; /* in the template that the record was read from */
-    ph_kernel *kernel;    /* kernels that this library loaded; borrowed, NULL for others */
+    ph_kernel *kernel;    /* kernels that this library loaded; held below, NULL for others */
     size_t count;         /* memset: elements */
     const size_t *dependencies, *dependents;
     const ph_edge_kind *dependency_kinds; /* one for each dependency */
@@ -38,7 +38,9 @@ typedef struct ph__record_origin {
     time_t date;
 } ph__record_origin;
 
-/* One allocation, bodies apart. */
+typedef PH__VEC(ph_kernel *) ph__record_kernels; /* each retained */
+
+/* One allocation, bodies and the list of kernels apart. */
 struct ph_record {
     uint64_t id; /* unique in the process */
     size_t node_count, edge_count;
@@ -48,6 +50,7 @@ struct ph_record {
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_origin origin;
     ph__record_node *nodes;
+    ph__record_kernels held; /* kernels of the nodes, one for each run of one kernel */
     /* the blocks that its capture received; the graph's. NULL: not known */
     const ph__layout *layout;
     /* memory of other code's that words address; NULL: nobody has asked for it */

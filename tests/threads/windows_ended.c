@@ -6,6 +6,7 @@
 #include "device/handles/kernel.h"
 #include "device/handles/stream.h"
 #include "windows.h"
+#include <stdlib.h>
 
 static atomic_bool open_now, end_now, ended;
 
@@ -186,12 +187,58 @@ TEST(a_graph_keeps_a_kernel_that_is_listed_while_the_capture_is_read)
     }
 }
 
+/* ---- a record that is read while the launch's thread lets go of its kernel ---- The launch came
+ * too late for the list of kernels, so that the kernel's code alone is kept. */
+static ph_kernel *late;
+static char *copies[64];
+
+static void let_go_of_it(void *unused)
+{
+    (void)unused;
+    world.device->driver->kernel_keep(late->handle);
+    ph_kernel_release(late);
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        copies[i] = strdup("no_name"); /* as long as the kernel's, in memory that was freed */
+}
+
+static void wait_for_second_node(void *unused)
+{
+    (void)unused;
+    ph__driver_before("node_info", let_go_of_it, NULL);
+}
+
+TEST(a_record_keeps_the_kernels_that_it_has_found)
+{
+    const ph_record *record;
+    ph_node_info info;
+    uint64_t id = 0;
+    const char *name = t_kernel_sources[T_KERNEL_ADD_ONE].name;
+    const ph__drv_launch launch = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &x, .capture_id = &id, .checked = true};
+    assert_int_equal(strlen(name), strlen("no_name"));
+    assert_ok(ph_kernel_create(&late, world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_int_equal(world.device->driver->launch(world.stream->handle, late->handle, &launch), 0);
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_int_equal(atomic_load(&late->references), 1);
+    ph__driver_before("node_info", wait_for_second_node, NULL);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_non_null(copies[0]);
+    assert_int_equal(atomic_load(&late->references), 2); /* the record's, and the graph's */
+    assert_ok(ph_record_node(&info, record, 0));
+    assert_string_equal(info.name, name);
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        free(copies[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_external_events_as_a_capture_ends),
         IN_WORLD(test_replay_as_a_capture_ends),
         IN_WORLD(a_graph_keeps_a_kernel_that_is_listed_while_the_capture_is_read),
+        IN_WORLD(a_record_keeps_the_kernels_that_it_has_found),
         IN_WORLD(a_capture_survives_the_end_of_a_graph_that_replayed_on_its_stream),
     };
     return cmocka_run_group_tests_name("threads.windows_ended", tests, NULL, NULL);

@@ -40,11 +40,22 @@ static void registry_remove(const ph_kernel *kernel)
     pthread_mutex_unlock(&registry.lock);
 }
 
-ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle)
+/* One whose last reference is gone is not to be had again. */
+static bool retain_living(ph_kernel *kernel)
+{
+    int references = atomic_load_explicit(&kernel->references, memory_order_relaxed);
+    while (references > 0)
+        if (atomic_compare_exchange_weak_explicit(&kernel->references, &references, references + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+ph_kernel *ph__kernel_acquire(const ph_device *device, const ph__drv_kernel *handle)
 {
     pthread_mutex_lock(&registry.lock);
     ph_kernel *found = ph__map_get(&registry.kernels, key_of(handle));
-    if (found && found->device != device)
+    if (found && (found->device != device || !retain_living(found)))
         found = NULL;
     pthread_mutex_unlock(&registry.lock);
     return found;

@@ -22,9 +22,10 @@ struct ph_kernel {
     bool collective;
 };
 
-/* Finds the kernel of this library behind the driver's handle, for the record: borrowed, NULL for
- * a foreign one. The registry holds no references. */
-ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle);
+/* Finds the kernel of this library behind the driver's handle, for the record: retained for the
+ * caller, as another thread may release it meanwhile. NULL for a foreign one, and for one whose
+ * last reference is gone. The registry holds no references. */
+ph_kernel *ph__kernel_acquire(const ph_device *device, const ph__drv_kernel *handle);
 
 /* The object around a driver's kernel, which is destroyed on failure. Of the source name,
  * args_size and parameters are looked at. */

@@ -19,6 +19,8 @@ typedef struct ph_pool ph_pool;
  * - Memory that is allocated while a capture is open, on any pool, stream, thread and device
  *   handle, and that a node of the capture addresses, belongs to the graph until its reset or
  *   destruction. It may be freed at any time, and is not used again before.
+ * - Exception: memory of the capture's own pool that was freed in the capture is free for later
+ *   requests to that pool.
  * - So a block that is freed while a capture is open waits for its end, if the thread that
  *   allocated or freed it works on the capture: begins it, or allocates or uses blocks in it.
  * - A block that another thread allocated and freed on its own is used again at once. The capture

@@ -103,6 +103,38 @@ TEST(one_rank_is_refused_as_several_are)
     ph_pool_release(pool);
 }
 
+static ph_status sum_and_free(ph_stream *stream, void *out)
+{
+    int32_t *x, **summed = out;
+    PH_TRY(ph_malloc(&x, MIB, sizeof *x, stream));
+    PH_TRY(ph_all_reduce(comm, x, x, MIB, PH_DTYPE_I32, PH_REDUCE_SUM, stream));
+    PH_TRY(ph_memset(x, 1, 4 * MIB, stream));
+    *summed = x;
+    ph_free(x, stream);
+    return PH_OK;
+}
+
+/* As several ranks: what a collective of a graph addresses is nobody else's while that lives. */
+TEST(memory_of_a_graph_is_not_handed_out_while_it_lives)
+{
+    const ph_comm_pool_options options = {.reserve = 64 * MIB};
+    const size_t count = MIB;
+    ph_pool *pool;
+    ph_graph *graph;
+    int32_t *summed, *other;
+    assert_ok(ph_comm_pool_create(&pool, comm, &options));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, &(ph_capture_options){.pool = pool},
+                               sum_and_free, &summed));
+    assert_ok(ph_pool_begin(pool));
+    assert_ok(ph_malloc(&other, count, sizeof *other, world.stream));
+    assert_ok(ph_pool_end(pool));
+    assert_true(other + count <= summed || summed + count <= other);
+    ph_free(other, world.stream);
+    ph_graph_destroy(graph);
+    ph_pool_release(pool);
+}
+
 TEST(nothing_holds_the_communicator)
 {
     ph_pool *pool;
@@ -126,6 +158,7 @@ int main(void)
         IN_COMM(a_failed_communicator_makes_none),
         IN_COMM(a_pool_of_one_rank_keeps_its_limit),
         IN_COMM(one_rank_is_refused_as_several_are),
+        IN_COMM(memory_of_a_graph_is_not_handed_out_while_it_lives),
         IN_COMM(nothing_holds_the_communicator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,7 @@ ph_status ph_comm_group_end(ph_comm *comm)
 /* One rank: what all have is what it has. */
 static ph_status copy_alone(const request *r)
 {
+    PH_TRY(ph__collectives_hold(r->comm, r->stream, &r->args, 1));
     if (r->args.receive_bytes == 0 || r->args.receive == r->args.send)
         return PH_OK;
     return ph_memcpy(r->args.receive, r->args.send, r->args.receive_bytes, r->stream);

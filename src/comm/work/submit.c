@@ -96,6 +96,14 @@ static ph_status capture_all(ph__captured *captured, ph__captured_of *of, ph_str
     return ph_event_record(captured->last, stream);
 }
 
+ph_status ph__collectives_hold(ph_comm *comm, ph_stream *stream, const ph__collective_args *args,
+                               size_t count)
+{
+    ph_graph *graph;
+    PH_TRY(ph_stream_capturing_graph(&graph, stream));
+    return graph ? hold_all(comm, graph, args, count) : PH_OK;
+}
+
 ph_status ph__collectives_submit(ph_comm *comm, ph_stream *stream, ph__collective_args *args,
                                  size_t count, const char *call)
 {

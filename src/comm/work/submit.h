@@ -8,4 +8,8 @@
  * launch is the communicator's. */
 ph_status ph__collectives_submit(ph_comm *comm, ph_stream *stream, ph__collective_args *args,
                                  size_t count, const char *call);
+/* Has the stream's capture, if it is in one, hold what of their memory pools of the communicator
+ * have. */
+ph_status ph__collectives_hold(ph_comm *comm, ph_stream *stream, const ph__collective_args *args,
+                               size_t count);
 #endif

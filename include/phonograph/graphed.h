@@ -119,6 +119,7 @@ typedef struct ph_graphed_options {
  * - A second derivative is refused (STATE).
  * - A forward with breaks (breaks.h) calls their functions once in each call. All inputs are
  *   copied then, and a break in backward is refused (STATE).
+ * - In such a function, a call or backward of a callable that shares the pool is refused (STATE).
  * - Arguments have the count, shapes, dtypes and device of the sample. An input may require a
  *   gradient only where the sample's did, unless nothing of the callable is differentiable. The
  *   message has expected and actual values.

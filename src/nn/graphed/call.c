@@ -15,6 +15,7 @@
 #include "tensor/tape/op.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define COLD        __attribute__((cold, noinline))
 
 /* ---- readers on other streams ---- of what the next replay writes anew. */
 static uint64_t output_switches(const ph__callable *callable)
@@ -98,11 +99,26 @@ static bool is_in_mode(const ph__callable *callable)
     return true;
 }
 
+/* The function of a break calls it, of its own forward or of another one of the pool. */
+static COLD void fail_in_break(ph_tape *tape, const ph__callable *callable)
+{
+    const ph__callable_graph *running = ph__shared_pool_running(callable->set->shared);
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "graphed callable '%s': the function of a break of '%s' calls it, and both share "
+                 "a pool: a replay would write what the later segments read; call it before or "
+                 "after, or make it with another pool",
+                 callable->original->name, running->name);
+}
+
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     ph__callable *callable = self;
     if (UNLIKELY(!is_in_mode(callable) || ph_stream_is_capturing(tape->stream))) {
         ph_call_n(tape, callable->original, out, callable->out_count, in, callable->in_count);
+        return;
+    }
+    if (UNLIKELY(ph__shared_pool_running(callable->set->shared) != NULL)) {
+        fail_in_break(tape, callable);
         return;
     }
     if (ph__callable_check(tape, callable, in) && ph__callable_bind(tape, callable, in))

@@ -223,19 +223,24 @@ static ph_status replay_backward(ph_tape *tape, ph__callable *callable, ph__call
     return PH_OK;
 }
 
-static void graphed_backward(ph__grad_call *call)
+/* Whether this call's graph can be replayed now. */
+static bool check_call(ph_tape *tape, const ph__callable *callable, const called *state)
 {
-    const called *state = call->state;
-    ph__callable *callable = state->callable;
-    ph_tape *tape = call->tape;
-    size_t values = 0;
-    uint64_t number = 0;
+    const ph__callable_graph *running = ph__shared_pool_running(callable->set->shared);
+    if (UNLIKELY(running != NULL)) {
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "backward of the graphed callable '%s': the function of a break of '%s' calls "
+                     "it, and both share a pool: a replay would write what the later segments "
+                     "read; call it before or after, or make it with another pool",
+                     callable->original->name, running->name);
+        return false;
+    }
     if (UNLIKELY(ph__output_set_now(callable->saved_set) != state->saved) &&
         !fail_saved_set_overwritten(tape, callable, state))
-        return;
+        return false;
     if (UNLIKELY(ph__callable_versions(callable) != state->versions)) {
         fail_exposed_changed(tape, callable, state);
-        return;
+        return false;
     }
     if (UNLIKELY(ph_stream_is_capturing(tape->stream))) {
         ph_tape_fail(
@@ -243,8 +248,20 @@ static void graphed_backward(ph__grad_call *call)
             "backward of the graphed callable '%s': its forward was replayed before this capture "
             "began; call both inside of it",
             callable->original->name);
-        return;
+        return false;
     }
+    return true;
+}
+
+static void graphed_backward(ph__grad_call *call)
+{
+    const called *state = call->state;
+    ph__callable *callable = state->callable;
+    ph_tape *tape = call->tape;
+    size_t values = 0;
+    uint64_t number = 0;
+    if (!check_call(tape, callable, state))
+        return;
     ph__callable *used = ph__callable_used(tape, callable, call->out_grads);
     if (!used || !bind_grad_outputs(call, used, &values))
         return;

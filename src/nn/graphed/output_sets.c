@@ -25,6 +25,7 @@ struct ph__shared_pool {
     ph__output_set *output_sets;
     ph__callable_graph *callable_graphs;
     atomic_bool entered; /* a call captures */
+    _Atomic(const ph__callable_graph *) running;
 };
 
 static ph__spinlock pools_lock;
@@ -328,6 +329,21 @@ uint64_t ph__callable_graph_replayed(ph__callable_graph *callable_graph, ph__sha
     }
     ph__spin_unlock(&shared->lock);
     return sequence;
+}
+
+void ph__shared_pool_begin(ph__shared_pool *shared, const ph__callable_graph *callable_graph)
+{
+    atomic_store_explicit(&shared->running, callable_graph, memory_order_relaxed);
+}
+
+void ph__shared_pool_end(ph__shared_pool *shared)
+{
+    atomic_store_explicit(&shared->running, NULL, memory_order_relaxed);
+}
+
+const ph__callable_graph *ph__shared_pool_running(const ph__shared_pool *shared)
+{
+    return atomic_load_explicit(&shared->running, memory_order_relaxed);
 }
 
 /* ---- what else is there ---- */

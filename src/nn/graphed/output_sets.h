@@ -73,9 +73,14 @@ void ph__output_set_release(ph__output_set *values); /* by its callable: takes N
 ph_status ph__callable_graph_join(ph__callable_graph *callable_graph, ph__shared_pool *shared,
                                   ph__output_set *const *own, size_t own_count, const char *call);
 void ph__callable_graph_leave(ph__callable_graph *callable_graph, ph__shared_pool *shared);
-/* The set was replayed: memory that it may write is of this call now. */
-/* gives the number of that event */
+/* The set was replayed: memory that it may write is of this call now. Gives the number of that
+ * event. */
 uint64_t ph__callable_graph_replayed(ph__callable_graph *callable_graph, ph__shared_pool *shared);
+/* A forward with breaks replays, from begin to end: the functions of its breaks may replay nothing
+ * of the pool, as its later segments read memory that all share. running: it; NULL: none. */
+void ph__shared_pool_begin(ph__shared_pool *shared, const ph__callable_graph *callable_graph);
+void ph__shared_pool_end(ph__shared_pool *shared);
+const ph__callable_graph *ph__shared_pool_running(const ph__shared_pool *shared);
 /* replayed: whether there was a replay after `stamp` (ph__storage.stamp). wrote: whether one may
  * have written there, in memory that the captures were given: by gets "call 3 of 'f'". */
 bool ph__shared_pool_replayed(const ph__shared_pool *shared, uint64_t stamp);

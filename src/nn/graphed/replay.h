@@ -23,8 +23,8 @@ static inline ph_status ph__replay_use_buffers(const ph_tape *tape, const ph__bi
     return PH_OK;
 }
 
-/* Of a forward with breaks. The outputs count as written also where a function of a break fails or
- * does not return: some of the segments have run then. */
+/* Of a forward with breaks. Its outputs, and what else it writes, count as written before the first
+ * function of a break is called, and also where one fails: some of the segments have run then. */
 ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number);
 

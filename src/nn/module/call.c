@@ -85,22 +85,12 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
         ph__module_hooks_attach(tape, module, out, module->out_count);
 }
 
-static void release_module(void *module)
-{
-    ph_module_release(module);
-}
-
 static void call_with_hooks(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
 {
-    if (module->hooks) {
-        ph_module_retain(module); /* a hook may let it go */
-        PH__UNWIND unwind = {release_module, module};
+    if (module->hooks)
         run_hooked(tape, module, out, in);
-        unwind.undo = NULL;
-        ph_module_release(module);
-    } else {
+    else
         run_module_forward(tape, module, out, in);
-    }
 }
 
 typedef struct marked {
@@ -128,6 +118,7 @@ static void call_marked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_te
 typedef struct calling {
     ph__tape_state state;
     const ph__called *outer;
+    ph_module *module; /* retained: hooks and functions of the user's may let it go */
 } calling;
 
 /* forward, or a hook, did not return. */
@@ -136,6 +127,7 @@ static void abandon_call(void *what)
     const calling *c = what;
     c->state.tape->called = c->outer;
     ph__tape_state_left(&c->state);
+    ph_module_release(c->module);
 }
 
 void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count,
@@ -148,7 +140,7 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     size_t mark = ph_tape_scope_begin(tape), depth = ph_annotation_depth();
     ph_autocast autocast = tape->autocast;
     const ph__called called = {tape->called, module};
-    calling c = {.outer = called.outer};
+    calling c = {.outer = called.outer, .module = ph_module_retain(module)};
     ph__tape_state_begin(&c.state, tape, module->name);
     PH__UNWIND unwind = {abandon_call, &c};
     tape->called = &called;
@@ -167,6 +159,7 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     ph_tape_scope_end(tape, mark, out, out_count);
     for (size_t i = 0; i < out_count && ph__tape_failed(tape); i++)
         out[i] = NULL;
+    ph_module_release(module);
 }
 
 ph_tensor *ph_call(ph_tape *tape, ph_module *module, ph_tensor *x)

@@ -38,7 +38,12 @@ typedef struct ph_slot_options {
      * of two, at most 256, that divides the captured address, as the choice of kernels may depend
      * on it. */
     size_t alignment;
-    uint64_t reserved[4];
+    /* Address slots: addresses that are set are not looked up. The caller answers for them, as for
+     * those of a launch: memory that the device reaches, with the span's bytes behind it.
+     * - The alignment is checked as ever. Liveness does not watch the memory.
+     * - A slot that has a place in a memcpy looks all addresses up. */
+    bool skip_lookup;
+    uint64_t reserved[3];
 } ph_slot_options;
 
 /* ---- making ---- name is copied, and used in messages; NULL: "slot N".
@@ -106,7 +111,8 @@ typedef struct ph_slot_span {
     const void *const *shifted; /* capture_count entries */
     size_t bytes;
     size_t alignment; /* as in ph_slot_options */
-    uint64_t reserved[2];
+    bool skip_lookup; /* as in ph_slot_options */
+    uint64_t reserved[1];
 } ph_slot_span;
 typedef struct ph_slot_proof {
     size_t slot; /* PH_SLOT_NONE: not proved */
@@ -146,7 +152,7 @@ PH_CALL ph_graph_slot_prove_scalar(ph_slot_proof *out, ph_graph *graph, ph_graph
  * - Checks come before any change (ARGUMENT, WRONG_DEVICE). An address is a multiple of the slot's
  *   alignment, with the span's bytes behind it in one allocation: of the graph's device, or of its
  *   pinned memory. Of memory that the library did not allocate, the driver must say that the device
- *   can reach it.
+ *   can reach it. With skip_lookup the alignment alone is checked.
  * - Where a memcpy has a place of the slot, the new memory is pinned exactly if the captured span
  *   was (ARGUMENT).
  * - Overlaps are not checked: the caller knows whether two slots may overlap each other, or memory

@@ -82,6 +82,21 @@ static PyObject *py_ph_graph_replay_with(PyObject *module, PyObject *const *argu
     Py_END_ALLOW_THREADS return PyLong_FromLong((long)status);
 }
 
+static PyObject *py_ph_graph_slots_set(PyObject *module, PyObject *const *arguments,
+                                       Py_ssize_t count)
+{
+    (void)module;
+    void *at[2];
+    size_t values;
+    if (!take_count("ph_graph_slots_set", count, 3) ||
+        !take_pointers("ph_graph_slots_set", at, arguments, 2, 2) ||
+        !take_size(&values, arguments[2]))
+        return NULL;
+    ph_status status;
+    Py_BEGIN_ALLOW_THREADS status = ph_graph_slots_set(at[0], at[1], values);
+    Py_END_ALLOW_THREADS return PyLong_FromLong((long)status);
+}
+
 static PyObject *py_ph_launch(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
@@ -186,6 +201,7 @@ static PyMethodDef methods[] = {METHOD(ph_event_record),
                                 METHOD(ph_graph_get_state),
                                 METHOD(ph_graph_replay),
                                 METHOD(ph_graph_replay_with),
+                                METHOD(ph_graph_slots_set),
                                 METHOD(ph_launch),
                                 METHOD(ph_memcpy),
                                 METHOD(ph_memset),

@@ -56,11 +56,9 @@ class Graph(Owner):
     """
 
     _destroy = core.ph_graph_destroy
-    _single = None  # the value of _set_address
-
     def __init__(self, **options):
         settings = struct_from(core.ph_graph_options, options)
-        self.device, self._slots, self._uses = None, {}, {}
+        self.device, self._slots, self._uses, self._entries = None, {}, {}, {}
         self._own(new_handle(core.ph_graph_create, ctypes.byref(settings)))
 
     def _abort(self, handle):
@@ -115,7 +113,7 @@ class Graph(Owner):
             raise ValueError(f"Graph.capture: {mode!r} is no mode of captures: {', '.join(_MODES)}")
         settings = struct_from(core.ph_capture_options, options)
         settings.pool, settings.mode = pool and pool._pool_handle, _MODES.get(mode, mode)
-        self._slots, self._uses = {}, {}
+        self._slots, self._uses, self._entries = {}, {}, {}
         return _Capture(self, stream, pool, settings)
 
     def replay(self, stream, **values):
@@ -142,7 +140,7 @@ class Graph(Owner):
     def reset(self):
         """Drops the capture; the object can capture again. May wait, for functions of Python in it."""
         check(core.ph_graph_reset(self._handle))
-        self._slots, self._uses = {}, {}
+        self._slots, self._uses, self._entries = {}, {}, {}
 
     def update(self, other):
         """Gives the executable the parameters of another capture of the same shape; Mismatch says why not."""
@@ -223,12 +221,16 @@ class Graph(Owner):
         other: a Graph of the same work, in which each input lies elsewhere. arrays: by name, the pair
         (array of this capture, array of the other). Returns {name: ""}, or the reason why not.
         """
+        return self._prove_slots(other, arrays, False)
+
+    def _prove_slots(self, other, arrays, skip_lookup):
         spans, kept = (core.ph_slot_span * len(arrays))(), []
         for span, (name, (here, there)) in zip(spans, arrays.items()):
             here, there = asarray(here), asarray(there)
             shifted = (ctypes.c_void_p * 1)(there.address)
             kept.append(shifted)
             span.name, span.base, span.bytes = name.encode(), here.address, here.nbytes
+            span.skip_lookup = skip_lookup
             span.shifted = ctypes.cast(shifted, type(span.shifted))
         proofs, captures = (core.ph_slot_proof * len(arrays))(), (ctypes.c_void_p * 1)(other._graph_handle)
         check(core.ph_graph_slot_prove(proofs, self._handle, captures, 1, spans, len(arrays)))
@@ -260,12 +262,12 @@ class Graph(Owner):
 
     def _set_address(self, name, address):
         """set_slots of one slot of an address, an integer, for callers that do so before each replay."""
-        if self._single is None:
-            entry = core.ph_slot_value()
-            self._single = (entry, ctypes.byref(entry))
-        entry, pointer = self._single
-        entry.slot, entry.value = self._slots[name][0], address
-        status = core.ph_graph_slots_set(self._handle, pointer, 1)
+        entry = self._entries.get(name)
+        if entry is None:
+            value = core.ph_slot_value(self._slots[name][0])
+            entry = self._entries[name] = (value, ctypes.addressof(value))
+        entry[0].value = address
+        status = hot.ph_graph_slots_set(self._handle, entry[1], 1)
         if status:
             raise error_of(status)
 

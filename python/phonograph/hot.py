@@ -16,6 +16,7 @@ CALLS = {
     "ph_graph_get_state": (c_int, _P),
     "ph_graph_replay": (c_int, _P, _P),
     "ph_graph_replay_with": (c_int, _P, _P, _P, c_size_t),
+    "ph_graph_slots_set": (c_int, _P, _P, c_size_t),
     "ph_launch": (c_int, _P, _P, _P, _P, c_size_t),
     "ph_memcpy": (c_int, _P, _P, c_size_t, _P),
     "ph_memset": (c_int, _P, c_uint8, c_size_t, _P),

@@ -583,8 +583,15 @@ def test_slots_refuse_what_the_proof_does_not_cover():
     for wrong in (x2[:4], x2.float(), x2.transpose(0, 1)):
         with pytest.raises(phonograph.ArgumentError, match="CUDAGraph.replay: x must be contiguous"):
             graph.replay(x=wrong)
-    with pytest.raises(phonograph.ArgumentError):
-        graph.replay(x=torch.empty(SIZE, dtype=torch.bfloat16))  # the processor's memory
+    with pytest.raises(phonograph.ArgumentError, match="on cuda:0, .* on cpu"):
+        graph.replay(x=torch.empty(SIZE, dtype=torch.bfloat16))
+    odd = torch.empty(x.numel() + 1, device="cuda", dtype=torch.bfloat16)[1:].view(SIZE)
+    with pytest.raises(phonograph.ArgumentError, match="is no multiple of"):
+        graph.replay(x=odd)
+    empty = x2.clone()
+    empty.untyped_storage().resize_(0)
+    with pytest.raises(phonograph.ArgumentError, match="is NULL"):
+        graph.replay(x=empty)
     graph.replay(x=x2)
     torch.cuda.synchronize()
     assert torch.equal(y, 2 * x2)

@@ -241,13 +241,14 @@ class CUDAGraph(torch.cuda.CUDAGraph):
                     core.PH_ERROR_ARGUMENT,
                 )
         view = self._need_view()
-        reasons = view.prove_slots(
+        reasons = view._prove_slots(
             import_graph(other, device=self._device, keep_graph=True),
-            **{name: tuple(map(_memory_of, pair)) for name, pair in pairs.items()},
+            {name: tuple(map(_memory_of, pair)) for name, pair in pairs.items()},
+            True,  # _check answers for tensors: they live, on this GPU, with the bytes of the capture's
         )
         for name, (here, _) in pairs.items():
             if not reasons[name]:
-                self._spans[name] = (here.shape, here.dtype, here.data_ptr(), here.nbytes)
+                self._spans[name] = (here.shape, here.dtype, here.get_device(), here.data_ptr(), here.nbytes)
                 self._bound[name] = here.data_ptr()
         return reasons
 
@@ -268,27 +269,38 @@ class CUDAGraph(torch.cuda.CUDAGraph):
             self._view = Graph.view_cuda(device_of(self._device.index), template, executable)
         return self._view
 
+    def _refuse(self, name, tensor):
+        span = self._spans.get(name)
+        if span is None:
+            raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._spans) or 'none'}; prove_slots makes them")
+        raise ArgumentError(
+            f"CUDAGraph.replay: {name} must be contiguous, on cuda:{span[2]}, of {span[1]} and shape {tuple(span[0])}; "
+            f"it is {describe(tensor)} on {tensor.device}",
+            core.PH_ERROR_ARGUMENT,
+        )
+
     def _set(self, tensors):
-        values = {}
+        """Checks all tensors, then sets the slots that have another address."""
+        spans, bound, view, moved = self._spans, self._bound, self._view, {}
         for name, tensor in tensors.items():
-            span = self._spans.get(name)
-            if span is None:
-                raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._spans) or 'none'}; prove_slots makes them")
-            if tensor.shape != span[0] or tensor.dtype != span[1] or not tensor.is_contiguous():
-                raise ArgumentError(
-                    f"CUDAGraph.replay: {name} must be contiguous, of {span[1]} and shape {tuple(span[0])}; it is {describe(tensor)}",
-                    core.PH_ERROR_ARGUMENT,
-                )
-            values[name] = tensor.data_ptr()
-        if len(values) == 1:
-            ((name, address),) = values.items()
-            self._view._set_address(name, address)
+            span = spans.get(name)
+            if (
+                span is None or tensor.shape != span[0] or tensor.dtype != span[1]
+                or tensor.get_device() != span[2] or not tensor.is_contiguous()
+            ):  # fmt: skip
+                self._refuse(name, tensor)
+            address = tensor.data_ptr()
+            if bound[name] != address:
+                moved[name] = address
+        if len(moved) > 1:
+            view.set_slots(**moved)
         else:
-            self._view.set_slots(**values)
-        self._bound.update(values)
+            for name, address in moved.items():
+                view._set_address(name, address)
+        bound.update(moved)
         if self._inputs is not None:
             for name, tensor in tensors.items():
-                self._inputs.rebind(name, self._spans[name][2:], tensor)
+                self._inputs.rebind(name, spans[name][3:], tensor)
 
     def _drop_view(self):
         view, self._view, self._spans, self._bound = getattr(self, "_view", None), None, {}, {}

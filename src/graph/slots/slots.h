@@ -43,6 +43,7 @@ typedef struct ph__slot {
     /* The caller answers for the addresses, as for those of a launch: they are looked at where a
      * copy has a place alone. Places may lie anywhere beside the first byte. */
     bool trusted;
+    bool skip_lookup; /* as in ph_slot_options */
     /* address slots: a memcpy uses it, and what was captured is pinned memory */
     bool copied, from_pinned;
     size_t bytes, alignment;

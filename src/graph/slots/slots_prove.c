@@ -313,6 +313,7 @@ static ph_status start_drafts(proof *p)
         const ph_slot_span *span = &p->spans[i];
         PH_TRY(ph__slot_start(&p->drafts[i], p->graph, span->name, span->base, span->bytes,
                               proved_alignment(p, span), p->call));
+        p->drafts[i].slot->skip_lookup = span->skip_lookup;
     }
     return PH_OK;
 }

@@ -67,17 +67,24 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
     return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
 }
 
+static ph_status check_alignment(const ph__slot *slot, size_t number, const void *value,
+                                 const char *call)
+{
+    if (((uintptr_t)value & (slot->alignment - 1)) == 0)
+        return PH_OK;
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment (ph_slot_options "
+        "lowers it, where the kernels allow that)",
+        call, value, number, slot->name, slot->alignment);
+}
+
 static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot, size_t number,
                                      const void *value, const ph_allocation *where,
                                      const char *call)
 {
     uintptr_t address = (uintptr_t)value;
-    if (address & (slot->alignment - 1))
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment (ph_slot_options "
-            "lowers it, where the kernels allow that)",
-            call, value, number, slot->name, slot->alignment);
+    PH_TRY(check_alignment(slot, number, value, call));
     if (!where->base)
         return check_other(graph, slot, number, value, call);
     size_t offset = address - (uintptr_t)where->base;
@@ -134,7 +141,7 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
 
 static bool needs_look(const ph__slot *slot)
 {
-    return slot->address && (!slot->trusted || slot->copied);
+    return slot->address && (!(slot->trusted || slot->skip_lookup) || slot->copied);
 }
 
 /* The memory at the staged addresses: all are asked for at once. */
@@ -164,6 +171,8 @@ static ph_status check_staged(ph_graph *graph, const char *call)
                             count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
     for (size_t i = 0; i < count; i++) {
         ph__slot_staged *staged = &slots->staged.at[i];
+        if (status == PH_OK && staged->slot->address && !needs_look(staged->slot))
+            status = check_alignment(staged->slot, staged->number, staged->value, call);
         if (needs_look(staged->slot) && status == PH_OK) {
             if (is_found_unchanged(staged)) {
                 staged->slot->staged = false;
@@ -224,9 +233,12 @@ ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, con
         *out = value != NULL;
         return PH_OK;
     }
-    (void)ph__memory_find(&where, graph->device, value);
     ph__error_save(&before);
-    ph_status status = check_value_address(graph, found, slot, value, &where, call);
+    ph_status status = check_alignment(found, slot, value, call);
+    if (status == PH_OK && needs_look(found)) {
+        (void)ph__memory_find(&where, graph->device, value);
+        status = check_value_address(graph, found, slot, value, &where, call);
+    }
     *out = status == PH_OK;
     if (status != PH_OK && status != PH_ERROR_ARGUMENT && status != PH_ERROR_WRONG_DEVICE)
         return status;

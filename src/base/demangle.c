@@ -5,6 +5,7 @@
 #include "base/demangle.h"
 #include "base/line.h"
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,24 @@ enum {
 
 typedef char *demangle_fn(const char *name, char *buffer, size_t *size, int *status);
 
+/* Of the C++ runtime that was found first; NULL: none yet, and one may be loaded later. */
+static _Atomic(demangle_fn *) known;
+
+/* Where its library can be made to stay loaded. */
+static void keep(demangle_fn *demangle)
+{
+    Dl_info info;
+    void *address;
+    memcpy(&address, &demangle, sizeof address);
+    if (!dladdr(address, &info))
+        return;
+    void *handle = dlopen(info.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+    if (!handle)
+        return;
+    (void)dlclose(handle);
+    atomic_store_explicit(&known, demangle, memory_order_release);
+}
+
 /* A library that somebody loaded for himself alone is not among what all see. */
 static demangle_fn *find_in(const char *library)
 {
@@ -22,6 +41,8 @@ static demangle_fn *find_in(const char *library)
     void *handle = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
     if (handle || !library)
         *(void **)&demangle = dlsym(library ? handle : RTLD_DEFAULT, "__cxa_demangle");
+    if (demangle)
+        keep(demangle);
     if (handle)
         (void)dlclose(handle);
     return demangle;
@@ -30,7 +51,7 @@ static demangle_fn *find_in(const char *library)
 static demangle_fn *find_demangler(void)
 {
     static const char *const libraries[] = {NULL, "libstdc++.so.6", "libc++abi.so.1"};
-    demangle_fn *demangle = NULL;
+    demangle_fn *demangle = atomic_load_explicit(&known, memory_order_acquire);
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0] && !demangle; i++)
         demangle = find_in(libraries[i]);
     return demangle;

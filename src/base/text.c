@@ -12,6 +12,8 @@ static bool make_room(ph__text *text, size_t bytes)
     void *at = text->at;
     if (text->failed)
         return false;
+    if (text->capacity - text->length >= bytes)
+        return true;
     text->failed = !ph__vec_grow(&at, &text->capacity, text->length, bytes, 1);
     text->at = at;
     return !text->failed;

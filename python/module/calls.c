@@ -4,11 +4,11 @@
  *
  * - A function takes what the C call takes: integers, or None for NULL. It returns the status, or
  *   the result, as an integer.
+ * - instances is no call of C's: see objects.h.
  * - Calls that may wait, or run or wait for a callback, release Python's lock. */
-#define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
+#include "objects.h"
 #include <phonograph/phonograph.h>
-#include <Python.h>
 
 /* ---- arguments ---- */
 
@@ -208,6 +208,7 @@ static PyMethodDef methods[] = {METHOD(ph_event_record),
                                 METHOD(ph_stream_is_capturing),
                                 METHOD(ph_stream_wait_event),
                                 METHOD(ph_stream_wait_stream),
+                                {"instances", py_instances, METH_O, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         "_calls",

@@ -2,9 +2,12 @@
 """The dozen calls that programs make most: by the compiled module where the package has it, else by ctypes.
 
 Both take and return the same: integers (or None) for handles and addresses, and the status as an integer.
+instances(class) lists the objects of a class and its subclasses that Python's collector knows.
 """
 
+import gc
 from ctypes import c_bool, c_int, c_size_t, c_uint8, c_uint64, c_void_p
+from itertools import compress
 
 from .bindings.core import _library
 
@@ -32,11 +35,18 @@ def by_ctypes():
     return {name: _library.plain(name, types[0], types[1:], short=name in _SHORT) for name, types in CALLS.items()}
 
 
+def instances_by_list(kind):
+    """As instances, by the list that Python's collector makes."""
+    things = gc.get_objects()
+    kinds = {found for found in set(map(type, things)) if issubclass(found, kind)}
+    return list(compress(things, map(kinds.__contains__, map(type, things))))  # of some 10^5 objects
+
+
 try:
     from . import _calls
 
-    COMPILED = True
+    COMPILED, instances = True, _calls.instances
     globals().update({name: getattr(_calls, name) for name in CALLS})
 except ImportError:
-    COMPILED = False
+    COMPILED, instances = False, instances_by_list
     globals().update(by_ctypes())

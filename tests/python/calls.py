@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,29 @@ def test_numbers_that_do_not_fit_are_refused():
     ):  # fmt: skip
         with pytest.raises(OverflowError):
             call(*arguments)
+
+
+class Thing(list):  # which Python's collector tracks
+    pass
+
+
+class Part(Thing):
+    pass
+
+
+@pytest.mark.parametrize("instances", [hot.instances, hot.instances_by_list])
+def test_instances_of_a_class_and_of_its_subclasses(instances):
+    assert instances(Thing) == []
+    things = [Thing(), Part(), Thing([1])] + [Part() for _ in range(3000)]
+    assert set(map(id, instances(Thing))) == set(map(id, things))
+    assert set(map(id, instances(Part))) == {id(thing) for thing in things if type(thing) is Part}
+    before = [sys.getrefcount(thing) for thing in things]
+    del things[1]
+    del before[1]
+    assert len(instances(Thing)) == len(things) == 3002
+    assert [sys.getrefcount(thing) for thing in things] == before
+    with pytest.raises(TypeError):
+        instances(5)
 
 
 PROGRAM = """

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import time
 import warnings
+import weakref
 
 import pytest
 
@@ -152,6 +153,16 @@ def test_frames_of_an_input_while_memory_history_is_on():
         torch.cuda.memory._record_memory_history(enabled=None)
     (entry,) = [entry for entry in report.inputs if "float32[1000] x" in entry["tensors"]]
     assert any(frame["name"] == "test_frames_of_an_input_while_memory_history_is_on" for frame in entry["frames"])
+
+
+def test_a_report_keeps_no_tensor_alive():
+    x, other = torch.ones(1000, device="cuda"), torch.ones(1000, device="cuda")
+    graph, _ = captured(lambda: x * 2)
+    report = pt.inspect(graph)
+    assert "float32[1000]" in report.tensors_at(other.data_ptr())
+    ended, place = weakref.ref(other), other.data_ptr()
+    del other
+    assert ended() is None and report.tensors_at(place) == []
 
 
 def test_diff_of_two_captures_and_races():

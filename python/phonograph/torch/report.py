@@ -5,6 +5,7 @@ import contextlib
 import functools
 import gc
 import html
+import weakref
 
 import torch
 
@@ -141,7 +142,8 @@ class Report:
 
     def tensors_at(self, address):
         """The live tensors of Python whose storage has the address, in words, each once."""
-        return list(dict.fromkeys(self._text(tensor) for tensor in self._places.find(address)))
+        found = (reference() for reference in self._places.find(address))
+        return list(dict.fromkeys(self._text(tensor) for tensor in found if tensor is not None))
 
     def _text(self, tensor):
         name = self._names.get(tensor.untyped_storage().data_ptr())
@@ -245,4 +247,6 @@ def inspect(graph, *, device=None, **names):
         imported = import_graph(graph, device=device, keep_graph=True)
         pool = None if isinstance(graph, int) else tuple(graph.pool())
         blocks = Blocks(allocator.torch_snapshot(imported.device.ordinal))
-        return Report(imported, pool, blocks, Places(live_tensors()), names_of(names))
+        # weak: a report that is kept keeps no tensor
+        places = Places((address, size, weakref.ref(tensor)) for address, size, tensor in live_tensors())
+        return Report(imported, pool, blocks, places, names_of(names))

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Storages of torch: those that live, by address, and those that a capture's operators were given."""
 
-import gc
 import traceback
 import weakref
 from bisect import bisect_right
-from itertools import compress
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
+
+from .. import hot
 
 
 def describe(tensor):
@@ -29,9 +29,8 @@ def place_of(tensor):
 
 def live_tensors(device="cuda"):
     """Each live tensor of Python on that kind of device: (address, bytes, tensor) of its storage."""
-    found, things = [], gc.get_objects()
-    kinds = {kind for kind in set(map(type, things)) if issubclass(kind, torch.Tensor)}
-    for thing in compress(things, map(kinds.__contains__, map(type, things))):  # of some 10^5 objects
+    found = []
+    for thing in hot.instances(torch.Tensor):
         try:
             ours = thing.device.type == device
         except (RuntimeError, NotImplementedError):  # a tensor of another framework's making

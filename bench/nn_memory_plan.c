@@ -93,10 +93,12 @@ static uint32_t measure(timing *t, training *g, const char *what, bool plan)
     printf("  %s: pool %.2f MiB, device %.2f MiB reserved, %.2f at most in use", side,
            (double)memory.pool_reserved / 1048576, (double)stats.reserved / 1048576,
            (double)stats.allocated_peak / 1048576);
-    if (plan)
-        printf("; plan %.2f MiB, %.4f times the bound%s%s", (double)memory.planned / 1048576,
-               (double)memory.planned / (double)memory.plan_bound,
-               memory.plan_ended ? "; ended: " : "", memory.plan_ended ? memory.plan_ended : "");
+    if (plan && memory.plan_bound)
+        printf("; %.4f times the bound",
+               (double)(memory.planned ? memory.planned : memory.pool_reserved) /
+                   (double)memory.plan_bound);
+    if (plan && memory.plan_ended)
+        printf("; no plan: %s", memory.plan_ended);
     printf("\n");
     if (t->json)
         fprintf(t->json,

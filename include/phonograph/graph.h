@@ -90,6 +90,7 @@ typedef struct ph_capture_options {
      *   allow_breaks (ARGUMENT).
      * - body releases what its run before left, and asks for the same blocks in the same order.
      *   After another order it runs a third time, without a plan, with a warning.
+     * - Without `pool`, a first run whose memory has no gaps stays, and is the only one.
      * - Implies prepare: what eager work has cached goes back to the device first. */
     bool plan;
     /* For ph_graph_import_cuda alone (else ARGUMENT): the scopes of its nodes (annotation.h); NULL:
@@ -227,8 +228,8 @@ typedef struct ph_graph_memory {
      * checks write */
     size_t pinned;
     size_t cells; /* device memory of its cells (cells.h), 512 bytes each */
-    /* With `plan`: the bytes in which the planned blocks lie, and the largest sum of them that was
-     * alive at once. Both 0: there is no plan. */
+    /* With `plan`: the bytes in which the planned blocks lie (0: there is no plan), and the largest
+     * sum of the blocks that was alive at once (0: a plan ended, or none was asked for). */
     size_t planned, plan_bound;
     const char *plan_ended; /* why there is none although it was asked for; static. NULL: none */
     uint64_t reserved[2];

@@ -90,6 +90,33 @@ def test_a_kernel_of_triton_has_its_tensors():
     assert torch.equal(out, x + y)
 
 
+@pytest.mark.skipif(HAS_TORCH and not torch.distributed.is_nccl_available(), reason="this torch has no NCCL: its kernels were not tested")
+def test_collectives_of_nccl_have_their_tensors():
+    """Of one rank: NCCL copies what is gathered, and scales what is averaged by a kernel of its own."""
+    dist = torch.distributed
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1, device_id=torch.device("cuda", 0))
+    try:
+        x, gathered, averaged = torch.randn(4096, device="cuda"), torch.zeros(4096, device="cuda"), torch.randn(4096, device="cuda")
+
+        def body():
+            dist.all_gather_into_tensor(gathered, x)
+            dist.all_reduce(averaged, op=dist.ReduceOp.AVG)
+
+        want = averaged.clone()
+        graph, _ = captured(body)
+        report = pt.inspect(graph, x=x, gathered=gathered, averaged=averaged)
+        kinds = {node["kind"] for node in report.nodes}
+        assert "memcpy" in kinds and "kernel" in kinds, [(node["kind"], node["name"]) for node in report.nodes]
+        expect_found(report, {"x": x, "gathered": gathered, "averaged": averaged})
+        gathered.zero_()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(gathered, x) and torch.equal(averaged, want)
+        graph.reset()
+    finally:
+        dist.destroy_process_group()
+
+
 def test_copies_are_proved():
     x, y = torch.randn(1000, device="cuda"), torch.zeros(1000, device="cuda")
     graph, _ = captured(lambda: y.copy_(x))

@@ -38,6 +38,7 @@ typedef struct planned {
     ph__layout log;
     ph__replay_allocator *allocator;
     const char *reason; /* why the plan ended; static */
+    bool stays;         /* the first run is as good as a plan */
     bool drop;          /* the capture */
 } planned;
 
@@ -74,9 +75,27 @@ static void list_left_blocks(planned *p)
     }
 }
 
+/* The pools that the run used, which were new, have 3 % or less that was not alive at once: the
+ * second run, and giving all of it back before, would gain nothing. */
+static bool has_no_gaps(const planned *p)
+{
+    size_t reserved = 0, most = p->plan.bound + p->plan.bound / 100 * 3;
+    const ph_graph *graph = p->graph;
+    for (size_t i = 0; i < graph->pools.count; i++) {
+        ph_memory_stats stats;
+        if (ph_pool_stats(&stats, graph->pools.at[i]->pool) != PH_OK)
+            return false;
+        reserved += stats.reserved;
+    }
+    return reserved <= most;
+}
+
 static void judge_first_run(planned *p)
 {
     p->reason = ph__memory_plan_make(&p->plan, p->notes[0], p->stream->id);
+    p->stays = p->reason == NULL && !p->options->pool && has_no_gaps(p);
+    if (p->stays)
+        p->reason = "the first run stays: its memory is at most 1.03 times what was alive at once";
     list_left_blocks(p);
     /* without a plan its graph may stay, unless it belongs into the caller's pool */
     p->drop = p->reason == NULL || p->options->pool;
@@ -252,7 +271,7 @@ ph_status ph__graph_capture_planned(ph_graph *graph, ph_stream *stream,
     if (status == PH_OK) {
         warn_of_left_blocks(&p);
         graph->plan_bytes = p.reason ? 0 : p.plan.bytes;
-        graph->plan_bound = p.reason ? 0 : p.plan.bound;
+        graph->plan_bound = p.reason && !p.stays ? 0 : p.plan.bound;
         graph->plan_ended = p.reason;
     }
     release_plan(&p);

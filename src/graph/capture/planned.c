@@ -269,7 +269,8 @@ ph_status ph__graph_capture_planned(ph_graph *graph, ph_stream *stream,
     ph_status status = run_all(&p);
     unwind.undo = NULL;
     if (status == PH_OK) {
-        warn_of_left_blocks(&p);
+        if (!p.stays)
+            warn_of_left_blocks(&p);
         graph->plan_bytes = p.reason ? 0 : p.plan.bytes;
         graph->plan_bound = p.reason && !p.stays ? 0 : p.plan.bound;
         graph->plan_ended = p.reason;

@@ -19,7 +19,8 @@
 #define RSQRT(p)   (1.0f / sqrtf(p))
 #define TANH(p)    PH__LEVEL_MATH(tanhf)(p)
 #define SIGMOID(p) PH__LEVEL_MATH(sigmoidf)(p)
-#define ERF(p)     PH__LEVEL_MATH(erff)(p)
+/* Expressions that use it also multiply by the operand: of NaN they are NaN. */
+#define ERF(p) PH__LEVEL_MATH(erf_number)(p)
 /* Roots are roots: of -inf NaN, of -0 what sqrt and rsqrt give; pow has inf and 0 there. */
 #define POW(p, q) ((q) == 0.5f ? sqrtf(p) : (q) == -0.5f ? 1.0f / sqrtf(p) : powf(p, q))
 #include "tensor/kernels/elementwise.def"

@@ -34,16 +34,20 @@ PH__MATH float ph__copysignf(float x, float sign)
 /* ph__expf(x), ph__logf, ph__tanhf, ph__erff, ph__sigmoidf. */
 #define PH__MATH_NAME(name)   ph__##name
 #define PH__MATH_FMA(a, b, c) ((a) * (b) + (c))
+#define PH__MATH_FUSED        0
 #include "tensor/kernels/math_functions.h"
 #undef PH__MATH_NAME
 #undef PH__MATH_FMA
+#undef PH__MATH_FUSED
 /* ph__fma_expf(x) and so on: for functions whose target has fused instructions, which they say
  * by attribute. */
 #define PH__MATH_NAME(name)   ph__fma_##name
 #define PH__MATH_FMA(a, b, c) __builtin_fmaf(a, b, c)
+#define PH__MATH_FUSED        1
 #include "tensor/kernels/math_functions.h"
 #undef PH__MATH_NAME
 #undef PH__MATH_FMA
+#undef PH__MATH_FUSED
 
 /* f64 to f32 such that a second rounding, to f16 or bf16, gives what one rounding would have:
  * what is cut off is kept as a last bit of 1. */

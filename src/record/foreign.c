@@ -64,6 +64,12 @@ static bool ask_driver(asker *a, uint64_t value)
                                              : add_range(a->to, &where);
 }
 
+/* Most words of a vendor's kernel are small numbers. */
+static bool is_number(const ph__record_node *node, size_t w)
+{
+    return node->places && !may_be_address(ph__record_untyped_value(node, w));
+}
+
 static bool look_up_words(asker *a, ph_record *record)
 {
     record->foreign = a->to;
@@ -71,6 +77,8 @@ static bool look_up_words(asker *a, ph_record *record)
         const ph__record_node *node = &record->nodes[n];
         for (size_t w = 0; w < node->info.word_count; w++) {
             ph_word room;
+            if (is_number(node, w))
+                continue;
             const ph_word *word = ph__record_word(&room, node, w);
             if (asks(word, node) && !ask_driver(a, word->value))
                 return false;
@@ -127,4 +135,28 @@ const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record
     room->pinned = memory->pinned;
     room->foreign = true;
     return room;
+}
+
+/* Words that are kept may have a base of ours; others are somebody else's memory, or nothing. */
+const ph_word *ph__record_next_address(ph_word *room, const ph_record *record,
+                                       const ph__record_node *node, size_t *w)
+{
+    const bool foreign = record->foreign && record->foreign->list.count > 0;
+    size_t kept = ph__record_next_kept(node, *w);
+    while (*w < node->info.word_count) {
+        if (!foreign)
+            *w = kept;
+        else if (*w != kept && is_number(node, *w)) {
+            ++*w;
+            continue;
+        }
+        if (*w == node->info.word_count)
+            break;
+        const ph_word *word = ph__record_look_up_foreign(room, record, node, *w);
+        if (word->base)
+            return word;
+        if (++*w > kept)
+            kept = ph__record_next_kept(node, *w);
+    }
+    return NULL;
 }

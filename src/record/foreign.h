@@ -22,5 +22,8 @@ typedef struct ph__record_foreign {
 ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call);
 const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record,
                                           const ph__record_node *node, size_t w);
+/* The first word from *w on that has a base; NULL: there is none, and *w is word_count. */
+const ph_word *ph__record_next_address(ph_word *room, const ph_record *record,
+                                       const ph__record_node *node, size_t *w);
 void ph__record_drop_foreign(ph_record *record);
 #endif

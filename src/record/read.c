@@ -95,3 +95,23 @@ ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, siz
     *out = *ph__record_look_up_foreign(out, record, found, word);
     return PH_OK;
 }
+
+ph_status ph_record_next_address(ph_word *out, size_t *word, const ph_record *record, size_t node)
+{
+    static const char call[] = "ph_record_next_address";
+    const ph__record_node *found = NULL;
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    if (word == NULL)
+        return ph__fail_null(call, "word");
+    PH_TRY(find_node(&found, record, node, call));
+    const ph_word *next = ph__record_next_address(out, record, found, word);
+    if (next)
+        *out = *next;
+    else {
+        memset(out, 0, sizeof *out);
+        *word = found->info.word_count;
+    }
+    return PH_OK;
+}

@@ -184,6 +184,14 @@ static size_t find_place(const ph__record_node *node, size_t offset)
     return low;
 }
 
+size_t ph__record_next_kept(const ph__record_node *node, size_t w)
+{
+    if (!node->places || w >= node->info.word_count)
+        return w;
+    size_t i = find_place(node, w * WORD);
+    return i < node->kept_count ? node->places[i].offset / WORD : node->info.word_count;
+}
+
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)
 {
     if (!node->places)

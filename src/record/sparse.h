@@ -16,6 +16,8 @@ typedef struct ph__place {
  * who looks for addresses. In *room where none is kept as it is; borrowed for as long as both. */
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
 const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
+/* The number of the first word that is kept, from w on; word_count: there is none. */
+size_t ph__record_next_kept(const ph__record_node *node, size_t w);
 /* Its value alone, of a kernel that this library did not load. */
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
 

@@ -106,6 +106,11 @@ typedef struct ph_word {
     uint64_t reserved[4];
 } ph_word;
 PH_CALL ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word);
+/* The first word of the node, from *word on, that addresses memory: its base is not NULL. For those
+ * who look for addresses alone: kernels of vendor libraries have hundreds of words.
+ * - *word gets the number of that word. None is left: it gets word_count, and *out is zero.
+ * - Errors: NOT_FOUND (no such node), ARGUMENT. Legal in a capture. */
+PH_CALL ph_record_next_address(ph_word *out, size_t *word, const ph_record *record, size_t node);
 
 /* Writes the whole record as JSON text (freed with ph_string_free), or into a file, which is
  * replaced whole or not at all. */

@@ -40,9 +40,11 @@ static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backw
     PH_TRY(ph_graph_record(&record, backward));
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
         PH_TRY(ph_record_node(&info, record, i));
-        for (size_t k = 0; k < info.word_count; k++) {
-            PH_TRY(ph_record_word(&word, record, i, k));
-            if (word.kind == PH_WORD_VALUE || !word.base)
+        for (size_t k = 0;; k++) {
+            PH_TRY(ph_record_next_address(&word, &k, record, i));
+            if (!word.base)
+                break;
+            if (word.kind == PH_WORD_VALUE)
                 continue;
             PH_TRY(ph_graph_writes(&written, forward, (const void *)(uintptr_t)word.value, 1));
             PH_TRY(ph_graph_writes(&own, backward, (const void *)(uintptr_t)word.value, 1));

@@ -243,12 +243,13 @@ static ph_status touch_record(look *l, const ph_record *record)
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
         PH_TRY(ph_record_node(&l->info, record, i));
         const ph_record *body = l->info.body;
-        for (size_t k = 0; k < l->info.word_count; k++) {
-            PH_TRY(ph_record_word(&word, record, i, k));
+        for (size_t k = 0;; k++) {
+            PH_TRY(ph_record_next_address(&word, &k, record, i));
+            if (!word.base)
+                break;
             PH_TRY(touch_word(l, &word));
         }
-        if (body)
-            PH_TRY(touch_record(l, body));
+        PH_TRY(body ? touch_record(l, body) : PH_OK);
     }
     return PH_OK;
 }
@@ -288,7 +289,7 @@ static ph_status touch_graph(look *l, ph_graph *graph)
     return PH_OK;
 }
 
-/* The node and word whose address is the index-th of those that a look finds. */
+/* The node and word of the index-th address that a look finds. */
 static ph_status name_word(char *out, size_t size, const look *l, ph_graph *graph, size_t index)
 {
     const ph_record *record;
@@ -298,8 +299,10 @@ static ph_status name_word(char *out, size_t size, const look *l, ph_graph *grap
     ph__line_format(out, size, "memory that a nested node addresses");
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
         PH_TRY(ph_record_node(&info, record, i));
-        for (size_t k = 0; k < info.word_count; k++) {
-            PH_TRY(ph_record_word(&word, record, i, k));
+        for (size_t k = 0;; k++) {
+            PH_TRY(ph_record_next_address(&word, &k, record, i));
+            if (!word.base)
+                break;
             if (!is_found(l, &word) || index-- > 0)
                 continue;
             ph__line_format(out, size, "memory of the program's, at %s of node %zu (%s)", word.name,
@@ -315,9 +318,9 @@ static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *g
 {
     char what[160];
     size_t i = 0;
-    while (i < mine->addresses.count && i < theirs->addresses.count &&
-           mine->addresses.at[i] == theirs->addresses.at[i])
-        i++;
+    for (; i < mine->addresses.count && i < theirs->addresses.count; i++)
+        if (mine->addresses.at[i] != theirs->addresses.at[i])
+            break;
     if (i == mine->addresses.count && i == theirs->addresses.count)
         return PH_OK;
     bool is_mine = i < mine->addresses.count;

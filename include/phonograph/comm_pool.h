@@ -28,8 +28,9 @@ typedef struct ph_comm_pool_options {
  *   before 2.19.
  * - Host devices, and one rank: ordinary memory of the device. Nothing is registered, and the
  *   refusals are the same.
- * - A graph keeps what it uses, as it does of each pool. What its collectives address is held
- *   (ph_graph_hold_memory): freed or not, nobody gets it before the graph is reset.
+ * - A graph keeps what it uses, as it does of each pool. What collectives of the communicator
+ *   address in it is held (ph_graph_hold_memory): freed or not, nobody gets it before the graph is
+ *   reset.
  * - No limit and no statistics count the part of the reserve that no segment has taken.
  *
  * Captures: while one is open on the device nothing is registered. A request that the reserve

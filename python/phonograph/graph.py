@@ -213,7 +213,7 @@ class Graph(Owner):
                 ctypes.byref(out), self._handle, name.encode(), place.address, place.nbytes, ctypes.byref(options)
             )
         )
-        self._slots[name] = (out.value, True)
+        self._add_slot(name, out.value, True)
 
     def prove_slots(self, other, **arrays):
         """Makes slots that a second capture proves, as ph_graph_slot_prove.
@@ -236,9 +236,14 @@ class Graph(Owner):
         check(core.ph_graph_slot_prove(proofs, self._handle, captures, 1, spans, len(arrays)))
         for name, proof in zip(arrays, proofs):
             if proof.slot != core.PH_SLOT_NONE:
-                self._slots[name] = (proof.slot, True)
+                self._add_slot(name, proof.slot, True)
                 self._uses[name] = proof.uses
         return {name: proof.reason.decode() for name, proof in zip(arrays, proofs)}
+
+    def _add_slot(self, name, number, kind):
+        """A name that is given again is the newer slot's."""
+        self._slots[name] = (number, kind)
+        self._entries.pop(name, None)
 
     def slot_uses(self, name):
         """How many words of the graph the proof of a slot has found; 0: none, or there is no such slot."""
@@ -253,10 +258,13 @@ class Graph(Owner):
                 ctypes.byref(out), self._handle, name.encode(), ctypes.addressof(value), ctypes.sizeof(value), places, 1
             )
         )
-        self._slots[name] = (out.value, type(value))
+        self._add_slot(name, out.value, type(value))
 
     def set_slots(self, stream=None, **values):
         """Sets slots by name, and launches nothing: the next launch has the values. stream: of arrays that need one."""
+        self._set_values(stream, values)
+
+    def _set_values(self, stream, values):
         pairs, _kept = self._pairs(stream, values)
         check(core.ph_graph_slots_set(self._handle, pairs, len(values)))
 

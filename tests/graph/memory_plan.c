@@ -760,6 +760,46 @@ TEST(a_run_without_gaps_goes_into_the_callers_pool)
     ph_pool_release(pool);
 }
 
+typedef struct holding {
+    ph_graph *graph;
+    int runs, from; /* the first run that holds */
+} holding;
+
+static ph_status hold_from(ph_stream *stream, void *user)
+{
+    holding *h = user;
+    int32_t *at[2];
+    h->runs++;
+    for (int i = 0; i < 2; i++) {
+        PH_TRY(ph_malloc(&at[i], 1 << 20, 1, stream));
+        PH_TRY(t_fill(&world, stream, at[i], WIDTH, i));
+        if (h->runs >= h->from)
+            PH_TRY(ph_graph_hold_memory(h->graph, at[i]));
+        ph_free(at[i], stream);
+    }
+    return PH_OK;
+}
+
+TEST(memory_that_the_second_run_alone_holds_ends_the_plan)
+{
+    static const int runs[] = {
+        1, 3}; /* of one that holds in each run, and of one from the second on */
+    for (int from = 1; from <= 2; from++) {
+        ph_graph_memory memory;
+        holding h = {.from = from};
+        assert_ok(ph_graph_create(&h.graph, NULL));
+        assert_ok(ph_graph_capture(h.graph, world.stream, &(ph_capture_options){.plan = true},
+                                   hold_from, &h));
+        assert_ok(ph_graph_get_memory(&memory, h.graph));
+        assert_int_equal(h.runs, runs[from - 1]);
+        assert_non_null(
+            strstr(memory.plan_ended, from == 1 ? "nothing that can be planned" : "kept a block"));
+        assert_ok(ph_graph_replay(h.graph, world.stream));
+        assert_ok(ph_stream_synchronize(world.stream));
+        ph_graph_destroy(h.graph);
+    }
+}
+
 TEST(captures_without_a_function_are_refused)
 {
     ph_graph *graph;
@@ -836,6 +876,7 @@ int main(void)
         IN_WORLD(a_run_without_gaps_stays_and_is_the_only_one),
         IN_WORLD(a_run_with_gaps_is_planned),
         IN_WORLD(a_run_without_gaps_goes_into_the_callers_pool),
+        IN_WORLD(memory_that_the_second_run_alone_holds_ends_the_plan),
         IN_WORLD(captures_without_a_function_are_refused),
     };
     return cmocka_run_group_tests_name("graph.memory_plan", tests, NULL, NULL);

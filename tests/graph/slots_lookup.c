@@ -82,6 +82,26 @@ TEST(alignment_is_checked)
     t_all(y, N, 11, world.stream);
 }
 
+/* What the graph was told nothing of is looked up when somebody asks. */
+TEST(inputs_show_what_the_slot_has)
+{
+    ph_input_info input;
+    size_t slot = find(body, true);
+    int32_t *mine;
+    assert_ok(ph_malloc(&mine, N, sizeof *mine, world.stream));
+    assert_ok(replay(slot, mine));
+    assert_ok(ph_graph_input(&input, graph, 0));
+    assert_true(input.address == (uintptr_t)mine && input.base == mine);
+    assert_int_equal(input.bytes, BYTES);
+    assert_false(input.foreign);
+    assert_int_equal(input.state, PH_INPUT_LIVE);
+    ph_free(mine, world.stream);
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(ph_graph_input(&input, graph, 0));
+    assert_int_equal(input.state, PH_INPUT_FREED);
+    assert_false(input.foreign);
+}
+
 TEST(a_slot_of_a_copy_is_looked_up)
 {
     size_t slot = find(body_with_copy, true);
@@ -116,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(an_allocation_that_is_too_short_is_the_callers_to_answer_for),
         IN_WORLD(alignment_is_checked),
+        IN_WORLD(inputs_show_what_the_slot_has),
         IN_WORLD(a_slot_of_a_copy_is_looked_up),
         IN_WORLD(a_proved_slot_skips_the_lookup_too),
     };

@@ -429,6 +429,22 @@ def test_a_graph_of_cuda_that_is_not_taken_over_is_let_go(device, stream, pair):
     assert ph.Graph.import_cuda(device, native.value).state is core.PH_GRAPH_READY
 
 
+def test_a_name_that_is_given_again_is_the_newer_slots(stream):
+    a, b = stream.array(numpy.full(64, 1.0)), stream.array(numpy.full(64, 2.0))
+    from_a, from_b = stream.zeros(64, "float64"), stream.zeros(64, "float64")
+    graph = ph.Graph()
+    with graph.capture(stream):
+        stream.copy(from_a, a)
+        stream.copy(from_b, b)
+    other, another = stream.array(numpy.full(64, 10.0)), stream.array(numpy.full(64, 20.0))
+    graph.slot("x", a)
+    graph._set_address("x", other.address)
+    graph.slot("x", b)
+    graph._set_address("x", another.address)
+    graph.replay(stream)
+    assert from_a.to_numpy()[0] == 10 and from_b.to_numpy()[0] == 20
+
+
 def test_slots_are_set_ahead_of_a_replay(stream, pair):
     x, y = pair
     graph = captured(stream, x, y)

@@ -591,11 +591,17 @@ def test_slots_refuse_what_the_proof_does_not_cover():
     with pytest.raises(phonograph.ArgumentError, match="one shape and dtype"):
         graph.prove_slots(other, x=(x, x2[:4]))
     assert graph.prove_slots(other, x=(x, x2)) == {"x": ""}
+    with pytest.raises(KeyError, match="stream"):
+        graph.replay(stream=x2, x=x2)
     for wrong in (x2[:4], x2.float(), x2.transpose(0, 1)):
         with pytest.raises(phonograph.ArgumentError, match="CUDAGraph.replay: x must be contiguous"):
             graph.replay(x=wrong)
     with pytest.raises(phonograph.ArgumentError, match="on cuda:0, .* on cpu"):
         graph.replay(x=torch.empty(SIZE, dtype=torch.bfloat16))
+    with pytest.raises(phonograph.ArgumentError, match="no conjugate or negative view"):
+        graph.replay(x=torch._neg_view(x2))
+    with pytest.raises(phonograph.ArgumentError, match="on a GPU are needed"):
+        graph.prove_slots(other, z=(x.cpu(), x2.cpu()))
     odd = torch.empty(x.numel() + 1, device="cuda", dtype=torch.bfloat16)[1:].view(SIZE)
     with pytest.raises(phonograph.ArgumentError, match="is no multiple of"):
         graph.replay(x=odd)

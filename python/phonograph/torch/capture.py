@@ -43,6 +43,11 @@ def _host_uses_of(report):
     ]
 
 
+def _may_be_slot(tensor):
+    """Its elements are what its memory on a GPU has: no conjugate or negative view."""
+    return tensor.is_cuda and tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+
+
 def _memory_of(tensor):
     return Array(tensor.data_ptr(), tensor.nbytes, "uint8")
 
@@ -234,10 +239,10 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         - The tensors need the same shape and dtype, and are contiguous.
         """
         for name, (here, there) in pairs.items():
-            if here.shape != there.shape or here.dtype != there.dtype or not (here.is_contiguous() and there.is_contiguous()):
+            if here.shape != there.shape or here.dtype != there.dtype or not (_may_be_slot(here) and _may_be_slot(there)):
                 raise ArgumentError(
-                    f"prove_slots: {name}: two contiguous tensors of one shape and dtype are needed, and these are "
-                    f"{describe(here)} and {describe(there)}",
+                    f"prove_slots: {name}: two contiguous tensors of one shape and dtype on a GPU are needed, no conjugate or "
+                    f"negative views, and these are {describe(here)} on {here.device} and {describe(there)} on {there.device}",
                     core.PH_ERROR_ARGUMENT,
                 )
         view = self._need_view()
@@ -258,10 +263,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
 
     def bind(self, name, tensor):
         """Sets one slot, unless it has that address: later replays have it."""
-        address = tensor.data_ptr()
-        if self._bound.get(name) != address:
-            self._set({name: tensor})
-            self._bound[name] = address
+        self._set({name: tensor})
 
     def _need_view(self):
         if self._view is None:
@@ -274,29 +276,30 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         if span is None:
             raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._spans) or 'none'}; prove_slots makes them")
         raise ArgumentError(
-            f"CUDAGraph.replay: {name} must be contiguous, on cuda:{span[2]}, of {span[1]} and shape {tuple(span[0])}; "
-            f"it is {describe(tensor)} on {tensor.device}",
+            f"CUDAGraph.replay: {name} must be contiguous, on cuda:{span[2]}, of {span[1]} and shape {tuple(span[0])}, and no "
+            f"conjugate or negative view; it is {describe(tensor)} on {tensor.device}",
             core.PH_ERROR_ARGUMENT,
         )
 
     def _set(self, tensors):
         """Checks all tensors, then sets the slots that have another address."""
-        spans, bound, view, moved = self._spans, self._bound, self._view, {}
+        spans, bound, moved = self._spans, self._bound, {}
         for name, tensor in tensors.items():
             span = spans.get(name)
             if (
-                span is None or tensor.shape != span[0] or tensor.dtype != span[1]
-                or tensor.get_device() != span[2] or not tensor.is_contiguous()
+                span is None or tensor.shape != span[0] or tensor.dtype != span[1] or tensor.get_device() != span[2]
+                or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj()
             ):  # fmt: skip
                 self._refuse(name, tensor)
             address = tensor.data_ptr()
-            if bound[name] != address:
+            if bound.get(name) != address:
                 moved[name] = address
+                bound.pop(name, None)  # whatever a failure leaves
         if len(moved) > 1:
-            view.set_slots(**moved)
+            self._view._set_values(None, moved)
         else:
             for name, address in moved.items():
-                view._set_address(name, address)
+                self._view._set_address(name, address)
         bound.update(moved)
         if self._inputs is not None:
             for name, tensor in tensors.items():

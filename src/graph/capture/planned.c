@@ -127,6 +127,7 @@ static ph_status run_noted(ph_stream *stream, void *user)
     if (p->notes[p->run] == NULL)
         return ph__fail_host_memory(call, "the notes of the plan");
     PH__UNWIND unwind = {stop_run, p};
+    p->notes[p->run]->served = p->run == 1;
     ph_status status = p->run == 1 ? serve_plan(p) : PH_OK;
     if (status == PH_OK)
         status = p->body(stream, p->user);

@@ -22,8 +22,9 @@ ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
             "%s: %p is a block of another allocator (ph_foreign_announce), which can free "
             "it at any time; keep it there",
             call, address);
-    if (ph__slow_path_has(ph__memory_of(graph->device), PH__SLOW_PLAN))
-        ph__plan_note_hold(ph__memory_of(graph->device), found.base);
+    if (ph__slow_path_has(ph__memory_of(graph->device), PH__SLOW_PLAN) &&
+        ph__plan_note_hold(ph__memory_of(graph->device), found.base))
+        return PH_OK;
     /* Nested graphs of an open capture give it what they hold, on any thread. */
     pthread_mutex_lock(&graph->device->capture_lock);
     const size_t before = graph->held.count;

@@ -9,6 +9,7 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots_life.h"
 #include "memory/observe/labels.h"
+#include "memory/observe/lookup.h"
 #include "memory/observe/sites.h"
 #include <string.h>
 
@@ -64,11 +65,24 @@ static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__i
     return PH_OK;
 }
 
-/* A slot was set to memory that the library did not give. */
+/* A slot was set to memory of which it knows nothing: that of others, or any. */
 static ph_status ask_slot(ph_input_info *out, ph_graph *graph, const char *call)
 {
     ph__drv_pointer where;
+    ph_allocation found;
     const void *address = (const void *)(uintptr_t)out->address;
+    if (ph__memory_find(&found, graph->device, address)) { /* of a slot that skips the lookup */
+        out->base = found.base;
+        out->bytes = found.requested;
+        out->pinned = found.pinned;
+        out->foreign = found.foreign;
+        out->state = PH_INPUT_LIVE;
+        return PH_OK;
+    }
+    if (ph__memory_is_taken(graph->device, address)) {
+        out->state = PH_INPUT_FREED;
+        return PH_OK;
+    }
     int result = graph->device->driver->pointer_info(&where, graph->device->handle, address);
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,

@@ -208,12 +208,14 @@ void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stre
     ph__vec_free(&ends);
 }
 
-void ph__plan_note_hold(ph__memory *memory, const void *base)
+bool ph__plan_note_hold(ph__memory *memory, const void *base)
 {
     ph__plan_notes *notes;
     ph__memory_lock(memory);
     ph__planned_block *block = find_noted_block(&notes, memory, base);
     if (block)
         block->held = true;
+    const bool served = block && notes->served;
     ph__spin_unlock(&memory->lock);
+    return served;
 }

@@ -40,7 +40,8 @@ struct ph__plan_notes {
     PH__VEC(ph_stream *) streams; /* retained; of allocations, frees and uses */
     ph__map live;                 /* address -> number of the block + 1 */
     size_t events;
-    bool lost; /* no host memory for some of it */
+    bool lost;   /* no host memory for some of it */
+    bool served; /* a plan serves its requests */
 };
 
 /* From begin to end, requests of the capture are noted, and frees of what they got. The second
@@ -51,9 +52,10 @@ void ph__plan_notes_free(ph__plan_notes *notes); /* ends them too; takes NULL */
 
 /* Notes of single events; only while PH__SLOW_PLAN is set. No lock held.
  * - free comes before the block goes, allocation after it came.
- * - hold: the address lies in a block, which a graph holds from then on. */
+ * - hold: the address lies in a block, which a graph holds from then on. Whether a plan serves that
+ *   run: it ends then, so that nothing has to be held. */
 void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, const void *address);
 void ph__plan_note_use(ph__memory *memory, const void *pointer, ph_stream *stream);
 void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stream);
-void ph__plan_note_hold(ph__memory *memory, const void *base);
+bool ph__plan_note_hold(ph__memory *memory, const void *base);
 #endif

@@ -22,16 +22,21 @@ ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
             "%s: %p is a block of another allocator (ph_foreign_announce), which can free "
             "it at any time; keep it there",
             call, address);
-    if (ph__slow_path_has(ph__memory_of(graph->device), PH__SLOW_PLAN) &&
-        ph__plan_note_hold(ph__memory_of(graph->device), found.base))
-        return PH_OK;
+    ph_error before;
+    ph__error_save(&before);
+    const bool ends_plan = ph__slow_path_has(ph__memory_of(graph->device), PH__SLOW_PLAN) &&
+                           ph__plan_note_hold(ph__memory_of(graph->device), found.base);
     /* Nested graphs of an open capture give it what they hold, on any thread. */
     pthread_mutex_lock(&graph->device->capture_lock);
-    const size_t before = graph->held.count;
+    const size_t count = graph->held.count;
     const ph__born born = {graph->device, found.base, found.generation};
     ph_status status = ph__held_add(&graph->held, &born, call);
     pthread_mutex_unlock(&graph->device->capture_lock);
-    if (status != PH_OK || graph->state == PH_GRAPH_CAPTURING || graph->held.count == before)
+    if (status == PH_ERROR_CAPTURE && ends_plan) { /* the plan's: no allocation to be held */
+        ph__error_restore(&before);
+        return PH_OK;
+    }
+    if (status != PH_OK || graph->state == PH_GRAPH_CAPTURING || graph->held.count == count)
         return status;
     return ph__graph_acquire_inputs(graph, call);
 }

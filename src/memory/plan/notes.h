@@ -53,7 +53,7 @@ void ph__plan_notes_free(ph__plan_notes *notes); /* ends them too; takes NULL */
 /* Notes of single events; only while PH__SLOW_PLAN is set. No lock held.
  * - free comes before the block goes, allocation after it came.
  * - hold: the address lies in a block, which a graph holds from then on. Whether a plan serves that
- *   run: it ends then, so that nothing has to be held. */
+ *   run: where the block is the plan's, which cannot be held, the plan ends. */
 void ph__plan_note_allocation(ph__memory *memory, const ph__request *request, const void *address);
 void ph__plan_note_use(ph__memory *memory, const void *pointer, ph_stream *stream);
 void ph__plan_note_free(ph__memory *memory, const void *pointer, ph_stream *stream);

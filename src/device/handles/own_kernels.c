@@ -61,7 +61,7 @@ ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned r
 static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
                                    const char *call)
 {
-    static const ph_param crumb[] = {
+    static const ph_param breadcrumb[] = {
         {"table", PH_PARAM_ADDRESS, offsetof(ph__drv_breadcrumb, table), sizeof(uint64_t), {0}},
         {"number", PH_PARAM_VALUE, offsetof(ph__drv_breadcrumb, number), sizeof(uint64_t), {0}}};
     static const ph_param finite[] = {
@@ -77,8 +77,8 @@ static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch
     static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
         [PH__WATCH_CRUMB] = {.name = "phonograph_breadcrumb",
                              .args_size = sizeof(ph__drv_breadcrumb),
-                             .params = crumb,
-                             .param_count = sizeof crumb / sizeof crumb[0]},
+                             .params = breadcrumb,
+                             .param_count = sizeof breadcrumb / sizeof breadcrumb[0]},
         [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
                               .args_size = sizeof(ph__drv_finite),
                               .params = finite,

@@ -132,10 +132,10 @@ bool ph__memory_is_taken(const ph_device *device, const void *address)
 }
 
 static void read_bounds(uintptr_t *lowest, uintptr_t *highest,
-                        const struct ph__address_bounds *hull)
+                        const struct ph__address_bounds *bounds)
 {
-    *highest = atomic_load_explicit(&hull->highest, memory_order_acquire);
-    *lowest = atomic_load_explicit(&hull->lowest, memory_order_relaxed);
+    *highest = atomic_load_explicit(&bounds->highest, memory_order_acquire);
+    *lowest = atomic_load_explicit(&bounds->lowest, memory_order_relaxed);
 }
 
 void ph__memory_read_bounds(ph__memory_bounds *out, const ph_device *device)

@@ -23,20 +23,21 @@ static inline uint64_t ph__handed(const ph__memory *memory)
 }
 /* The block in use that address is in, live or waiting. */
 ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address);
-static inline void ph__address_bounds_widen(struct ph__address_bounds *hull, uintptr_t address,
+static inline void ph__address_bounds_widen(struct ph__address_bounds *bounds, uintptr_t address,
                                             size_t size)
 {
-    uintptr_t highest = atomic_load_explicit(&hull->highest, memory_order_relaxed);
-    if (highest == 0 || address < atomic_load_explicit(&hull->lowest, memory_order_relaxed))
-        atomic_store_explicit(&hull->lowest, address, memory_order_relaxed);
+    uintptr_t highest = atomic_load_explicit(&bounds->highest, memory_order_relaxed);
+    if (highest == 0 || address < atomic_load_explicit(&bounds->lowest, memory_order_relaxed))
+        atomic_store_explicit(&bounds->lowest, address, memory_order_relaxed);
     if (address + size > highest)
-        atomic_store_explicit(&hull->highest, address + size, memory_order_release);
+        atomic_store_explicit(&bounds->highest, address + size, memory_order_release);
 }
 /* False: nothing of the memory was ever there. */
-static inline bool ph__address_bounds_have(const struct ph__address_bounds *hull, uintptr_t address)
+static inline bool ph__address_bounds_have(const struct ph__address_bounds *bounds,
+                                           uintptr_t address)
 {
-    return address < atomic_load_explicit(&hull->highest, memory_order_acquire) &&
-           address >= atomic_load_explicit(&hull->lowest, memory_order_relaxed);
+    return address < atomic_load_explicit(&bounds->highest, memory_order_acquire) &&
+           address >= atomic_load_explicit(&bounds->lowest, memory_order_relaxed);
 }
 static inline bool ph__memory_may_have(const ph__memory *memory, uintptr_t address)
 {

@@ -88,7 +88,7 @@ struct ph__memory {
     ph__pinned *held;
     ph__announcements announced;
     /* Everything that was ever in segments and pinned, or announced, lies in [lowest, highest) of
-     * its own hull: most words that are looked up are no addresses at all. They grow under the
+     * its own bounds: most words that are looked up are no addresses at all. They grow under the
      * lock, and are read without it: memory is handed out after that. */
     struct ph__address_bounds {
         atomic_uintptr_t lowest, highest;

@@ -20,9 +20,9 @@ static void store_word(uint64_t *at, uint64_t value)
 
 void ph__host_breadcrumb_fn(const ph_block_range *range, const void *args)
 {
-    const ph__drv_breadcrumb *crumb = args;
-    if (range->begin == 0 && crumb->table)
-        store_word(&crumb->table[crumb->number], next_tick());
+    const ph__drv_breadcrumb *breadcrumb = args;
+    if (range->begin == 0 && breadcrumb->table)
+        store_word(&breadcrumb->table[breadcrumb->number], next_tick());
 }
 
 /* ---- numbers ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_kernels.c: operators at GPT-2's sizes, forward and forward with backward: 20 of them
- * in one graph, the time of one. f32 (TF32 allowed in products) and bf16. On the host device
- * sizes are smaller. bench/torch_nn.py has PyTorch's side of the GPU's. */
+ * in one graph, the time of one. f32 (TF32 allowed in products) and bf16; attention in bf16 also
+ * without ph_set_deterministic_algorithms. On the host device sizes are smaller. bench/torch_nn.py has PyTorch's side of the GPU's. */
 #include "nn/timing.h"
 #include <string.h>
 
@@ -77,6 +77,15 @@ static ph_tensor *leaf(timing *t, ph_dtype dtype, ph_shape shape)
     return x;
 }
 
+static job attention_job(timing *t, ph_dtype dtype, ph_shape shape)
+{
+    job j = {.apply = attention};
+    for (int i = 0; i < 3; i++)
+        j.in[i] = leaf(t, dtype, shape);
+    j.grad = leaf(t, dtype, shape);
+    return j;
+}
+
 static void measure(timing *t, job *j, const char *name, ph_dtype dtype)
 {
     char what[64];
@@ -101,11 +110,14 @@ static void measure_all(timing *t, ph_dtype dtype)
     ph_shape hidden = PH_SHAPE(rows, 3072), weight = PH_SHAPE(3072, 768), one = PH_SHAPE(768),
              many = PH_SHAPE(3072);
     ph_shape logits = PH_SHAPE(rows, classes);
-    job j = {.apply = attention};
-    for (int i = 0; i < 3; i++)
-        j.in[i] = leaf(t, dtype, heads);
-    j.grad = leaf(t, dtype, heads);
+    job j = attention_job(t, dtype, heads);
     measure(t, &j, "attention", dtype);
+    if (dtype == PH_DTYPE_BF16) {
+        j = attention_job(t, dtype, heads);
+        ph_set_deterministic_algorithms(false);
+        measure(t, &j, "attention, any order", dtype);
+        ph_set_deterministic_algorithms(true);
+    }
     j = (job){.apply = softmax, .in = {leaf(t, dtype, scores)}, .grad = leaf(t, dtype, scores)};
     measure(t, &j, "softmax", dtype);
     j = (job){.apply = layer_norm,

@@ -232,6 +232,16 @@ typedef struct ph_attention_options {
 PH_API ph_tensor *ph_attention(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
                                const ph_attention_options *options);
 
+/* ---- algorithms whose results repeat ---- PyTorch's use_deterministic_algorithms, but true until
+ * somebody says otherwise: the same work gives the same bits, eager, captured and replayed.
+ * - false allows attention's backward by cuDNN to add up the gradient of q atomically, which is
+ *   faster. Its last bits then differ from run to run, and from replay to replay. All else stays as
+ *   it is.
+ * - The switch holds for the process and for later calls, backward's included. A graph keeps what
+ *   it was captured with. Thread-safe. Legal in a capture. */
+PH_API void ph_set_deterministic_algorithms(bool only);
+PH_API bool ph_deterministic_algorithms(void);
+
 PH_END_DECLS
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ size_t cudnnGetVersion(void)
 
 /* ---- handles ---- each has a module with the kernel, in the context that was current. */
 typedef struct handle {
-    void *module, *function;
+    void *module, *function, *atomic;
     struct CUstream_st *stream;
 } handle;
 
@@ -58,6 +58,7 @@ static void find_cuda(void)
     FIND(cuLaunchKernel);
 #undef FIND
     fake_cuda()->register_kernel("fake_cudnn_plan", fake_cudnn_run);
+    fake_cuda()->register_kernel("fake_cudnn_atomic", fake_cudnn_run);
 }
 
 int cudnnCreate(void **out)
@@ -65,7 +66,9 @@ int cudnnCreate(void **out)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                                ".visible .entry fake_cudnn_plan(.param .align 8 .b8 p[344])\n{\n"
-                               "ret;\n}\n";
+                               "ret;\n}\n"
+                               ".visible .entry fake_cudnn_atomic(.param .align 8 .b8 p[344])\n"
+                               "{\nret;\n}\n";
     _Static_assert(sizeof(fake_cudnn_call) == 344, "as in the text");
     (void)pthread_once(&once, find_cuda);
     handle *made = calloc(1, sizeof *made);
@@ -74,7 +77,8 @@ int cudnnCreate(void **out)
         free(made);
         return FAKE_CUDNN_FAILED;
     }
-    if (cuda.cuModuleGetFunction(&made->function, made->module, "fake_cudnn_plan") != 0) {
+    if (cuda.cuModuleGetFunction(&made->function, made->module, "fake_cudnn_plan") != 0 ||
+        cuda.cuModuleGetFunction(&made->atomic, made->module, "fake_cudnn_atomic") != 0) {
         (void)cuda.cuModuleUnload(made->module);
         free(made);
         return FAKE_CUDNN_FAILED;
@@ -253,8 +257,9 @@ int cudnnBackendExecute(void *at, void *plan, void *pack)
     if (!result && call.program->steps > 16 && !call.workspace)
         result = FAKE_CUDNN_BAD;
     void *params[] = {&call};
+    void *function = call.program && call.program->atomic ? with->atomic : with->function;
     if (!result &&
-        cuda.cuLaunchKernel(with->function, 1, 1, 1, 32, 1, 1, 0, with->stream, params, NULL) != 0)
+        cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, with->stream, params, NULL) != 0)
         result = FAKE_CUDNN_FAILED;
     return result;
 }

@@ -78,7 +78,8 @@ static bool is_known(int mode)
 {
     return mode == PH__CUDNN_ADD || mode == PH__CUDNN_SUBTRACT || mode == PH__CUDNN_MULTIPLY ||
            mode == PH__CUDNN_DIVIDE || mode == PH__CUDNN_EXP || mode == PH__CUDNN_LOG ||
-           mode == PH__CUDNN_GREATER_EQUAL || mode == PH__CUDNN_INDEX || mode == PH__CUDNN_SELECT;
+           mode == PH__CUDNN_IDENTITY || mode == PH__CUDNN_GREATER_EQUAL ||
+           mode == PH__CUDNN_INDEX || mode == PH__CUDNN_SELECT;
 }
 
 static bool repeats(const fake_tensor *small, const fake_tensor *large)
@@ -100,7 +101,9 @@ static bool read_pointwise(fake_program *p, fake_step *s, const fake_descriptor 
     s->b = find_tensor(p, of, PH__CUDNN_OPERATION_POINTWISE_B);
     s->t = find_tensor(p, of, PH__CUDNN_OPERATION_POINTWISE_T);
     s->y = find_tensor(p, of, PH__CUDNN_OPERATION_POINTWISE_Y);
-    bool one = s->how == PH__CUDNN_EXP || s->how == PH__CUDNN_LOG || s->how == PH__CUDNN_INDEX;
+    bool one = s->how == PH__CUDNN_EXP || s->how == PH__CUDNN_LOG || s->how == PH__CUDNN_IDENTITY ||
+               s->how == PH__CUDNN_INDEX;
+    p->atomic = p->atomic || s->how == PH__CUDNN_IDENTITY;
     return is_known(s->how) && fake_cudnn_number(by, PH__CUDNN_POINTWISE_COMPUTE, -1) >= 0 &&
            s->x >= 0 && s->y >= 0 && one == (s->b < 0) &&
            (s->how == PH__CUDNN_SELECT) == (s->t >= 0) &&

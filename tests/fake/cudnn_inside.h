@@ -49,6 +49,7 @@ typedef struct fake_program {
     fake_tensor tensor[FAKE_CUDNN_TENSORS];
     fake_step step[FAKE_CUDNN_STEPS];
     int tensors, steps;
+    bool atomic; /* a sum in memory, and its conversion: its kernel has another name */
 } fake_program;
 /* Of the operations of a graph, checked. 0, or why not. Programs stay until the process ends:
  * graphs that were captured have them. */

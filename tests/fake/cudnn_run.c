@@ -84,6 +84,8 @@ static double apply(int how, double x, double b)
         return exp(x);
     case PH__CUDNN_LOG:
         return log(x);
+    case PH__CUDNN_IDENTITY:
+        return x;
     default:
         return x >= b;
     }

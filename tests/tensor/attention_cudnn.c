@@ -83,19 +83,19 @@ static void free_step(step *p)
     }
 }
 
-/* How many kernels of a graph of one step are ours for attention, and how many nodes it has. */
-static size_t count_own(ph_graph *graph, size_t *nodes)
+/* How many kernels of a graph have a name that begins so, and how many nodes it has. */
+static size_t count_named(ph_graph *graph, size_t *nodes, const char *begin)
 {
     const ph_record *record;
-    size_t own = 0;
+    size_t named = 0;
     assert_ok(ph_graph_record(&record, graph));
     *nodes = ph_record_node_count(record);
     for (size_t i = 0; i < *nodes; i++) {
         ph_node_info node;
         assert_ok(ph_record_node(&node, record, i));
-        own += node.name && strncmp(node.name, "ph_attention_", 13) == 0;
+        named += node.name && strncmp(node.name, begin, strlen(begin)) == 0;
     }
-    return own;
+    return named;
 }
 
 /* Of a step that nobody has done before: so its plans are built inside the capture. */
@@ -107,7 +107,7 @@ static size_t captured_own(t_scene *s, int64_t batch, int64_t rows, int64_t d)
     make_step(&p, s, batch, rows, d);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, s->stream, NULL, one_step, &p));
-    size_t own = count_own(graph, &nodes);
+    size_t own = count_named(graph, &nodes, "ph_attention_");
     assert_true(nodes >= 6);
     ph_graph_destroy(graph);
     free_step(&p);
@@ -232,6 +232,86 @@ TEST(cudnn_does_the_sizes_that_it_is_faster_at)
     t_scene_close(&s);
 }
 
+/* ---- determinism ---- */
+static void set_repeating(bool repeating)
+{
+    ph_set_deterministic_algorithms(repeating);
+    assert_int_equal(ph_deterministic_algorithms(), repeating);
+}
+
+/* The largest difference of two tensors' elements, of 1 + absolute value. */
+static float farthest(t_scene *s, ph_tensor *x, ph_tensor *y)
+{
+    ph_tensor *a = ph_cast(s->tape, x, PH_DTYPE_F32), *b = ph_cast(s->tape, y, PH_DTYPE_F32);
+    ph_tensor *off = ph_abs(s->tape, ph_sub(s->tape, a, b)),
+              *size = ph_add_scalar(s->tape, ph_abs(s->tape, a), 1);
+    ph_tensor *most = ph_max(s->tape, ph_div(s->tape, off, size));
+    float value;
+    assert_ok(ph_tensor_read(s->tape, most, &value, sizeof value));
+    assert_ok(ph_tape_clear(s->tape));
+    return value;
+}
+
+/* Results agree whichever backward is taken, but its kernels are others. A graph keeps those that
+ * it was captured with. */
+TEST(a_backward_that_need_not_repeat_is_taken_on_request_alone)
+{
+    t_scene s;
+    step p, q;
+    ph_graph *graph[2];
+    size_t nodes;
+    t_scene_open(&s);
+    assert_true(ph_deterministic_algorithms());
+    make_step(&p, &s, 2, 256, 64);
+    make_step(&q, &s, 2, 256, 64);
+    for (int i = 0; i < 4; i++) {
+        bool before = ph_tape_set_grad_enabled(s.tape, false);
+        ph_tensor_copy(s.tape, i < 3 ? q.in[i] : q.g, i < 3 ? p.in[i] : p.g);
+        (void)ph_tape_set_grad_enabled(s.tape, before);
+    }
+    assert_ok(ph_tape_clear(s.tape));
+    for (int i = 0; i < 2; i++) {
+        set_repeating(i == 0);
+        assert_ok(ph_graph_create(&graph[i], NULL));
+        assert_ok(ph_graph_capture(graph[i], s.stream, NULL, one_step, i == 0 ? &p : &q));
+    }
+    assert_ok(ph_graph_replay(graph[0], s.stream));
+    set_repeating(true);
+    assert_ok(ph_graph_replay(graph[1], s.stream));
+    for (int i = 0; i < 4; i++)
+        assert_true(farthest(&s, p.out[i], q.out[i]) < 3.2e-2f);
+    if (!t_on_host() && fake_cuda()) {
+        assert_int_equal(count_named(graph[0], &nodes, "fake_cudnn_atomic"), 0);
+        assert_int_equal(count_named(graph[1], &nodes, "fake_cudnn_atomic"), 1);
+    }
+    ph_graph_destroy(graph[0]);
+    ph_graph_destroy(graph[1]);
+    free_step(&p);
+    free_step(&q);
+    t_scene_close(&s);
+}
+
+/* What needs no atomic additions is the same to the bit, whatever is allowed. */
+TEST(forward_repeats_whatever_is_allowed)
+{
+    t_scene s;
+    step p;
+    size_t bytes;
+    t_scene_open(&s);
+    make_step(&p, &s, 2, 128, 64);
+    assert_ok(one_step(s.stream, &p));
+    char *first = contents(&s, &p, &bytes);
+    set_repeating(false);
+    assert_ok(one_step(s.stream, &p));
+    char *second = contents(&s, &p, &bytes);
+    set_repeating(true);
+    assert_memory_equal(first, second, bytes / 4);
+    free(first);
+    free(second);
+    free_step(&p);
+    t_scene_close(&s);
+}
+
 /* A device looks for cuDNN once; so each setting has a device of its own. */
 static size_t own_with(const char *name, const char *value)
 {
@@ -278,6 +358,8 @@ int main(void)
         cmocka_unit_test(replays_are_equal_to_eager_work_to_the_bit),
         cmocka_unit_test(a_graph_outlives_all_tensors),
         cmocka_unit_test(cudnn_does_the_sizes_that_it_is_faster_at),
+        cmocka_unit_test(a_backward_that_need_not_repeat_is_taken_on_request_alone),
+        cmocka_unit_test(forward_repeats_whatever_is_allowed),
         cmocka_unit_test(without_cudnn_the_kernels_are_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_kernels.c: operators at GPT-2's sizes, forward and forward with backward: 20 of them
  * in one graph, the time of one. f32 (TF32 allowed in products) and bf16; attention in bf16 also
- * without ph_set_deterministic_algorithms. On the host device sizes are smaller. bench/torch_nn.py has PyTorch's side of the GPU's. */
+ * without ph_set_deterministic_algorithms. On the host device sizes are smaller. bench/torch_nn.py
+ * has PyTorch's side of the GPU's. */
 #include "nn/timing.h"
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_profile.c: where the time of bench/nn_gpt2.c's captured step goes: for each of its four
- * steps the kernels, how many nodes are of each, and the time of one and of all. nn_profile [rounds]
- * [file that a line for each node is appended to]. On the host device a model of a hundredth. */
+ * steps the kernels, how many nodes are of each, and the time of one and of all.
+ * nn_profile [rounds] [file that a line for each node is appended to]. On the host device a model
+ * of a hundredth. */
 #include "../examples/gpt/model.h"
 #include "nn/timing.h"
 #include <stdlib.h>

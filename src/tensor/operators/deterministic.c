@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/deterministic.c: whether operators keep to algorithms whose results repeat to the
- * bit: a setting of the process. */
+/* tensor/operators/deterministic.c: whether operators keep to algorithms whose results repeat to
+ * the bit: a setting of the process. */
 #include <phonograph/operators.h>
 #include <stdatomic.h>
 

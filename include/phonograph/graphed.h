@@ -68,7 +68,7 @@ typedef enum ph_graphed_inputs {
 } ph_graphed_inputs;
 
 typedef struct ph_graphed_options {
-    size_t warmup_iterations; /* calls before the capture; 0: 3; PH_ZERO: none */
+    size_t warmup_iterations; /* calls before the capture; 0: 1; PH_ZERO: none */
     /* an input or parameter that requires a gradient, but is not used, gets none; otherwise
      * ARGUMENT */
     bool allow_unused_input;
@@ -141,7 +141,8 @@ typedef struct ph_graphed_options {
  *   the module lives. A forward that replaces such memory from call to call is refused (STATE).
  * - An input that overlaps memory which they write outside of the graphs is cloned first.
  * - An input is rebound where further captures proved all its places (ph_graph_slot_prove;
- *   docs/reference/graphed-callables.md has the limits of the proof).
+ *   docs/reference/graphed-callables.md has the limits of the proof): one more, or many where code
+ *   outside of the library asks for an address.
  * - A rebound input is cloned first if it is not contiguous, not aligned to 256 bytes, overlaps
  *   memory that the graph writes, or lies in memory that no slot accepts (ph_graph_slot_takes). The
  *   clone is in no pool that the graphs write.

@@ -97,10 +97,14 @@ typedef struct program {
     ph_kernel *kernel;
     uint64_t of, how, by;
     bool plain; /* it looks at nothing */
+    int from;   /* the call that is the first to ask for addresses */
+    int calls;
 } program;
 
-static ph_tensor *launch(ph_tape *tape, const program *p, const ph_tensor *x, const ph_tensor *b)
+static ph_tensor *launch(ph_tape *tape, program *p, ph_tensor *x, ph_tensor *b)
 {
+    if (p->calls++ < p->from)
+        return ph_add(tape, ph_mul_scalar(tape, x, 2), b);
     ph_tensor *y = ph_empty(tape, PH_DTYPE_F32, ph_tensor_shape(x));
     if (!y)
         return NULL;
@@ -322,6 +326,86 @@ static void back_of(field *f, program *p, size_t inputs, size_t n)
     back(f, p, n);
 }
 
+/* ---- how many captures prove ---- */
+enum {
+    WARM_UP = 1,
+    STAYS = 1,
+    ONE = 1,  /* where the library alone has addresses */
+    MANY = 8, /* where others have them, for two that come from calls */
+    MORE = 9, /* for three: two inputs and a gradient */
+    NEVER = 1000
+};
+
+static void late(field *f, program p, int calls, bool rebound)
+{
+    ph_module *plain = gn_function(&f->s, "late", two_forward, &p, 2, 1);
+    ph_tensor *x = gn_sample(&f->s, PH_SHAPE(1000), false), *both[] = {x, x};
+    ph_module *graphed = gn_graph(plain, both, 2, NULL);
+    assert_int_equal(p.calls, calls);
+    assert_int_equal(gn_input(graphed, 0, false).rebound, rebound);
+    assert_int_equal(gn_input(graphed, 1, false).rebound, rebound);
+    call_it(f, &p, graphed, 2, 1000);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(x);
+}
+
+/* A program that sees no address is captured once more than it is replayed. One that asks for an
+ * address, in whichever capture, is captured as often as it takes to know what it does with it. */
+TEST(test_programs_that_look_late)
+{
+    field f;
+    program p = {.how = 1, .by = 512};
+    open_field(&f);
+    assert_ok(ph_kernel_create(&p.kernel, f.s.device, &hostile_source));
+    for (int plain = 0; plain < 2; plain++) {
+        int again = plain ? 0 : STAYS; /* with copies */
+        p.plain = plain;
+        p.from = NEVER;
+        late(&f, p, WARM_UP + ONE + STAYS, true);
+        p.from = WARM_UP + ONE + STAYS;
+        late(&f, p, WARM_UP + ONE + STAYS, true);
+        p.from = WARM_UP;
+        late(&f, p, WARM_UP + MORE + STAYS + again, plain);
+        p.from = WARM_UP + ONE;
+        late(&f, p, WARM_UP + ONE + STAYS + MORE + STAYS + again, plain);
+    }
+    ph_kernel_release(p.kernel);
+    close_field(&f);
+}
+
+static void late_back(field *f, program p, int calls)
+{
+    ph_module *plain = gn_function(&f->s, "late", back_forward, &p, 1, 1);
+    ph_tensor *x = gn_sample(&f->s, PH_SHAPE(896), true);
+    ph_module *graphed = gn_graph(plain, &x, 1, NULL);
+    assert_int_equal(p.calls, calls);
+    assert_int_equal(gn_input(graphed, 0, true).rebound, p.plain || p.from == NEVER);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(x);
+}
+
+TEST(test_backwards_that_look_late)
+{
+    field f;
+    program p = {.how = 1, .by = 512};
+    open_field(&f);
+    assert_ok(ph_kernel_create(&p.kernel, f.s.device, &hostile_source));
+    for (int plain = 0; plain < 2; plain++) {
+        int again = plain ? 0 : STAYS;
+        p.plain = plain;
+        p.from = NEVER;
+        late_back(&f, p, WARM_UP + ONE + STAYS);
+        p.from = WARM_UP;
+        late_back(&f, p, WARM_UP + MANY + STAYS + again);
+        p.from = WARM_UP + ONE;
+        late_back(&f, p, WARM_UP + ONE + STAYS + MANY + STAYS + again);
+    }
+    ph_kernel_release(p.kernel);
+    close_field(&f);
+}
+
 TEST(test_what_backward_shows)
 {
     field f;
@@ -342,6 +426,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_two_inputs_show),
         cmocka_unit_test(test_what_one_input_shows),
+        cmocka_unit_test(test_programs_that_look_late),
+        cmocka_unit_test(test_backwards_that_look_late),
         cmocka_unit_test(test_what_backward_shows),
     };
     return cmocka_run_group_tests_name("nn.graphed_hostile", tests, NULL, NULL);

@@ -157,6 +157,16 @@ static void note_input_writes(ph__trial *trial, const uint64_t *versions)
     }
 }
 
+/* Behind each pass. */
+static void note_shown(ph__trial *trial)
+{
+    for (size_t i = 0; i < trial->callable->in_count; i++)
+        trial->shown = trial->shown || ph__storage_is_shown(trial->in[i]->storage);
+    for (size_t i = 0; i < trial->callable->out_count; i++)
+        trial->shown = trial->shown || (trial->grad_outputs[i] &&
+                                        ph__storage_is_shown(trial->grad_outputs[i]->storage));
+}
+
 static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_t *versions,
                              const char *call)
 {
@@ -206,6 +216,7 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
                                 "capturing forward", call);
     if (status == PH_OK) {
         note_input_writes(trial, b.versions);
+        note_shown(trial);
         note_saved(trial);
         status = check_leaves(trial, call);
     }
@@ -343,8 +354,11 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
             PH_TRY(ph__trial_stand_in(&trial->grad_outputs[i], trial,
                                       &trial->callable->grad_outputs[i],
                                       &making->grad_outputs.at[i], call));
-    return ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
-                               "capturing backward", call);
+    ph_status status =
+        ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
+                            "capturing backward", call);
+    note_shown(trial);
+    return status;
 }
 
 void ph__trial_free(ph__trial *trial, bool graphs)

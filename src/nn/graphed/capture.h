@@ -19,15 +19,27 @@ typedef struct ph__trial {
     size_t grad_input_count;
     size_t first_node; /* of the tape */
     bool writes_input;
+    bool shown;            /* code outside of the library was given the address of a stand-in */
     ph__sightings seen[2]; /* of forward, of backward */
 } ph__trial;
+
+/* Memory for the stages of all callables that are made together, by direction. */
+enum {
+    PH__ROOM_INPUTS,
+    PH__ROOM_GRAD_OUTPUTS,
+    PH__ROOM_OUTGOING,
+    PH__ROOMS
+};
 
 /* State that the captures of one callable share. */
 typedef struct ph__making {
     ph__callable *callable;
+    ph__stage_room *rooms; /* PH__ROOMS, of all makings; NULL: this one is alone */
     ph__stage_plan plan;
     ph__stage inputs, grad_outputs, outgoing; /* outgoing: base: where gradients go */
-    ph__trial real, *probes;                  /* as many as planned; NULL: none was tried */
+    ph__trial real, *probes; /* room for as many as planned; NULL: none was tried */
+    size_t probe_count;      /* of them, those that ran */
+    bool outputs_known;      /* grad_outputs are staged, where there are any */
 } ph__making;
 
 ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *call);

@@ -16,6 +16,12 @@
 #include "tensor/tape/node.h"
 #include <phonograph/breaks.h>
 
+static ph__stage_room *shared_room(const ph__making *making, int direction)
+{
+    return making->rooms ? &making->rooms[direction] : NULL;
+}
+
+/* The callable keeps this memory where replays look at what their slots have. */
 ph_status ph__making_stage_outgoing(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
@@ -32,8 +38,10 @@ ph_status ph__making_stage_outgoing(ph__making *making, const char *call)
             bytes[i] = callable->parameter_grads[i - callable->in_count]
                            ? ph_tensor_bytes(callable->operands[i])
                            : 0;
+    ph__stage_room *room =
+        callable->set->options.check_input_liveness ? NULL : shared_room(making, PH__ROOM_OUTGOING);
     ph_status status =
-        ph__stage_make(&making->outgoing, callable->set->stream, bytes, all, NULL, 0, call);
+        ph__stage_make(&making->outgoing, room, callable->set->stream, bytes, all, NULL, 0, call);
     ph__free(bytes);
     return status;
 }
@@ -59,8 +67,9 @@ static ph_status stage_inputs(ph__making *making, const char *call)
         bytes[i] = binding->bytes;
     }
     making->plan = ph__stage_plan_for(callable->in_count + callable->out_count);
-    ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes,
-                                      callable->in_count, &making->plan, 0, call);
+    ph_status status =
+        ph__stage_make(&making->inputs, shared_room(making, PH__ROOM_INPUTS), callable->set->stream,
+                       bytes, callable->in_count, &making->plan, 0, call);
     ph__free(bytes);
     return status == PH_OK ? ph__making_stage_outgoing(making, call) : status;
 }
@@ -69,8 +78,9 @@ static ph_status stage_inputs(ph__making *making, const char *call)
 static ph_status stage_grad_outputs(ph__making *making, ph_tensor *const *out, const char *call)
 {
     ph__callable *callable = making->callable;
-    if (making->grad_outputs.at)
+    if (making->outputs_known)
         return PH_OK;
+    making->outputs_known = true;
     size_t *bytes = ph__calloc(callable->out_count, sizeof *bytes);
     if (!bytes)
         return ph__fail_host_memory(call, "what stands for gradients");
@@ -80,7 +90,8 @@ static ph_status stage_grad_outputs(ph__making *making, ph_tensor *const *out, c
         binding->used = ph__node_is_alive(out[i]->node);
         binding->dtype = out[i]->dtype;
         binding->shape = out[i]->shape;
-        binding->bytes = bytes[i] = ph_tensor_bytes(out[i]);
+        binding->bytes = ph_tensor_bytes(out[i]);
+        bytes[i] = binding->used ? binding->bytes : 0;
         binding->force_copy = callable->copies_all;
         binding->rebound = !binding->force_copy;
         if (binding->force_copy && !binding->reason[0])
@@ -88,8 +99,11 @@ static ph_status stage_grad_outputs(ph__making *making, ph_tensor *const *out, c
         binding->slot = binding->backward_slot = PH_SLOT_NONE;
         callable->differentiable = callable->differentiable || binding->used;
     }
-    ph_status status = ph__stage_make(&making->grad_outputs, callable->set->stream, bytes,
-                                      callable->out_count, &making->plan, callable->in_count, call);
+    ph_status status = PH_OK;
+    if (callable->differentiable)
+        status = ph__stage_make(&making->grad_outputs, shared_room(making, PH__ROOM_GRAD_OUTPUTS),
+                                callable->set->stream, bytes, callable->out_count, &making->plan,
+                                callable->in_count, call);
     ph__free(bytes);
     return status;
 }
@@ -143,6 +157,7 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
     if (status == PH_OK && !*again && making->callable->differentiable &&
         !making->callable->copies_all)
         status = ph__trial_backward(trial, making, call);
+    making->callable->shown = making->callable->shown || trial->shown;
     ph_error failure;
     ph__error_save(&failure);
     unwind.undo = NULL;
@@ -152,19 +167,32 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
     return status;
 }
 
-/* Where nothing is rebound one probe tells whether forward keeps to its memory. */
+/* Where nothing is rebound one probe tells whether forward keeps to its memory. One is also
+ * enough where the library alone had the addresses: docs/design/callables.md. */
 static ph_status run_probes(ph__making *making, bool *again, const char *call)
 {
     const ph__callable *callable = making->callable;
-    size_t count = making->plan.probes;
-    if (callable->copies_all)
-        count = callable->compared ? 0 : 1;
+    size_t most = callable->copies_all && callable->compared ? 0 : 1, i = 0;
     making->probes = ph__calloc(making->plan.probes, sizeof *making->probes);
     if (!making->probes)
         return ph__fail_host_memory(call, "the probes");
-    for (size_t i = 0; i < count && !*again; i++)
+    for (; i < most && !*again; i++) {
+        making->probe_count = i + 1;
         PH_TRY(run_probe(making, i, again, call));
+        if (callable->shown && !callable->copies_all)
+            most = making->plan.probes;
+    }
     return PH_OK;
+}
+
+/* The real capture gave an address away, which the first probe had not: all probes, then. */
+static void probe_shown(ph__making *making, bool *again)
+{
+    ph__callable *callable = making->callable;
+    if (!making->real.shown || callable->shown || callable->copies_all)
+        return;
+    callable->shown = true;
+    *again = true;
 }
 
 static ph_status capture_forward(ph__making *making, bool *again, const char *call)
@@ -176,6 +204,7 @@ static ph_status capture_forward(ph__making *making, bool *again, const char *ca
     PH_TRY(ph__making_compare(making, false, call));
     making->callable->compared = true;
     copy_for_breaks(real, again);
+    probe_shown(making, again);
     if (real->writes_input || *again) {
         *again = true;
         return PH_OK;
@@ -190,7 +219,8 @@ static ph_status capture_backward(ph__making *making, bool *again, const char *c
         return PH_OK;
     PH_TRY(ph__trial_backward(&making->real, making, call));
     PH_TRY(ph__making_compare(making, true, call));
-    return ph__making_prove_backward(making, again, call);
+    probe_shown(making, again);
+    return *again ? PH_OK : ph__making_prove_backward(making, again, call);
 }
 
 static ph_status capture_all(ph__making *makings, size_t count, bool *again, const char *call)
@@ -219,22 +249,23 @@ void ph__making_clear(ph__making *making)
     ph_stream *stream = callable->set->stream;
     making->real.callable = callable;
     ph__trial_free(&making->real, true);
-    for (size_t i = 0; making->probes && i < making->plan.probes; i++)
+    for (size_t i = 0; i < making->probe_count; i++)
         ph__trial_free(&making->probes[i], true);
     ph__free(making->probes);
     ph__stage_free(&making->inputs, stream);
     ph__stage_free(&making->grad_outputs, stream);
     ph__stage_free(&making->outgoing, stream);
-    *making = (ph__making){.callable = callable};
+    *making = (ph__making){.callable = callable, .rooms = making->rooms};
 }
 
 typedef struct capturing {
     ph__making *makings;
     ph__callable *const *callables;
     size_t count;
+    ph__stage_room rooms[PH__ROOMS];
 } capturing;
 
-static void clear_makings(const capturing *c, bool failed)
+static void clear_makings(capturing *c, bool failed)
 {
     ph__making *makings = c->makings;
     ph__callable *const *callables = c->callables;
@@ -244,6 +275,8 @@ static void clear_makings(const capturing *c, bool failed)
         if (failed)
             ph__callable_reset(callables[i]);
     }
+    for (int i = 0; i < PH__ROOMS; i++)
+        ph__stage_room_free(&c->rooms[i], callables[0]->set->stream);
     if (failed) {
         ph_tape_destroy(callables[0]->set->tape);
         callables[0]->set->tape = NULL;
@@ -253,7 +286,7 @@ static void clear_makings(const capturing *c, bool failed)
 /* A function of the user's did not return. */
 static void abandon_captures(void *what)
 {
-    const capturing *c = what;
+    capturing *c = what;
     ph_error saved;
     ph__error_save(&saved);
     clear_makings(c, true);
@@ -268,9 +301,9 @@ ph_status ph__callables_capture(ph__callable *const *callables, size_t count, co
     if (!makings)
         return ph__fail_host_memory(call, "the captures");
     ph_status status = PH_OK;
-    capturing c = {makings, callables, count};
+    capturing c = {.makings = makings, .callables = callables, .count = count};
     for (size_t i = 0; i < count; i++)
-        makings[i].callable = callables[i];
+        makings[i] = (ph__making){.callable = callables[i], .rooms = c.rooms};
     PH__UNWIND unwind = {abandon_captures, &c};
     for (bool again = true; status == PH_OK && again;) {
         again = false;

@@ -349,7 +349,7 @@ ph_status ph__making_compare(const ph__making *making, bool backward, const char
 {
     const ph__trial *real = &making->real;
     PH_TRY(check_lost(real, backward, call));
-    for (size_t i = 0; making->probes && i < making->plan.probes; i++) {
+    for (size_t i = 0; i < making->probe_count; i++) {
         const ph__trial *probe = &making->probes[i];
         if (backward ? !probe->backward : !probe->forward)
             break;

@@ -29,7 +29,7 @@ static bool begin_proof(proof *p, ph__making *making)
 {
     size_t room = making->callable->in_count + making->callable->out_count;
     *p = (proof){.making = making};
-    p->probes = ph__calloc(making->plan.probes + 1, sizeof *p->probes);
+    p->probes = ph__calloc(making->probe_count + 1, sizeof *p->probes);
     p->spans = ph__calloc(room, sizeof *p->spans);
     p->results = ph__calloc(room, sizeof *p->results);
     p->bindings = ph__calloc(room, sizeof *p->bindings);
@@ -95,11 +95,11 @@ static ph_status run_proof(proof *p, bool backward, bool *again, const char *cal
     ph_graph *graph = backward ? making->real.backward : making->real.forward;
     if (p->count == 0)
         return PH_OK;
-    for (size_t i = 0; i < making->plan.probes; i++)
+    for (size_t i = 0; i < making->probe_count; i++)
         p->probes[i] = backward ? making->probes[i].backward : making->probes[i].forward;
     PH_TRY(ph__callable_failed(
         making->callable,
-        ph_graph_slot_prove(p->results, graph, p->probes, making->plan.probes, p->spans, p->count),
+        ph_graph_slot_prove(p->results, graph, p->probes, making->probe_count, p->spans, p->count),
         "proving its inputs", call));
     return settle_bindings(p, again, call);
 }

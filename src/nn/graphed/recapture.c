@@ -177,7 +177,7 @@ static ph_status stage_bindings(ph__stage *stage, const ph__callable *other,
         return ph__fail_host_memory(call, "what stands for its memory");
     for (size_t i = 0; i < count; i++)
         bytes[i] = bindings[i].used ? bindings[i].bytes : 0;
-    ph_status status = ph__stage_make(stage, other->set->stream, bytes, count, NULL, 0, call);
+    ph_status status = ph__stage_make(stage, NULL, other->set->stream, bytes, count, NULL, 0, call);
     ph__free(bytes);
     return status;
 }

@@ -2,14 +2,21 @@
 /* nn/module/traverse.c: walking what a module holds, by dotted names, each tensor and module
  * once. */
 #include "nn/module/traverse.h"
+#include "base/map.h"
 #include "base/unwind.h"
 #include "nn/module/module.h"
 #include "tensor/core/tensor.h"
 #include <string.h>
 
+enum {
+    FEW = 16 /* are found faster by looking at all of them */
+};
+
 typedef struct walk {
     ph__text name; /* of where it is */
-    PH__VEC(const void *) seen;
+    const void *first[FEW];
+    size_t count; /* of what was seen: the first few, and the others */
+    ph__map others;
     ph__entry_fn visit;
     void *user;
 } walk;
@@ -17,13 +24,17 @@ typedef struct walk {
 /* True when it is met for the first time. *failed: no host memory. */
 static bool first_time(walk *w, const void *object, bool *failed)
 {
-    for (size_t i = 0; i < w->seen.count; i++)
-        if (w->seen.at[i] == object)
+    for (size_t i = 0; i < w->count && i < FEW; i++)
+        if (w->first[i] == object)
             return false;
-    if (ph__vec_push(&w->seen, object))
+    if (w->count < FEW) {
+        w->first[w->count++] = object;
         return true;
-    *failed = true;
-    return false;
+    }
+    if (ph__map_get(&w->others, (uintptr_t)object))
+        return false;
+    *failed = !ph__map_put(&w->others, (uintptr_t)object, w);
+    return !*failed;
 }
 
 static bool show_entry(walk *w, const char *name, ph__entry entry)
@@ -70,7 +81,7 @@ static void end_walk(void *what)
 {
     walk *w = what;
     ph__text_free(&w->name);
-    ph__vec_free(&w->seen);
+    ph__map_free(&w->others);
 }
 
 bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user)

@@ -31,6 +31,7 @@ typedef struct ph__storage {
     atomic_uint_fast64_t captured_key;
     bool read_only;
     bool stands_in; /* for what calls of a graph bring: captures address it, and nothing is there */
+    atomic_bool shown; /* stands_in, and code outside of the library was given its address */
     ph_tensor_release_fn release; /* foreign */
     void *user;
     void *block; /* the host allocation that it is in: freed with it */
@@ -76,6 +77,10 @@ static inline bool ph__drop_reference(atomic_int *references)
 {
     return atomic_load_explicit(references, memory_order_acquire) == 1 ||
            atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+static inline bool ph__storage_is_shown(const ph__storage *storage)
+{
+    return atomic_load_explicit(&storage->shown, memory_order_relaxed);
 }
 /* A tape's stream is about to use it: one compare in the usual case. */
 ph_status ph__storage_use(ph__storage *storage, ph_stream *stream, uint64_t key);

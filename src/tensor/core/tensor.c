@@ -327,7 +327,7 @@ size_t ph_tensor_bytes(const ph_tensor *x)
 
 void *ph_tensor_data(const ph_tensor *x)
 {
-    return ph__tensor_is_there(x, "ph_tensor_data") ? x->data : NULL;
+    return ph__tensor_is_there(x, "ph_tensor_data") ? ph__tensor_show(x) : NULL;
 }
 
 bool ph_tensor_is_contiguous(const ph_tensor *x)

@@ -53,7 +53,7 @@ static void describe_lent(ph__dl_tensor *out, lent *l, const ph_tensor *x)
 {
     const ph__backend *backend = ph__tensor_backend(x);
     bool pinned = x->storage->kind == PH__STORAGE_PINNED;
-    *out = (ph__dl_tensor){.data = x->data,
+    *out = (ph__dl_tensor){.data = ph__tensor_show(x),
                            .device_type = pinned          ? PH__DL_CUDA_HOST
                                           : backend->cuda ? PH__DL_CUDA
                                                           : PH__DL_CPU,

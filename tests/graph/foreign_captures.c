@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/foreign_captures.c: captures that other code began, and whose memory comes from a
  * pool. They are begun, ended and launched straight at the driver. */
+#include "support/fault.h"
 #include "support/fixture.h"
 
 #include "device/handles/device.h"
@@ -231,6 +232,50 @@ static ph_status add_one(ph_stream *stream, void *user)
     return t_add(&world, stream, x, x, N, 1);
 }
 
+/* Also where the one before was on the same stream, with nothing between them. */
+TEST(test_replays_within_the_capture_become_child_graphs)
+{
+    ph_capture_info info;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    for (int i = 0; i < 2; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    begin(world.stream);
+    assert_ok(ph_stream_get_capture_info(&info, world.stream)); /* now the library knows of it */
+    driver()->graph_destroy(end(world.stream));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 4, world.stream);
+    begin(world.stream);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    ph__drv_graph *template = end(world.stream);
+    t_all(x, N, 4, world.stream);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 5, world.stream);
+    run(template, 2);
+    t_all(x, N, 9, world.stream);
+}
+
+static void begin_there(void *stream)
+{
+    begin(stream);
+}
+
+TEST(test_a_replay_sees_a_capture_that_begins_within_it)
+{
+    ph_capture_info info;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    begin(world.stream);
+    assert_ok(ph_stream_get_capture_info(&info, world.stream));
+    driver()->graph_destroy(end(world.stream));
+    ph__driver_before("exec_relaunch", begin_there, world.stream);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph__drv_graph *template = end(world.stream);
+    t_all(x, N, 2, world.stream);
+    run(template, 1);
+    t_all(x, N, 3, world.stream);
+}
+
 TEST(test_misuse_is_refused)
 {
     ph_pool *second;
@@ -286,6 +331,8 @@ int main(void)
         IN_WORLD(test_the_pool_is_held_until_the_release),
         IN_WORLD(test_memory_of_elsewhere_waits_for_the_end),
         IN_WORLD(test_a_capture_that_broke),
+        IN_WORLD(test_replays_within_the_capture_become_child_graphs),
+        IN_WORLD(test_a_replay_sees_a_capture_that_begins_within_it),
         IN_WORLD(test_misuse_is_refused),
     };
     return cmocka_run_group_tests_name("graph.foreign_captures", tests, NULL, NULL);

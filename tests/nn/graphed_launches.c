@@ -24,6 +24,13 @@ static work done;
         return below->name arguments;                                                              \
     }
 COUNTED(graphs, exec_launch, (ph__drv_exec * exec, ph__drv_stream *stream), (exec, stream))
+static int counted_exec_relaunch(ph__drv_exec *exec, ph__drv_stream *stream, bool foreign,
+                                 bool *launched)
+{
+    int result = below->exec_relaunch(exec, stream, foreign, launched);
+    done.graphs += *launched;
+    return result;
+}
 COUNTED(others, launch,
         (ph__drv_stream * stream, ph__drv_kernel *kernel, const ph__drv_launch *launch),
         (stream, kernel, launch))
@@ -43,6 +50,7 @@ static void counting_open(t_scene *s)
     below = s->device->driver;
     counting = *below;
     counting.exec_launch = counted_exec_launch;
+    counting.exec_relaunch = counted_exec_relaunch;
     counting.launch = counted_launch;
     counting.copy = counted_copy;
     counting.fill = counted_fill;

@@ -5,12 +5,14 @@
 #include "windows.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
+#include "memory/state/pool_state.h"
 #include <stdlib.h>
 
 /* Begins a capture of `graph` on the stream. */
 typedef struct beginner {
     ph_stream *stream;
-    bool waits; /* until the call is over: the call's thread does not wait for it then */
+    bool waits;    /* until the call is over: the call's thread does not wait for it then */
+    ph_pool *pool; /* it waits for the pool's replay; NULL: for what asks */
     pthread_t thread;
     atomic_bool begun;
     ph_status status;
@@ -28,13 +30,19 @@ static void *begin_capture(void *argument)
     return NULL;
 }
 
+static bool waits_for_call(const beginner *b)
+{
+    return b->pool ? atomic_load(&b->pool->replay_lock.state) == 2
+                   : atomic_load(&b->stream->asks.waiters) != 0;
+}
+
 /* On the thread of the call: the other one has begun, or has come as far as it can. */
 static void let_begin(void *argument)
 {
     beginner *b = argument;
     if (!ph__thread_start(&b->thread, "beginner", begin_capture, b))
         abort();
-    while (!atomic_load(&b->begun) && !(b->waits && atomic_load(&b->stream->asks.waiters)))
+    while (!atomic_load(&b->begun) && !(b->waits && waits_for_call(b)))
         sched_yield();
 }
 
@@ -237,6 +245,27 @@ TEST(a_capture_that_begins_within_a_replay_goes_on)
     ph_graph_destroy(one);
 }
 
+/* Nothing but the launch has to be done. */
+TEST(a_capture_that_begins_within_a_later_replay_goes_on)
+{
+    ph_pool *pool;
+    ph_graph *one;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    assert_ok(ph_graph_create(&one, NULL));
+    assert_ok(
+        ph_graph_capture(one, world.stream, &(ph_capture_options){.pool = pool}, add_one, NULL));
+    assert_ok(ph_graph_replay(one, world.stream));
+    begin_before("exec_relaunch", world.stream, true);
+    other.pool = pool;
+    assert_ok(ph_graph_replay(one, world.stream));
+    check_begun();
+    assert_ok(ph_graph_replay(one, world.stream)); /* a child graph */
+    end_capture(1);
+    t_all(x, N, 3, world.stream);
+    ph_graph_destroy(one);
+    ph_pool_release(pool);
+}
+
 TEST(a_capture_that_begins_within_an_upload_goes_on)
 {
     ph_graph *one;
@@ -296,6 +325,7 @@ int main(void)
         IN_WORLD(test_stream_synchronize),
         IN_WORLD(test_device_synchronize),
         IN_WORLD(a_capture_that_begins_within_a_replay_goes_on),
+        IN_WORLD(a_capture_that_begins_within_a_later_replay_goes_on),
         IN_WORLD(a_capture_that_begins_within_an_upload_goes_on),
         IN_WORLD(a_stream_that_joins_a_capture_begins_none),
     };

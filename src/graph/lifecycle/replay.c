@@ -127,6 +127,13 @@ __attribute__((noinline)) static void begin_range(const ph_graph *graph)
     ph__nvtx_push(name);
 }
 
+__attribute__((noinline)) static ph_status fail_launch(int result, const char *call)
+{
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the launch of the graph");
+    return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
+}
+
 /* While stream->asks is shared. */
 static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *call)
 {
@@ -143,11 +150,32 @@ static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *ca
     if (ph__nvtx_on())
         ph__nvtx_pop();
     end_pools(graph, graph->pools.count, stream, result == PH__R_OK);
-    if (result == PH__R_OK)
+    return result == PH__R_OK ? PH_OK : fail_launch(result, call);
+}
+
+/* Where nothing but the launch has to be done, as most times: the driver asks whether the stream is
+ * capturing, and no capture begins there before the launch. *launched: false with PH_OK: nothing
+ * was done, and launch_exec has to be called. */
+static ph_status relaunch_exec(bool *launched, ph_graph *graph, ph_stream *stream, const char *call)
+{
+    ph_device *device = graph->device;
+    *launched = false;
+    if (graph->pools.count != 1 || ph__nvtx_on() ||
+        atomic_load_explicit(&device->open_captures, memory_order_relaxed) != 0)
         return PH_OK;
-    if (ph__result_is_host_memory(result))
-        return ph__fail_host_memory(call, "the launch of the graph");
-    return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
+    ph__writer *writer = graph->pools.at[0];
+    if (!ph__pool_replay_begin_again(writer->pool, stream))
+        return PH_OK;
+    int result = device->driver->exec_relaunch(
+        graph->exec, stream->handle, atomic_load_explicit(&device->foreign, memory_order_relaxed),
+        launched);
+    bool done = result == PH__R_OK && *launched;
+    uint64_t epoch = ph__pool_replay_end_again(writer->pool, done);
+    if (done) {
+        atomic_store_explicit(&writer->last, epoch, memory_order_relaxed);
+        graph->epoch = epoch;
+    }
+    return result == PH__R_OK ? PH_OK : fail_launch(result, call);
 }
 
 /* *capture_id: a capture that another thread has begun since the caller asked; nothing was
@@ -174,7 +202,8 @@ static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_str
     return status;
 }
 
-static ph_status launch_again(ph_graph *graph, ph_stream *stream, const request *r)
+__attribute__((noinline)) static ph_status launch_or_nest(ph_graph *graph, ph_stream *stream,
+                                                          const request *r)
 {
     ph_status status = PH_OK;
     bool over;
@@ -187,6 +216,14 @@ static ph_status launch_again(ph_graph *graph, ph_stream *stream, const request 
             status = into_capture(&over, graph, stream, capture_id, r);
     } while (over);
     return status;
+}
+
+static inline ph_status launch_again(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    bool launched = false;
+    if (!graph->cells)
+        PH_TRY(relaunch_exec(&launched, graph, stream, r->call));
+    return launched ? PH_OK : launch_or_nest(graph, stream, r);
 }
 
 /* The ranks of its collectives agree first. */

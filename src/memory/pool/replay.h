@@ -15,6 +15,11 @@ typedef struct ph__memory ph__memory;
  * the same stream. */
 ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream);
 uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched);
+/* The same for a replay that needs no call of the driver but its launch, as the last one from the
+ * pool was on that stream, no default one, and nothing was ordered behind it since. False: begin
+ * has to be called. */
+bool ph__pool_replay_begin_again(ph_pool *pool, const ph_stream *stream);
+uint64_t ph__pool_replay_end_again(ph_pool *pool, bool launched);
 uint64_t ph__pool_epoch(const ph_pool *pool);
 
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);

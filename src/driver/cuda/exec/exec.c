@@ -238,3 +238,28 @@ int ph__cuda_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream)
     ph__cuda_submission_leave(&submission, stream);
     return result;
 }
+
+/* True where CUDA does not answer: exec_launch asks once more, and tells. */
+__attribute__((noinline)) static bool is_capturing(const ph__drv_stream *stream)
+{
+    int status;
+    return ph__cu.StreamIsCapturing(stream->handle, &status) != PH__R_OK ||
+           status != PH__CU_CAPTURE_STATUS_NONE;
+}
+
+int ph__cuda_exec_relaunch(ph__drv_exec *exec, ph__drv_stream *stream, bool foreign, bool *launched)
+{
+    *launched = false;
+    if (!stream->handle || exec->deferred)
+        return PH__R_OK;
+    int result = PH__R_OK;
+    ph__shared_lock(&stream->calls);
+    foreign =
+        foreign || atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0;
+    if (!foreign || !is_capturing(stream)) {
+        result = ph__cu.GraphLaunch(exec->handle, stream->handle);
+        *launched = true;
+    }
+    ph__shared_unlock(&stream->calls);
+    return result;
+}

@@ -160,19 +160,13 @@ static int apply_launch_rules(ph__host_stream *stream)
     return ph__host_rule_stream(stream, PH__RULE_EXEC_LAUNCH_CAPTURING, PH__RULE_EXEC_LAUNCH_OTHER);
 }
 
-int ph__host_exec_launch(ph__drv_exec *exec_handle, ph__drv_stream *stream_handle)
+static int launch_exec(ph__host_exec *exec, ph__host_stream *stream)
 {
-    ph__host_exec *exec = (ph__host_exec *)exec_handle;
-    ph__host_stream *stream = (ph__host_stream *)stream_handle;
-    int result = check_handles(exec, stream);
-    if (!result)
-        result = apply_launch_rules(stream);
-    if (!result)
-        result = ph__host_stream_enter(stream);
-    if (result)
-        return result;
     ph__exec_launch *launch;
     bool here = false;
+    int result = ph__host_stream_enter(stream);
+    if (result)
+        return result;
     ph__exec_upload_first(exec);
     pthread_mutex_lock(&exec->lock);
     result = launch_locked(exec, stream, &launch, &here);
@@ -183,6 +177,43 @@ int ph__host_exec_launch(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
         ph__host_stream_leave_inline(stream);
     }
     return result;
+}
+
+int ph__host_exec_launch(ph__drv_exec *exec_handle, ph__drv_stream *stream_handle)
+{
+    ph__host_exec *exec = (ph__host_exec *)exec_handle;
+    ph__host_stream *stream = (ph__host_stream *)stream_handle;
+    int result = check_handles(exec, stream);
+    if (!result)
+        result = apply_launch_rules(stream);
+    return result ? result : launch_exec(exec, stream);
+}
+
+static bool is_capturing(ph__host_stream *stream)
+{
+    ph__host_device *device = stream->device;
+    if (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
+        return false;
+    pthread_mutex_lock(&device->capture_lock);
+    bool capturing = stream->capture != NULL;
+    pthread_mutex_unlock(&device->capture_lock);
+    return capturing;
+}
+
+/* A capture that begins now begins behind the launch, and is no business of the rules. */
+int ph__host_exec_relaunch(ph__drv_exec *exec_handle, ph__drv_stream *stream_handle, bool foreign,
+                           bool *launched)
+{
+    ph__host_exec *exec = (ph__host_exec *)exec_handle;
+    ph__host_stream *stream = (ph__host_stream *)stream_handle;
+    (void)foreign; /* all captures are this driver's */
+    *launched = false;
+    int result = check_handles(exec, stream);
+    if (result || stream->is_legacy || is_capturing(stream))
+        return result;
+    *launched = true;
+    result = ph__host_rule_stream(stream, PH__RULE_COUNT, PH__RULE_EXEC_LAUNCH_OTHER);
+    return result ? result : launch_exec(exec, stream);
 }
 
 /* The host device has no other place to put an executable: it is where it runs. */

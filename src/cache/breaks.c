@@ -3,24 +3,26 @@
 #include "cache/breaks.h"
 #include "base/unwind.h"
 
-/* A function of a break has not returned. */
-static void leave_break(void *what)
+/* A function has not returned. */
+static void leave_apart(void *what)
 {
     ph__cache_entry *entry = what;
     ph__mutex_lock(&entry->lock);
-    entry->in_break = false;
+    entry->apart = false;
     ph__mutex_unlock(&entry->lock);
 }
 
-ph_status ph__visit_replay_breaks(ph__visit *visit, ph_graph *graph)
+ph_status ph__visit_replay_apart(ph__visit *visit, ph_graph *graph, const ph_slot_value *values,
+                                 size_t count)
 {
     ph__cache_entry *entry = visit->entry;
-    entry->in_break = true;
+    entry->apart = true;
     ph__mutex_unlock(&entry->lock);
-    PH__UNWIND unwind = {leave_break, entry};
-    ph_status status = ph_graph_replay(graph, visit->stream);
+    PH__UNWIND unwind = {leave_apart, entry};
+    ph_status status = count ? ph_graph_replay_with(graph, visit->stream, values, count)
+                             : ph_graph_replay(graph, visit->stream);
     unwind.undo = NULL;
     ph__mutex_lock(&entry->lock);
-    entry->in_break = false;
+    entry->apart = false;
     return status;
 }

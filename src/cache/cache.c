@@ -45,6 +45,11 @@ static ph_status check_cache_options(const ph_graph_cache_options *options, cons
 
 static void free_cache(ph_graph_cache *cache)
 {
+    while (cache->spare) {
+        ph__cache_entry *entry = cache->spare;
+        cache->spare = entry->next;
+        ph__free(entry);
+    }
     ph_pool_release(cache->pool);
     ph_device_release(cache->device);
     ph__buckets_destroy(cache->buckets);

@@ -13,32 +13,39 @@ enum {
     PH__CACHE_ATTEMPTS = 3  /* replays refused, and captures that taught nothing */
 };
 
+/* One lives as long as the cache, and is another key's when its own has gone: so a hit may look at
+ * the last one with no lock of the cache's. Its own lock is taken before the cache's, and tried
+ * alone under that. */
 typedef struct ph__cache_entry ph__cache_entry;
 struct ph__cache_entry {
-    /* Under the cache's lock. */
-    ph__cache_entry *newer, *older, *next; /* by last use; of the same hash */
-    uint64_t hash;
-    unsigned users; /* calls that are running; one that has none may go */
-    bool dropped;   /* no longer in the table: goes with its last user */
-    bool has_graphs;
-    size_t bytes; /* of the device, of its executables */
-    uint64_t uses, hits;
-    /* Of the creation. */
+    /* Under its own lock. What a hit reads stands together. */
+    ph__mutex lock;
+    bool refused; /* the key is not captured (again) */
+    bool capturing;
+    /* a graph of its is being replayed that calls functions: the lock is free meanwhile */
+    bool apart;
+    bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
+    /* no longer in the table: goes with its last user; changed under the cache's lock */
+    atomic_bool dropped;
+    ph_graph *graph; /* NULL: not captured */
+    ph__learned *learned;
+    _Atomic uint64_t replays; /* hits that the cache's lock has not seen; read without it too */
+    /* Of the key; changed where no user is, or by the first, under the lock */
     void *key;
     size_t key_bytes, pointer_count, value_count;
     uint16_t value_sizes[64];
-    /* Under its own lock. */
-    ph__mutex lock;
-    uint32_t seen; /* eager calls before the capture */
+    _Atomic uint64_t tag; /* of the key; read without a lock */
+    uint32_t seen;        /* eager calls before the capture */
     unsigned refusals, unlearned;
-    bool refused; /* the key is not captured (again) */
-    bool capturing;
-    bool in_break;   /* a graph with breaks of its is being replayed: the lock is free meanwhile */
-    bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
-    ph_graph *graph; /* NULL: not captured */
-    ph__learned *learned;
     ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */
     char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */
+    /* Under the cache's lock. */
+    ph__cache_entry *newer, *older, *next; /* by last use; of the same hash, or spare */
+    uint64_t hash;
+    unsigned users; /* calls that are running; one that has none may go */
+    bool has_graphs;
+    size_t bytes;                 /* of the device, of its executables */
+    uint64_t uses, hits, settled; /* settled: of `replays`, in the cache's numbers */
 };
 
 typedef struct ph__buckets ph__buckets; /* buckets.h */
@@ -52,12 +59,14 @@ struct ph_graph_cache {
     ph_capture_options capture;
     ph_graph_cache_event_fn event;
     void *user;
-    atomic_bool capturing; /* one capture at a time records to the pool */
-    ph__mutex lock;        /* of what follows */
-    ph__map entries;       /* by hash, lists */
+    atomic_bool capturing;           /* one capture at a time records to the pool */
+    _Atomic(ph__cache_entry *) last; /* the newest one, or one that was dropped; NULL: none */
+    ph__mutex lock;                  /* of what follows */
+    ph__map entries;                 /* by hash, lists */
     ph__cache_entry *newest, *oldest;
-    size_t keys, graphs; /* graphs: entries that have some */
-    size_t bytes;        /* of their executables */
+    ph__cache_entry *spare; /* entries of no key */
+    size_t keys, graphs;    /* graphs: entries that have some */
+    size_t bytes;           /* of their executables */
     /* Calls by how they were done; at 0 uses that were none. */
     uint64_t paths[PH_CACHE_BEYOND + 1];
     uint64_t evicted, refused, beyond;

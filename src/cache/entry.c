@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cache/entry.c: finding the entry of a key, and letting go of those that were not used. */
+/* cache/entry.c: finding the entry of a key, and letting go of it. */
 #include "cache/entry.h"
 #include "base/alloc.h"
-#include "device/capture/refuse.h"
-#include "graph/object/graph.h"
-#include "graph/object/segments.h"
 #include <string.h>
 
 /* ---- keys ---- */
@@ -36,11 +33,29 @@ static uint64_t hash_key(const void *key, size_t bytes)
     return hash ? hash : 1;
 }
 
+/* Length, first and last bytes: a look compares them before it takes a lock. */
+static inline uint64_t tag_key(const void *key, size_t bytes)
+{
+    uint64_t first = 0, last = 0;
+    if (bytes >= sizeof first) {
+        memcpy(&first, key, sizeof first);
+        memcpy(&last, (const char *)key + bytes - sizeof last, sizeof last);
+    } else {
+        memcpy(&first, key, bytes);
+    }
+    return first ^ (last << 7 | last >> 57) ^ bytes;
+}
+
+static inline bool has_key(const ph__cache_entry *entry, const void *key, size_t bytes)
+{
+    return entry->key_bytes == bytes && memcmp(entry->key, key, bytes) == 0;
+}
+
 static ph__cache_entry *find_entry(const ph_graph_cache *cache, uint64_t hash, const void *key,
                                    size_t bytes)
 {
     ph__cache_entry *entry = ph__map_get(&cache->entries, hash);
-    while (entry && (entry->key_bytes != bytes || memcmp(entry->key, key, bytes) != 0))
+    while (entry && !has_key(entry, key, bytes))
         entry = entry->next;
     return entry;
 }
@@ -59,30 +74,87 @@ static void link_entry(ph_graph_cache *cache, ph__cache_entry *entry)
     entry->newer = NULL;
     *(entry->older ? &entry->older->newer : &cache->oldest) = entry;
     cache->newest = entry;
+    atomic_store_explicit(&cache->last, entry, memory_order_release);
+}
+
+static inline void use_entry(ph_graph_cache *cache, ph__cache_entry *entry)
+{
+    if (entry == cache->newest)
+        return;
+    unlink_entry(cache, entry);
+    link_entry(cache, entry);
 }
 
 /* ---- entries ---- */
-static void free_entry(ph__cache_entry *entry)
+void ph__entry_take_graphs(ph__cache_entry *to, ph__cache_entry *from)
 {
-    ph__entry_clear(entry);
-    ph__free(entry->key);
-    ph__free(entry);
+    to->graph = from->graph;
+    to->learned = from->learned;
+    memcpy(to->variants, from->variants, sizeof to->variants);
+    from->graph = NULL;
+    from->learned = NULL;
+    memset(from->variants, 0, sizeof from->variants);
+}
+
+void ph__entry_settle(ph_graph_cache *cache, ph__cache_entry *entry)
+{
+    uint64_t replays = atomic_load_explicit(&entry->replays, memory_order_relaxed);
+    cache->paths[PH_CACHE_REPLAYED] += replays - entry->settled;
+    entry->settled = replays;
+}
+
+/* One that nobody uses, and that is in no table. A hit that found it before is over when the lock
+ * is had; the graphs' ends call the user's functions. */
+static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
+{
+    ph__cache_entry had = {0};
+    ph__mutex_lock(&entry->lock);
+    ph__entry_take_graphs(&had, entry);
+    void *key = entry->key;
+    entry->key = NULL;
+    entry->key_bytes = 0;
+    ph__mutex_unlock(&entry->lock);
+    ph__entry_clear(&had);
+    ph__free(key);
+    ph__mutex_lock(&cache->lock);
+    ph__entry_settle(cache, entry);
+    entry->next = cache->spare;
+    cache->spare = entry;
+    ph__mutex_unlock(&cache->lock);
+}
+
+/* A hit that looks at a spare one does so for a moment. */
+static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
+                       const ph_graph_cache_call *call)
+{
+    ph__mutex_lock(&entry->lock);
+    entry->refused = entry->capturing = entry->apart = entry->needs_pool = false;
+    atomic_store_explicit(&entry->dropped, false, memory_order_relaxed);
+    atomic_store_explicit(&entry->replays, 0, memory_order_relaxed);
+    entry->key = memcpy(key, call->key, call->key_bytes);
+    entry->key_bytes = call->key_bytes;
+    entry->pointer_count = call->pointer_count;
+    entry->value_count = call->value_count;
+    for (size_t i = 0; i < call->value_count; i++)
+        entry->value_sizes[i] = (uint16_t)call->values[i].bytes;
+    atomic_store_explicit(&entry->tag, tag_key(call->key, call->key_bytes), memory_order_relaxed);
+    entry->seen = 0;
+    entry->refusals = entry->unlearned = 0;
+    entry->reason[0] = '\0';
+    entry->hash = hash;
+    entry->uses = entry->hits = entry->settled = 0;
+    ph__mutex_unlock(&entry->lock);
 }
 
 static ph__cache_entry *make_entry(ph_graph_cache *cache, uint64_t hash,
                                    const ph_graph_cache_call *call)
 {
-    ph__cache_entry *entry = ph__calloc(1, sizeof *entry);
+    ph__cache_entry *spare = cache->spare, *entry = spare ? spare : ph__calloc(1, sizeof *entry);
     void *key = ph__calloc(1, call->key_bytes);
     if (entry && key && ph__map_reserve(&cache->entries, 1)) {
-        memcpy(key, call->key, call->key_bytes);
-        entry->key = key;
-        entry->key_bytes = call->key_bytes;
-        entry->hash = hash;
-        entry->pointer_count = call->pointer_count;
-        entry->value_count = call->value_count;
-        for (size_t i = 0; i < call->value_count; i++)
-            entry->value_sizes[i] = (uint16_t)call->values[i].bytes;
+        if (spare)
+            cache->spare = spare->next;
+        fill_entry(entry, hash, key, call);
         entry->next = ph__map_get(&cache->entries, hash);
         (void)ph__map_put(&cache->entries, hash, entry);
         link_entry(cache, entry);
@@ -90,7 +162,8 @@ static ph__cache_entry *make_entry(ph_graph_cache *cache, uint64_t hash,
         return entry;
     }
     ph__free(key);
-    ph__free(entry);
+    if (!spare)
+        ph__free(entry);
     return NULL;
 }
 
@@ -109,12 +182,13 @@ static bool remove_entry(ph_graph_cache *cache, ph__cache_entry *entry)
         first->next = entry->next;
     }
     unlink_entry(cache, entry);
+    ph__entry_settle(cache, entry);
     cache->keys--;
     cache->graphs -= entry->has_graphs;
     cache->bytes -= entry->bytes;
     entry->has_graphs = false;
     entry->bytes = 0;
-    entry->dropped = true;
+    atomic_store_explicit(&entry->dropped, true, memory_order_relaxed);
     return entry->users == 0;
 }
 
@@ -140,15 +214,14 @@ ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_cal
     if (!entry) {
         spare = take_spare_key(cache);
         entry = make_entry(cache, hash, call);
-    } else if (entry != cache->newest) {
-        unlink_entry(cache, entry);
-        link_entry(cache, entry);
+    } else {
+        use_entry(cache, entry);
     }
     if (entry)
         entry->users++;
     ph__mutex_unlock(&cache->lock);
     if (spare)
-        free_entry(spare);
+        retire_entry(cache, spare);
     return entry;
 }
 
@@ -159,16 +232,53 @@ void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cac
     cache->paths[path]++;
     entry->uses += path != 0;
     entry->hits += path == PH_CACHE_REPLAYED || path == PH_CACHE_NESTED;
-    bool dropped = entry->dropped, gone = --entry->users == 0 && dropped;
+    bool dropped = atomic_load_explicit(&entry->dropped, memory_order_relaxed);
+    bool gone = --entry->users == 0 && dropped;
     ph__mutex_unlock(&cache->lock);
     if (gone)
-        free_entry(entry);
+        retire_entry(cache, entry);
     if (dropped && result) {
         result->graph = NULL;
         result->epoch = 0;
     }
 }
 
+void ph__entry_hold(ph_graph_cache *cache, ph__cache_entry *entry)
+{
+    ph__mutex_lock(&cache->lock);
+    entry->users++;
+    ph__mutex_unlock(&cache->lock);
+}
+
+/* ---- hits ---- */
+static ph__cache_entry *lock_found(ph_graph_cache *cache, const ph_graph_cache_call *call)
+{
+    uint64_t hash = hash_key(call->key, call->key_bytes);
+    ph__mutex_lock(&cache->lock);
+    ph__cache_entry *entry = find_entry(cache, hash, call->key, call->key_bytes);
+    bool locked = entry && entry->has_graphs && ph__mutex_try(&entry->lock);
+    if (locked)
+        use_entry(cache, entry);
+    ph__mutex_unlock(&cache->lock);
+    return locked ? entry : NULL;
+}
+
+ph__cache_entry *ph__entry_lock_known(ph_graph_cache *cache, const ph_graph_cache_call *call)
+{
+    ph__cache_entry *last = atomic_load_explicit(&cache->last, memory_order_acquire);
+    if (last && tag_key(call->key, call->key_bytes) ==
+                    atomic_load_explicit(&last->tag, memory_order_relaxed)) {
+        if (!ph__mutex_try(&last->lock))
+            return NULL;
+        if (!atomic_load_explicit(&last->dropped, memory_order_relaxed) &&
+            has_key(last, call->key, call->key_bytes))
+            return last;
+        ph__mutex_unlock(&last->lock);
+    }
+    return lock_found(cache, call);
+}
+
+/* ---- ends ---- */
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
 {
     ph__mutex_lock(&cache->lock);
@@ -176,7 +286,7 @@ bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
     bool unused = entry && remove_entry(cache, entry);
     ph__mutex_unlock(&cache->lock);
     if (unused)
-        free_entry(entry);
+        retire_entry(cache, entry);
     return entry != NULL;
 }
 
@@ -198,159 +308,4 @@ void ph__entry_clear(ph__cache_entry *entry)
         ph_graph_destroy(entry->variants[i]);
         entry->variants[i] = NULL;
     }
-}
-
-/* ---- the budget ---- */
-/* Of the device, as measured: the driver takes memory for executables in large pieces, so that one
- * may have taken nothing and the next one all. */
-static size_t executable_bytes(ph_graph *graph)
-{
-    ph_graph_memory memory = {0};
-    ph_error before;
-    ph__error_save(&before);
-    if (graph && ph_graph_get_memory(&memory, graph) != PH_OK)
-        ph__error_restore(&before);
-    return memory.executable;
-}
-
-void ph__entry_account(ph_graph_cache *cache, ph__cache_entry *entry)
-{
-    size_t bytes = executable_bytes(entry->graph);
-    bool has_graphs = entry->graph != NULL;
-    for (size_t i = 0; i < PH__CACHE_VARIANTS; i++) {
-        bytes += executable_bytes(entry->variants[i]);
-        has_graphs = has_graphs || entry->variants[i];
-    }
-    ph__mutex_lock(&cache->lock);
-    if (!entry->dropped) {
-        cache->bytes += bytes - entry->bytes;
-        cache->graphs += (size_t)has_graphs - (size_t)entry->has_graphs;
-        entry->bytes = bytes;
-        entry->has_graphs = has_graphs;
-    }
-    ph__mutex_unlock(&cache->lock);
-}
-
-static size_t pool_bytes(const ph_graph_cache *cache)
-{
-    ph_memory_stats stats = {0};
-    ph_error before;
-    ph__error_save(&before);
-    if (ph_pool_stats(&stats, cache->pool) != PH_OK)
-        ph__error_restore(&before);
-    return stats.reserved;
-}
-
-/* Other threads drop keys meanwhile. */
-static bool is_over_budget(ph_graph_cache *cache)
-{
-    if (!cache->budget)
-        return false;
-    ph__mutex_lock(&cache->lock);
-    size_t bytes = cache->bytes;
-    ph__mutex_unlock(&cache->lock);
-    return bytes + pool_bytes(cache) > cache->budget;
-}
-
-bool ph__entry_is_pool_empty(const ph_graph_cache *cache)
-{
-    return pool_bytes(cache) == 0;
-}
-
-/* Of a graph with breaks the one of its last segment. */
-static const ph_stream *last_stream_of(const ph_graph *graph)
-{
-    const ph__segments *segments = graph ? graph->segments : NULL;
-    if (segments)
-        graph = segments->list.at[segments->list.count - 1].graph;
-    return graph ? graph->last_stream : NULL;
-}
-
-/* Streams that are idle have no replay of it left. Under the cache's lock, of an entry that nobody
- * uses. */
-static bool is_in_flight(const ph__cache_entry *entry)
-{
-    const ph_stream *stream = last_stream_of(entry->graph);
-    ph_capture_mode mode;
-    if (!stream)
-        return false;
-    ph__relaxed_begin(stream->device, &mode);
-    int result = stream->device->driver->stream_query(stream->handle);
-    ph__relaxed_end(stream->device, mode);
-    return result != PH__R_OK;
-}
-
-static ph__cache_entry *choose_victim(const ph_graph_cache *cache, const ph__cache_entry *keep)
-{
-    ph__cache_entry *waiting = NULL;
-    for (ph__cache_entry *entry = cache->oldest; entry; entry = entry->newer) {
-        if (entry == keep || entry->users || !entry->has_graphs)
-            continue;
-        if (!is_in_flight(entry))
-            return entry;
-        waiting = waiting ? waiting : entry;
-    }
-    return waiting;
-}
-
-/* The key stays, and runs eagerly at first as a new one does. */
-static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
-{
-    ph__cache_entry kept = {0};
-    ph__mutex_lock(&cache->lock);
-    ph__cache_entry *victim = choose_victim(cache, keep);
-    if (victim) {
-        kept.graph = victim->graph;
-        kept.learned = victim->learned;
-        memcpy(kept.variants, victim->variants, sizeof kept.variants);
-        victim->graph = NULL;
-        victim->learned = NULL;
-        memset(victim->variants, 0, sizeof victim->variants);
-        cache->graphs--;
-        cache->bytes -= victim->bytes;
-        victim->bytes = 0;
-        victim->has_graphs = false;
-        victim->seen = 0;
-        victim->users++; /* for the event */
-        cache->evicted++;
-    }
-    ph__mutex_unlock(&cache->lock);
-    ph__entry_clear(&kept);
-    if (!victim)
-        return false;
-    ph__cache_tell(cache, PH_CACHE_EVICTED, victim, "");
-    ph__entry_leave(cache, victim, 0, NULL);
-    return true;
-}
-
-static void trim_pool(const ph_graph_cache *cache)
-{
-    ph_error before;
-    ph__error_save(&before);
-    if (ph_pool_trim(cache->pool) != PH_OK)
-        ph__error_restore(&before);
-}
-
-bool ph__entry_make_room(ph_graph_cache *cache, const ph__cache_entry *keep, size_t more)
-{
-    for (;;) {
-        ph__mutex_lock(&cache->lock);
-        size_t graphs = cache->graphs + (keep && keep->has_graphs ? 0 : more);
-        bool full = graphs > cache->max_graphs;
-        ph__mutex_unlock(&cache->lock);
-        bool over = is_over_budget(cache);
-        if (!full && !over)
-            return true;
-        if (!evict_one(cache, keep)) {
-            trim_pool(cache);
-            return !is_over_budget(cache);
-        }
-    }
-}
-
-void ph__entry_empty_pool(ph_graph_cache *cache)
-{
-    while (evict_one(cache, NULL))
-        ;
-    trim_pool(cache);
 }

@@ -12,19 +12,20 @@ ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_cal
 void ph__entry_leave(ph_graph_cache *cache, ph__cache_entry *entry, ph_graph_cache_path path,
                      ph_graph_cache_result *result);
 
+/* One user more; the caller has it locked. */
+void ph__entry_hold(ph_graph_cache *cache, ph__cache_entry *entry);
+/* The key's entry, locked, as the one used last: without a user, as nothing takes it or its graphs
+ * meanwhile. NULL: it has no graph, or somebody has it locked. */
+ph__cache_entry *ph__entry_lock_known(ph_graph_cache *cache, const ph_graph_cache_call *call);
+/* The cache's numbers have the entry's hits; under the cache's lock. */
+void ph__entry_settle(ph_graph_cache *cache, ph__cache_entry *entry);
+
 /* Takes it out of the table; false: the key is not there. */
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);
-/* Notes what the executables of the entry take, which its user has locked. */
-void ph__entry_account(ph_graph_cache *cache, ph__cache_entry *entry);
 /* The variant was used: it moves to the front. Under the entry's lock. */
 void ph__entry_use_variant(ph__cache_entry *entry, size_t at);
+/* Under the lock of `from`; the other has none. */
+void ph__entry_take_graphs(ph__cache_entry *to, ph__cache_entry *from);
 /* Destroys graph, learned places and variants; under the entry's lock, or by its last owner. */
 void ph__entry_clear(ph__cache_entry *entry);
-/* Evicts graphs in order of their last use, but not that of `keep`, until `more` graphs fit. Those
- * whose last replay is over go first. False: the budget is exceeded still. No lock is held. */
-bool ph__entry_make_room(ph_graph_cache *cache, const ph__cache_entry *keep, size_t more);
-/* Nothing has left memory in the pool. */
-bool ph__entry_is_pool_empty(const ph_graph_cache *cache);
-/* Evicts all graphs that nobody uses. */
-void ph__entry_empty_pool(ph_graph_cache *cache);
 #endif

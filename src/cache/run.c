@@ -4,6 +4,7 @@
 #include "base/unwind.h"
 #include "cache/check.h"
 #include "cache/entry.h"
+#include "cache/hit.h"
 #include "cache/serve.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
@@ -27,7 +28,7 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
     ph__mutex_lock(&entry->lock);
-    bool nested = entry->graph && !entry->graph->segments && !entry->capturing &&
+    bool nested = entry->graph && !entry->apart && !entry->graph->segments && !entry->capturing &&
                   ph__learned_is_first(entry->learned, visit->call);
     if (nested) {
         *status = ph_graph_replay(entry->graph, visit->stream);
@@ -38,10 +39,10 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
     return nested;
 }
 
-static ph_status run_visit(ph__visit *visit)
+static ph_status run_visit(ph__visit *visit, ph__served served, ph_status status)
 {
-    ph_status status = PH_OK;
-    ph__served served = ph__serve_replay(&status, visit);
+    if (served == PH__MISSED)
+        served = ph__serve_replay(&status, visit);
     if (served == PH__CAPTURE)
         served = ph__serve_capture(&status, visit);
     if (served == PH__SERVED || (served == PH__RECORD && nest_graph(&status, visit)))
@@ -49,7 +50,7 @@ static ph_status run_visit(ph__visit *visit)
     return run_body(visit, served == PH__RECORD ? PH_CACHE_RECORDED : PH_CACHE_EAGER);
 }
 
-static bool captures_may_be_open(const ph_device *device)
+static inline bool captures_may_be_open(const ph_device *device)
 {
     return atomic_load_explicit(&device->open_captures, memory_order_relaxed) ||
            atomic_load_explicit(&device->foreign, memory_order_relaxed);
@@ -65,27 +66,38 @@ static void clear_result(ph_graph_cache_result *result)
     memset(result->reserved, 0, sizeof result->reserved);
 }
 
+/* The entry of a call that was not a hit. */
+static ph_status enter(ph__visit *visit, const char *name)
+{
+    PH_TRY(ph__cache_check(visit->cache, visit->stream, name));
+    PH_TRY(ph__cache_check_call(visit->call, name));
+    visit->asks = captures_may_be_open(visit->cache->device);
+    visit->entry = ph__entry_enter(visit->cache, visit->call);
+    return visit->entry ? PH_OK : ph__fail_host_memory(name, "the key");
+}
+
 ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
                              const ph_graph_cache_call *call, ph_graph_cache_result *out)
 {
     static const char name[] = "ph_graph_cache_run";
     ph_graph_cache_result room;
+    ph_status status = PH_OK;
     ph__visit visit = {.cache = cache,
                        .stream = stream,
                        .call = call,
                        .result = out ? out : &room,
                        .launch = true};
     clear_result(visit.result);
-    PH_TRY(ph__cache_check(cache, stream, name));
-    PH_TRY(ph__cache_check_call(call, name));
-    visit.asks = captures_may_be_open(cache->device);
-    visit.entry = ph__entry_enter(cache, call);
-    if (!visit.entry)
-        return ph__fail_host_memory(name, "the key");
+    ph__served served = ph__serve_hit(&status, &visit);
+    if (served == PH__SERVED && !visit.entry)
+        return status;
+    if (served == PH__MISSED)
+        PH_TRY(enter(&visit, name));
     PH__UNWIND unwind = {end_visit, &visit};
-    ph_status status = ph__cache_check_entry(visit.entry, call, name);
-    if (status == PH_OK)
-        status = run_visit(&visit);
+    if (served == PH__MISSED)
+        status = ph__cache_check_entry(visit.entry, call, name);
+    if (served != PH__MISSED || status == PH_OK)
+        status = run_visit(&visit, served, status);
     unwind.undo = NULL;
     ph__visit_end(&visit);
     return status;

@@ -6,6 +6,7 @@
 #include "base/line.h"
 #include "base/unwind.h"
 #include "cache/breaks.h"
+#include "cache/budget.h"
 #include "cache/entry.h"
 #include "cache/learn.h"
 #include "device/handles/stream.h"
@@ -52,9 +53,10 @@ static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_v
 {
     if (!visit->launch)
         return PH_OK;
-    ph_status status = graph->segments ? ph__visit_replay_breaks(visit, graph)
-                       : count         ? ph_graph_replay_with(graph, visit->stream, values, count)
-                                       : ph_graph_replay(graph, visit->stream);
+    ph_status status = ph__replay_calls_functions(graph)
+                           ? ph__visit_replay_apart(visit, graph, values, count)
+                       : count ? ph_graph_replay_with(graph, visit->stream, values, count)
+                               : ph_graph_replay(graph, visit->stream);
     if (status == PH_OK) {
         visit->result->graph = graph;
         visit->result->epoch = ph_graph_epoch(graph);
@@ -62,9 +64,8 @@ static ph_status replay_graph(ph__visit *visit, ph_graph *graph, const ph_slot_v
     return status;
 }
 
-/* A replay that was refused before its launch: the graph goes, and is captured again at a later
- * call, but not for ever. DEVICE: it may have begun. */
-static ph__served served_or_dropped(ph_status *status, ph__visit *visit, const ph_graph *graph)
+/* DEVICE: it may have begun. */
+ph__served ph__served_or_dropped(ph_status *status, ph__visit *visit, const ph_graph *graph)
 {
     ph__cache_entry *entry = visit->entry;
     bool begun = graph->segments && graph->segments->launched > 0;
@@ -88,7 +89,7 @@ static ph__served replay_learned(ph_status *status, ph__visit *visit)
         ph__learned_was_set(learned, visit->call);
     else if (*status != PH_OK && learned->due.count) /* some slots may have the call's values */
         learned->all_due = true;
-    return served_or_dropped(status, visit, visit->entry->graph);
+    return ph__served_or_dropped(status, visit, visit->entry->graph);
 }
 
 static bool may_capture(ph__visit *visit)
@@ -172,9 +173,10 @@ static ph__served serve_graph(ph_status *status, ph__visit *visit)
 static ph__served serve_locked(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
-    if (entry->in_break) {
+    if (entry->apart) {
         ph__line_format(visit->result->reason, sizeof visit->result->reason,
-                        "another call of the key is in a replay with breaks");
+                        "another call of the key is in a replay with %s",
+                        entry->graph && entry->graph->segments ? "breaks" : "hooks");
         return is_outside_captures(status, visit) ? PH__EAGER
                : *status == PH_OK                 ? PH__RECORD
                                                   : PH__SERVED;
@@ -269,7 +271,7 @@ static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *grap
         return give_up_room(visit, alone);
     visit->result->path = PH_CACHE_CAPTURED;
     *status = replay_graph(visit, graph, NULL, 0);
-    return served_or_dropped(status, visit, graph);
+    return ph__served_or_dropped(status, visit, graph);
 }
 
 static ph__served capture_first(ph_status *status, ph__visit *visit)
@@ -331,7 +333,7 @@ static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **f
     visit->result->path = PH_CACHE_UPDATED;
     ph_graph *used = visit->entry->variants[0];
     *status = replay_graph(visit, used, NULL, 0);
-    return served_or_dropped(status, visit, used);
+    return ph__served_or_dropped(status, visit, used);
 }
 
 /* ---- learning ---- */
@@ -373,7 +375,7 @@ static ph__served capture_another(ph_status *status, ph__visit *visit)
     ph__mutex_lock(&visit->entry->lock);
     if (!other)
         served = failed_capture(status, visit, false);
-    else if (visit->entry->in_break) /* without the lock, and its graphs are in use */
+    else if (visit->entry->apart) /* without the lock, and its graphs are in use */
         served = PH__EAGER;
     else if (visit->entry->unlearned >= PH__CACHE_ATTEMPTS)
         served = serve_update(status, visit, &other);

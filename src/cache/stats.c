@@ -16,6 +16,8 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
         return ph__fail_null(call, "cache");
     PH_TRY(ph_pool_stats(&pool, cache->pool));
     ph__mutex_lock(&cache->lock);
+    for (ph__cache_entry *entry = cache->newest; entry; entry = entry->older)
+        ph__entry_settle(cache, entry);
     out->eager = cache->paths[PH_CACHE_EAGER];
     out->captured = cache->paths[PH_CACHE_CAPTURED];
     out->replayed = cache->paths[PH_CACHE_REPLAYED];
@@ -39,12 +41,13 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
 static void show_entry(ph_graph_cache_entry *out, const ph__cache_entry *entry)
 {
     const ph__learned *learned = entry->learned;
+    uint64_t replays = atomic_load_explicit(&entry->replays, memory_order_relaxed);
     *out = (ph_graph_cache_entry){.key = entry->key,
                                   .key_bytes = entry->key_bytes,
                                   .has_graph = entry->has_graphs,
                                   .refused = entry->refused,
-                                  .uses = entry->uses,
-                                  .hits = entry->hits,
+                                  .uses = entry->uses + replays,
+                                  .hits = entry->hits + replays,
                                   .bytes = entry->bytes};
     if (learned) {
         out->moved_groups = learned->groups.count - 1;

@@ -127,11 +127,71 @@ TEST(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* A hook of replays that runs the cache, with the key that is being replayed. */
+typedef struct hooked {
+    t_cached s;
+    t_cached_work within;
+    ph_graph_hook_point at;
+    int runs, entries;
+    ph_graph_cache_result result;
+} hooked;
+
+static ph_status run_within(const ph_graph_hook_info *info, void *user)
+{
+    hooked *h = user;
+    char *text;
+    (void)info;
+    if (h->runs++) /* of the replay that its own call may be */
+        return PH_OK;
+    assert_ok(ph_graph_cache_text(&text, h->s.cache));
+    h->entries += strstr(text, "1 with graphs") != NULL;
+    ph_string_free(text);
+    assert_ok(t_cached_call(&h->s, "a", &h->within, &h->result));
+    h->s.calls++;
+    return PH_OK;
+}
+
+static void run_hooked(ph_graph_hook_point at, bool moves)
+{
+    hooked h = {.at = at};
+    ph_hook *hook;
+    t_cached_work w = {.x = NULL};
+    t_cached_open(&h.s, &(ph_graph_cache_options){.after = PH_ZERO});
+    for (int i = 0; i < 3; i++) {
+        w = (t_cached_work){.x = h.s.buffers[1 + i], .y = h.s.outputs[0], .value = 7};
+        t_cached_run(&h.s, "a", &w, 10 * (1 + i), i ? PH_CACHE_LEARNED : PH_CACHE_CAPTURED);
+        if (i)
+            break;
+    }
+    h.within = (t_cached_work){.x = h.s.buffers[4], .y = h.s.outputs[1], .value = 7};
+    assert_ok(ph_graph_hook_add(&hook, NULL, at, run_within, &h));
+    w.x = h.s.buffers[moves ? 3 : 2];
+    t_cached_run(&h.s, "a", &w, moves ? 30 : 20, PH_CACHE_REPLAYED);
+    assert_int_equal(h.entries, 1);
+    assert_int_equal(h.result.path, PH_CACHE_EAGER);
+    assert_non_null(strstr(h.result.reason, "another call of the key"));
+    t_all(h.s.outputs[1], T_CACHED_N, 47, h.s.world.stream);
+    ph_graph_hook_remove(hook);
+    w.x = h.s.buffers[5];
+    t_cached_run(&h.s, "a", &w, 50, PH_CACHE_REPLAYED);
+    t_cached_close(&h.s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+TEST(hooks_of_replays_may_run_the_cache)
+{
+    for (int moves = 0; moves < 2; moves++) {
+        run_hooked(PH_HOOK_REPLAY_START, moves);
+        run_hooked(PH_HOOK_REPLAY_END, moves);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(callers_blocks_of_the_caches_pool_are_learned_as_other_memory),
         cmocka_unit_test(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile),
+        cmocka_unit_test(hooks_of_replays_may_run_the_cache),
         cmocka_unit_test(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "support/test.h"
+#include <unistd.h>
 
 enum {
     THREADS = 4,
@@ -17,6 +18,7 @@ typedef struct worker {
     ph_stream *stream;
     int32_t *y, *x[2];
     int number;
+    bool strays; /* some keys come once */
     int paths[PH_CACHE_BEYOND + 1];
     int wrong;
 } worker;
@@ -44,7 +46,7 @@ static void *run_calls(void *user)
 {
     worker *me = user;
     for (int i = 0; i < CALLS; i++) {
-        int key = i % 3;
+        int key = me->strays && i % 7 == 6 ? 100 + me->number * CALLS + i : i % 3;
         work w = {.of = me, .x = me->x[i & 1], .value = me->number * 1000 + i};
         const void *pointers[] = {w.x, me->y};
         const ph_graph_cache_value values[] = {{&w.value, sizeof w.value}};
@@ -73,9 +75,37 @@ static void *run_calls(void *user)
     return NULL;
 }
 
-static void run_threads(const ph_graph_cache_options *options, int least)
+/* Drops the shared keys, and looks at all, until the workers are done. */
+typedef struct dropper {
+    pthread_t thread;
+    ph_graph_cache *cache;
+    atomic_bool over;
+    int dropped;
+    bool failed;
+} dropper;
+
+static void *drop_keys(void *user)
+{
+    dropper *me = user;
+    while (!atomic_load(&me->over)) {
+        ph_graph_cache_entry entry;
+        char *text;
+        for (int key = 0; key < 3; key++)
+            me->dropped += ph_graph_cache_drop(me->cache, &key, sizeof key) == PH_OK;
+        ph_status found = ph_graph_cache_entry_at(&entry, me->cache, 1);
+        me->failed = me->failed || (found != PH_OK && found != PH_ERROR_NOT_FOUND) ||
+                     (found == PH_OK && entry.hits > entry.uses) ||
+                     ph_graph_cache_text(&text, me->cache) != PH_OK;
+        ph_string_free(text);
+        usleep(200);
+    }
+    return NULL;
+}
+
+static void run_threads(const ph_graph_cache_options *options, int least, bool drops)
 {
     t_cached s;
+    dropper beside = {0};
     worker workers[THREADS];
     ph_graph_cache_stats stats;
     memset(workers, 0, sizeof workers);
@@ -84,6 +114,7 @@ static void run_threads(const ph_graph_cache_options *options, int least)
         worker *one = &workers[i];
         one->scene = &s;
         one->number = i;
+        one->strays = drops;
         assert_ok(ph_stream_create(&one->stream, s.world.device, NULL));
         assert_ok(PH_NEW(&one->y, T_CACHED_N, s.world.stream));
         for (int k = 0; k < 2; k++) {
@@ -94,12 +125,20 @@ static void run_threads(const ph_graph_cache_options *options, int least)
     assert_ok(ph_stream_synchronize(s.world.stream));
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&workers[i].thread, NULL, run_calls, &workers[i]), 0);
+    beside.cache = s.cache;
+    if (drops)
+        assert_int_equal(pthread_create(&beside.thread, NULL, drop_keys, &beside), 0);
     int replayed = 0;
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
         assert_int_equal(workers[i].wrong, 0);
         replayed += workers[i].paths[PH_CACHE_REPLAYED];
     }
+    atomic_store(&beside.over, true);
+    if (drops)
+        assert_int_equal(pthread_join(beside.thread, NULL), 0);
+    assert_false(beside.failed);
+    assert_true(!drops || beside.dropped > 0);
     assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
     assert_int_equal(stats.calls, THREADS * CALLS);
     assert_int_equal(stats.replayed, replayed);
@@ -116,17 +155,22 @@ static void run_threads(const ph_graph_cache_options *options, int least)
 
 TEST(threads_share_keys_and_every_result_is_right)
 {
-    run_threads(NULL, 1);
+    run_threads(NULL, 1, false);
 }
 
 TEST(threads_share_keys_while_graphs_are_evicted)
 {
-    run_threads(&(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = 2}, 0);
+    run_threads(&(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = 2}, 0, false);
 }
 
 TEST(threads_share_keys_that_are_updated)
 {
-    run_threads(&(ph_graph_cache_options){.fallback = PH_CACHE_FALLBACK_UPDATE}, 1);
+    run_threads(&(ph_graph_cache_options){.fallback = PH_CACHE_FALLBACK_UPDATE}, 1, false);
+}
+
+TEST(threads_share_keys_that_are_dropped_beside_them)
+{
+    run_threads(&(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = 2}, 0, true);
 }
 
 int main(void)
@@ -135,6 +179,7 @@ int main(void)
         cmocka_unit_test(threads_share_keys_and_every_result_is_right),
         cmocka_unit_test(threads_share_keys_while_graphs_are_evicted),
         cmocka_unit_test(threads_share_keys_that_are_updated),
+        cmocka_unit_test(threads_share_keys_that_are_dropped_beside_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

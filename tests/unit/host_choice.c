@@ -50,6 +50,32 @@ static void measured(ph__choice *c, machine *m, double predicted)
     ph__choice_scheduled(c, 2, predicted);
 }
 
+/* What a plan does with a choice: the first `disturbed` decisions are made of wrong costs. */
+typedef struct decisions {
+    double predicted[2], lanes[2]; /* of a schedule of wrong costs, and of right ones */
+    unsigned disturbed, made;
+    bool decided;
+} decisions;
+
+static void run_deciding(ph__choice *c, machine *m, decisions *d, int count)
+{
+    for (int i = 0; i < 4; i++)
+        m->runs[i] = 0;
+    for (int i = 0; i < count; i++) {
+        if (!d->decided && c->serial_known) {
+            const bool right = d->made++ >= d->disturbed;
+            d->decided = true;
+            m->lanes_awake = m->lanes_asleep = d->lanes[right];
+            if (ph__choice_worth(c, d->predicted[right]))
+                ph__choice_scheduled(c, 2, d->predicted[right]);
+            else
+                ph__choice_rejected(c);
+        }
+        if (run(c, m) == PH__RUN_PROFILE)
+            d->decided = false;
+    }
+}
+
 TEST(test_measures_first)
 {
     ph__choice c;
@@ -85,12 +111,13 @@ TEST(test_lanes_that_pay_are_kept)
 TEST(test_lanes_that_do_not_pay_are_left)
 {
     ph__choice c;
-    machine m = {.serial = 1e6, .lanes_awake = 2e6, .lanes_asleep = 2e6, .stays_awake = true};
-    measured(&c, &m, 5e5);
-    run_many(&c, &m, 100000);
+    machine m = {.serial = 1e6, .stays_awake = true};
+    decisions d = {.predicted = {5e5, 5e5}, .lanes = {2e6, 2e6}};
+    ph__choice_init(&c, true);
+    run_deciding(&c, &m, &d, 100000);
     assert_in_range(m.runs[PH__RUN_LANES], 1, 100);
-    m.lanes_awake = m.lanes_asleep = 6e5; /* the other processor is free again */
-    run_many(&c, &m, 100000);
+    m.lanes_awake = m.lanes_asleep = d.lanes[1] = 6e5; /* the other processor is free again */
+    run_deciding(&c, &m, &d, 100000);
     assert_true(m.runs[PH__RUN_LANES] > 80000);
 }
 
@@ -155,6 +182,55 @@ TEST(a_first_serial_run_that_was_interrupted_does_not_keep_lanes)
     }
 }
 
+/* ---- decisions that are made anew ---- */
+TEST(lanes_that_were_rejected_are_thought_of_again)
+{
+    ph__choice c;
+    machine m = {.serial = 1e6, .stays_awake = true};
+    decisions d = {.predicted = {95e4, 5e5}, .lanes = {95e4, 55e4}, .disturbed = 1};
+    ph__choice_init(&c, true);
+    run_deciding(&c, &m, &d, 100);
+    assert_int_equal(d.made, 2);
+    assert_int_equal(m.runs[PH__RUN_PROFILE], 4); /* one more is enough */
+    run_deciding(&c, &m, &d, 10000);
+    assert_true(m.runs[PH__RUN_LANES] > 9900);
+    assert_int_equal(m.runs[PH__RUN_PROFILE], 0); /* as was predicted */
+}
+
+TEST(schedules_of_wrong_costs_are_made_again)
+{
+    ph__choice c;
+    machine m = {.serial = 1e6, .stays_awake = true};
+    decisions d = {.predicted = {5e5, 5e5}, .lanes = {97e4, 55e4}, .disturbed = 2};
+    ph__choice_init(&c, true);
+    run_deciding(&c, &m, &d, 500);
+    assert_int_equal(d.made, 3);
+    run_deciding(&c, &m, &d, 10000);
+    assert_true(m.runs[PH__RUN_LANES] > 9900);
+    assert_int_equal(m.runs[PH__RUN_PROFILE], 0);
+}
+
+/* Of a graph whose nodes follow each other, and of lanes that hinder each other. */
+TEST(decisions_that_stay_cost_little)
+{
+    const decisions kinds[] = {{.predicted = {1e6, 1e6}, .lanes = {1e6, 1e6}},
+                               {.predicted = {5e5, 5e5}, .lanes = {8e5, 8e5}},
+                               {.predicted = {5e5, 5e5}, .lanes = {2e6, 2e6}}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        ph__choice c;
+        machine m = {.serial = 1e6, .stays_awake = true};
+        decisions d = kinds[i];
+        ph__choice_init(&c, true);
+        run_deciding(&c, &m, &d, 100000);
+        assert_in_range(m.runs[PH__RUN_PROFILE], 3 + 8, 3 + 14);
+        assert_int_equal(d.made, m.runs[PH__RUN_PROFILE] - 2);
+        if (i == 1)
+            assert_true(m.runs[PH__RUN_LANES] > 95000);
+        else
+            assert_true(m.runs[PH__RUN_LANES] < 200);
+    }
+}
+
 TEST(a_choice_that_was_forgotten_is_measured_again)
 {
     ph__choice c;
@@ -180,6 +256,9 @@ int main(void)
         cmocka_unit_test(test_changed_bodies_are_noticed),
         cmocka_unit_test(test_one_interruption_is_not_a_change),
         cmocka_unit_test(a_first_serial_run_that_was_interrupted_does_not_keep_lanes),
+        cmocka_unit_test(lanes_that_were_rejected_are_thought_of_again),
+        cmocka_unit_test(schedules_of_wrong_costs_are_made_again),
+        cmocka_unit_test(decisions_that_stay_cost_little),
         cmocka_unit_test(a_choice_that_was_forgotten_is_measured_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #define START_ASLEEP_NS 40000.0 /* the same with a wake in between */
 #define WORTH           0.85    /* of the serial time: more is not worth the second processor */
 #define KEEP            0.9
+#define DOUBTED         1.25 /* of the predicted time: the schedule may be of wrong costs */
 #define MOST_WAKE_PRICE 1e8
 #define LONG_NS         5e6 /* of a profile */
 
@@ -25,22 +26,49 @@ enum {
     SURPRISES = 3
 };
 
+static uint64_t next_retry(uint64_t after)
+{
+    return after < LAST_RETRY ? after * 2 : after;
+}
+
 void ph__choice_init(ph__choice *choice, bool lanes_possible)
 {
     memset(choice, 0, sizeof *choice);
     choice->profiles = choice->profiles_left = lanes_possible ? PROFILES : 0;
     choice->wake_price = START_ASLEEP_NS;
-    choice->retry_after = FIRST_RETRY;
+    choice->retry_after = choice->look_after = FIRST_RETRY;
 }
 
-void ph__choice_forget(ph__choice *choice, bool once)
+static void measure_again(ph__choice *choice, bool once)
 {
     uint32_t profiles = once && choice->profiles > 1 ? 1 : choice->profiles;
     if (choice->profiles_left < profiles)
         choice->profiles_left = profiles;
-    choice->serial_known = choice->have_lanes = false;
+    choice->serial_known = choice->have_lanes = choice->rejected = false;
     choice->profile_ns = 0;
     choice->surprises = choice->trials_left = 0;
+}
+
+void ph__choice_forget(ph__choice *choice, bool once)
+{
+    measure_again(choice, once);
+    choice->retry_after = choice->look_after = FIRST_RETRY;
+}
+
+/* The profiles that a decision was made of may have been disturbed in some nodes, by so little that
+ * no later run surprises: lanes were rejected, or take longer than was predicted. Both may be
+ * right, too: each look comes after twice as many runs as the one before. */
+static bool looks_again(ph__choice *choice, bool awake)
+{
+    const double start = awake ? START_AWAKE_NS : START_ASLEEP_NS;
+    const bool doubted =
+        choice->rejected ||
+        (choice->have_lanes && choice->lanes_ns[awake] > DOUBTED * (choice->predicted_ns + start));
+    if (!doubted || ++choice->doubted_runs < choice->look_after)
+        return false;
+    choice->look_after = next_retry(choice->look_after);
+    measure_again(choice, true);
+    return true;
 }
 
 /* Serial because the workers sleep: what is lost by that pays for waking them, sooner or later. */
@@ -70,8 +98,7 @@ static bool lanes_pay(ph__choice *choice, bool awake)
     if (choice->lanes_ns[awake] < choice->serial_ns * KEEP)
         return true;
     if (choice->since_lanes >= choice->retry_after) {
-        if (choice->retry_after < LAST_RETRY)
-            choice->retry_after *= 2;
+        choice->retry_after = next_retry(choice->retry_after);
         choice->trials_left = TRIALS;
         return true;
     }
@@ -80,7 +107,7 @@ static bool lanes_pay(ph__choice *choice, bool awake)
 
 ph__choice_run ph__choice_next(ph__choice *choice, bool awake)
 {
-    if (choice->profiles_left > 0)
+    if (choice->profiles_left > 0 || looks_again(choice, awake))
         return PH__RUN_PROFILE;
     if (!choice->serial_known)
         return PH__RUN_TIMED;
@@ -143,7 +170,7 @@ void ph__choice_lanes_took(ph__choice *choice, double ns, bool awake)
     if (ns > 4 * *known)
         ns = 4 * *known;
     *known += (ns - *known) / 8;
-    if (*known < choice->serial_ns * WORTH)
+    if (*known < choice->serial_ns * WORTH && ns < choice->serial_ns * WORTH)
         choice->retry_after = FIRST_RETRY;
 }
 
@@ -155,11 +182,17 @@ bool ph__choice_worth(const ph__choice *choice, double predicted_ns)
 void ph__choice_scheduled(ph__choice *choice, unsigned lanes, double predicted_ns)
 {
     choice->have_lanes = lanes > 1;
+    choice->rejected = false;
     choice->lanes = lanes;
     choice->predicted_ns = predicted_ns;
     choice->lanes_ns[0] = predicted_ns + START_ASLEEP_NS;
     choice->lanes_ns[1] = predicted_ns + START_AWAKE_NS;
-    choice->lane_runs = choice->since_lanes = 0;
+    choice->lane_runs = choice->since_lanes = choice->doubted_runs = 0;
     choice->credit = 0;
-    choice->retry_after = FIRST_RETRY;
+}
+
+void ph__choice_rejected(ph__choice *choice)
+{
+    ph__choice_scheduled(choice, 1, 0);
+    choice->rejected = true;
 }

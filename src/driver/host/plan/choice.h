@@ -19,15 +19,18 @@ typedef struct ph__choice {
     uint32_t profiles;
     uint32_t profiles_left;
     bool serial_known, have_lanes;
-    double profile_ns;    /* the shortest profile, which no serial run is longer than; 0: none */
-    double predicted_ns;  /* of the schedule */
-    double serial_ns;     /* a serial run as a whole, without the cost of timing */
-    double lanes_ns[2];   /* a run in lanes; [1]: with the workers awake */
-    uint32_t surprises;   /* serial runs in a row that took much longer or shorter than known */
-    uint64_t serial_runs; /* since one was timed */
-    uint64_t lane_runs;   /* since a serial run was timed */
-    uint64_t since_lanes; /* serial runs since the last run in lanes ... */
-    uint64_t retry_after; /* ... after which lanes that did not pay are tried again */
+    bool rejected;         /* lanes were thought of, and none was worth it */
+    double profile_ns;     /* the shortest profile, which no serial run is longer than; 0: none */
+    double predicted_ns;   /* of the schedule */
+    double serial_ns;      /* a serial run as a whole, without the cost of timing */
+    double lanes_ns[2];    /* a run in lanes; [1]: with the workers awake */
+    uint32_t surprises;    /* serial runs in a row that took much longer or shorter than known */
+    uint64_t serial_runs;  /* since one was timed */
+    uint64_t lane_runs;    /* since a serial run was timed */
+    uint64_t since_lanes;  /* serial runs since the last run in lanes ... */
+    uint64_t retry_after;  /* ... after which lanes that did not pay are tried again */
+    uint64_t doubted_runs; /* since the decision, which is made anew ... */
+    uint64_t look_after;   /* ... after so many */
     uint32_t trials_left;
     /* Waking sleeping workers pays only when the next run comes while they are awake. */
     double credit, wake_price;
@@ -46,8 +49,11 @@ ph__choice_run ph__choice_next(ph__choice *choice, bool awake);
 void ph__choice_profile_took(ph__choice *choice, double ns);
 void ph__choice_serial_took(ph__choice *choice, double ns);
 void ph__choice_lanes_took(ph__choice *choice, double ns, bool awake);
-/* A schedule was made: lanes 0 or 1 when none is worth it. */
+/* A schedule was made: lanes 0 or 1 when none is possible. Where it takes longer than was
+ * predicted, and where schedules were made and rejected, ph__choice_next asks for one more profile
+ * and another decision: after 64 runs, and then twice as many each time, up to 16,384. */
 void ph__choice_scheduled(ph__choice *choice, unsigned lanes, double predicted_ns);
+void ph__choice_rejected(ph__choice *choice);
 /* Whether a schedule that takes so long on `lanes` lanes is worth trying against the serial run. */
 bool ph__choice_worth(const ph__choice *choice, double predicted_ns);
 #endif

@@ -238,6 +238,7 @@ static void decide(ph__plan *plan)
     }
     if (!ph__choice_worth(&plan->choice, best_ns)) {
         plan->scheduled = 0;
+        ph__choice_rejected(&plan->choice);
     } else {
         if (plan->scheduled != best)
             ph__plan_make_lanes(plan, best);
@@ -254,6 +255,7 @@ static void run_chosen(ph__plan *plan)
     bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers);
     switch (ph__choice_next(&plan->choice, awake)) {
     case PH__RUN_PROFILE:
+        plan->decided = false;
         run_profile(plan);
         break;
     case PH__RUN_TIMED:

@@ -155,6 +155,64 @@ TEST(broadcasts_and_turns)
     t_scene_close(&s);
 }
 
+/* Operands that stay along lines longer than what is brought together at a time, on either side of
+ * each function that has a form with a number and of some that have none. */
+static void check_line(t_scene *s, ph_dtype dtype, ph_tensor *wide, ph_tensor *still)
+{
+    ph_shape shape = ph_tensor_shape(wide), other = ph_tensor_shape(still);
+    op_array x = {.shape = shape, .at = read(s->tape, wide)},
+             y = {.shape = other, .at = read(s->tape, still)};
+    ph_tensor *less = ph_lt(s->tape, wide, still);
+    double *got[] = {
+        read(s->tape, ph_add(s->tape, wide, still)),
+        read(s->tape, ph_add(s->tape, still, wide)),
+        read(s->tape, ph_mul(s->tape, wide, still)),
+        read(s->tape, ph_mul(s->tape, still, wide)),
+        read(s->tape, ph_sub(s->tape, ph_add_scalar(s->tape, wide, 20), still)),
+        read(s->tape, ph_maximum(s->tape, still, wide)),
+        read(s->tape, ph_where(s->tape, less, still, wide)),
+        read(s->tape, ph_where(s->tape, ph_lt(s->tape, still, wide), wide, still)),
+    };
+    int64_t index[PH_MAX_RANK] = {0}, k = 0;
+    do {
+        double p = x.at[op_at(&x, index, shape.rank)], q = y.at[op_at(&y, index, shape.rank)];
+        const double want[] = {p + q,      p + q,      p * q,      p * q,
+                               p + 20 - q, fmax(p, q), fmax(p, q), fmax(p, q)};
+        for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+            if (got[i][k] != want[i])
+                fail_msg("%s, rank %zu, function %zu, element %lld: %g, not %g",
+                         ph_dtype_name(dtype), shape.rank, i, (long long)k, got[i][k], want[i]);
+        k++;
+    } while (op_next(index, &shape));
+    for (size_t i = 0; i < sizeof got / sizeof got[0]; i++)
+        free(got[i]);
+    free(x.at);
+    free(y.at);
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+TEST(operands_that_stay_along_long_lines)
+{
+    t_scene s;
+    t_scene_open(&s);
+    for (size_t d = 0; d < DTYPES; d++) {
+        const ph_dtype t = dtypes[d];
+        static const int64_t widths[] = {64, 700, 1536};
+        for (size_t w = 0; w < 3; w++) {
+            const int64_t n = widths[w];
+            check_line(&s, t, numbers(s.tape, t, PH_SHAPE(23, n), 13, NULL),
+                       numbers(s.tape, t, PH_SHAPE(23, 1), 11, NULL));
+            check_line(&s, t, numbers(s.tape, t, PH_SHAPE(3, 4, n), 13, NULL),
+                       numbers(s.tape, t, PH_SHAPE(4, 1), 11, NULL));
+            check_line(&s, t, numbers(s.tape, t, PH_SHAPE(3, 4, n), 13, NULL),
+                       numbers(s.tape, t, PH_SHAPE(3, 1, n), 11, NULL));
+            check_line(&s, t, numbers(s.tape, t, PH_SHAPE(9, n), 13, NULL),
+                       numbers(s.tape, t, PH_SCALAR, 11, NULL));
+        }
+    }
+    t_scene_close(&s);
+}
+
 /* What changes in place may be a view, turned or with gaps: nothing between its elements may
  * change. */
 TEST(views_in_place)
@@ -238,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_and_alignments),
         cmocka_unit_test(broadcasts_and_turns),
+        cmocka_unit_test(operands_that_stay_along_long_lines),
         cmocka_unit_test(views_in_place),
         cmocka_unit_test(results_do_not_depend_on_the_place),
     };

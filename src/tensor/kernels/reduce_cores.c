@@ -5,6 +5,10 @@
 #include "tensor/kernels/math.h"
 #include "tensor/kernels/reduce.h"
 #include <math.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 enum {
     /* accumulators side by side in a row: a fixed order of joining, which vectors of any width
@@ -25,13 +29,32 @@ enum {
 #define PH__LEVEL_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2")))
 #include "tensor/kernels/reduce_level.h"
 
+#define PH__LEVEL        avx2
+#define PH__LEVEL_TARGET __attribute__((target("avx2")))
+#define WIDE             __m256d
+#define WIDTH            4
+#define READ_WIDE(at)    _mm256_cvtps_pd(_mm_loadu_ps(at))
+#define ADD_WIDE(p, q)   _mm256_add_pd(p, q)
+#define ZERO_WIDE()      _mm256_setzero_pd()
+#include "tensor/kernels/reduce_wide.h"
+
+#define PH__LEVEL        avx512
+#define PH__LEVEL_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2")))
+#define WIDE             __m512d
+#define WIDTH            8
+#define READ_WIDE(at)    _mm512_cvtps_pd(_mm256_loadu_ps(at))
+#define ADD_WIDE(p, q)   _mm512_add_pd(p, q)
+#define ZERO_WIDE()      _mm512_setzero_pd()
+#include "tensor/kernels/reduce_wide.h"
+
 const ph__reduce_cores *ph__reduce_cores_of(unsigned reduction, unsigned type)
 {
+    const bool wide = reduction == PH__REDUCE_sum && type == PH__CORE_F32;
     switch (ph__core_level()) {
     case PH__CORE_AVX512:
-        return ph__reduce_avx512[reduction][type];
+        return wide ? &sum_wide_avx512 : ph__reduce_avx512[reduction][type];
     case PH__CORE_AVX2:
-        return ph__reduce_avx2[reduction][type];
+        return wide ? &sum_wide_avx2 : ph__reduce_avx2[reduction][type];
     default:
         return ph__reduce_base[reduction][type];
     }

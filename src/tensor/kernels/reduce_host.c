@@ -124,6 +124,22 @@ static void put_result(const job *j, const ph__reduce_info *info, int64_t output
         to, &result, NULL, NULL, 1, (ph__scalar){0}, (ph__scalar){0});
 }
 
+/* Of n outputs side by side. */
+static void put_results(const job *j, const ph__reduce_info *info, int64_t output, int64_t n,
+                        uint32_t split, const char *accumulators)
+{
+    const ph__reduce_args *args = j->args;
+    if (args->splits > 1 && j->cores->accumulator == sizeof(uint64_t)) {
+        uint64_t *to = (uint64_t *)args->out + (size_t)output * args->splits + split;
+        const uint64_t *from = (const uint64_t *)(const void *)accumulators;
+        for (int64_t i = 0; i < n; i++)
+            to[(size_t)i * args->splits] = from[i];
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        put_result(j, info, output + i, split, accumulators + (size_t)i * j->cores->accumulator);
+}
+
 void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
                           const ph__reduce_info *info)
 {
@@ -191,9 +207,7 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
         const int64_t n = smaller_index(together * width, columns - first * width),
                       output = place / across * columns + first * width;
         reduce_columns(&j, accumulators, output, n, split);
-        for (int64_t i = 0; i < n; i++)
-            put_result(&j, info, output + i, split,
-                       accumulators + (size_t)i * j.cores->accumulator);
+        put_results(&j, info, output, n, split, accumulators);
         block += together;
     }
 }

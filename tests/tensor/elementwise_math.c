@@ -74,8 +74,56 @@ static void check(const char *name, float (*fn)(float), double (*ref)(double), d
 CHECK(expf, exp, 1)
 CHECK(logf, log, 1)
 CHECK(tanhf, tanh, 1.5)
-CHECK(erff, erf, 3)
 CHECK(sigmoidf, sigmoid, 2.5)
+
+/* What the distribution function of normal numbers is made of where nothing is fused. */
+static float plain_erff(float x)
+{
+    return ph__erff(x);
+}
+TEST(erff_is_within_its_bound)
+{
+    check("erff", plain_erff, erf, 3);
+}
+
+/* Not off by more than 2^-23; 0 and 1 are reached and not left. */
+static void check_normal_cdf(const char *name, float (*fn)(float))
+{
+    double worst = 0;
+    float at = 0;
+    const uint32_t step = t_nightly() ? 31 : 509;
+    for (uint32_t bits = 0; bits < 0x7f800000u; bits += step) {
+        for (uint32_t sign = 0; sign < 2; sign++) {
+            float x = ph__float_of_bits(bits | sign << 31), y = fn(x);
+            double off = fabs((double)y - 0.5 * erfc(-(double)x * 0.70710678118654752440));
+            if (off > worst) {
+                worst = off;
+                at = x;
+            }
+            if (!(y >= 0 && y <= 1))
+                fail_msg("%s of %.9g is %.9g", name, (double)x, (double)y);
+        }
+    }
+    print_message("%s: at most %.3g off, at %.9g\n", name, worst, (double)at);
+    if (worst > 0x1p-23)
+        fail_msg("%s of %.9g is %.9g: %.3g off", name, (double)at, (double)fn(at), worst);
+    assert_true(fn(-6) == 0 && fn(6) == 1 && fn(0) == 0.5F);
+    assert_true(fn(-INFINITY) == 0 && fn(INFINITY) == 1);
+}
+static float plain_normal_cdff(float x)
+{
+    return ph__normal_cdff(x);
+}
+FUSED static float fused_normal_cdff(float x)
+{
+    return ph__fma_normal_cdff(x);
+}
+TEST(the_normal_distribution_is_within_its_bound)
+{
+    check_normal_cdf("normal_cdff", plain_normal_cdff);
+    if (HAVE_FUSED)
+        check_normal_cdf("normal_cdff, fused", fused_normal_cdff);
+}
 
 /* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of
  * bf16 and f16. */
@@ -112,9 +160,13 @@ TEST(rounding_by_way_of_odd)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expf_is_within_its_bound),     cmocka_unit_test(logf_is_within_its_bound),
-        cmocka_unit_test(tanhf_is_within_its_bound),    cmocka_unit_test(erff_is_within_its_bound),
-        cmocka_unit_test(sigmoidf_is_within_its_bound), cmocka_unit_test(rounding_by_way_of_odd),
+        cmocka_unit_test(expf_is_within_its_bound),
+        cmocka_unit_test(logf_is_within_its_bound),
+        cmocka_unit_test(tanhf_is_within_its_bound),
+        cmocka_unit_test(erff_is_within_its_bound),
+        cmocka_unit_test(the_normal_distribution_is_within_its_bound),
+        cmocka_unit_test(sigmoidf_is_within_its_bound),
+        cmocka_unit_test(rounding_by_way_of_odd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 #define TANH(p)    PH__LEVEL_MATH(tanhf)(p)
 #define SIGMOID(p) PH__LEVEL_MATH(sigmoidf)(p)
 /* Expressions that use it also multiply by the operand: of NaN they are NaN. */
-#define ERF(p) PH__LEVEL_MATH(erf_number)(p)
+#define NORMAL_CDF(p) PH__LEVEL_MATH(normal_cdff)(p)
 /* Roots are roots: of -inf NaN, of -0 what sqrt and rsqrt give; pow has inf and 0 there. */
 #define POW(p, q) ((q) == 0.5f ? sqrtf(p) : (q) == -0.5f ? 1.0f / sqrtf(p) : powf(p, q))
 #include "tensor/kernels/elementwise.def"
@@ -33,20 +33,20 @@
 #undef RSQRT
 #undef TANH
 #undef SIGMOID
-#undef ERF
+#undef NORMAL_CDF
 #undef POW
 
-#define T          double
-#define TYPE_NAME  f64
-#define ABS(p)     fabs(p)
-#define EXP(p)     exp(p)
-#define LOG(p)     log(p)
-#define SQRT(p)    sqrt(p)
-#define RSQRT(p)   (1.0 / sqrt(p))
-#define TANH(p)    tanh(p)
-#define SIGMOID(p) (1.0 / (1.0 + exp(-(p))))
-#define ERF(p)     erf(p)
-#define POW(p, q)  ((q) == 0.5 ? sqrt(p) : (q) == -0.5 ? 1.0 / sqrt(p) : pow(p, q))
+#define T             double
+#define TYPE_NAME     f64
+#define ABS(p)        fabs(p)
+#define EXP(p)        exp(p)
+#define LOG(p)        log(p)
+#define SQRT(p)       sqrt(p)
+#define RSQRT(p)      (1.0 / sqrt(p))
+#define TANH(p)       tanh(p)
+#define SIGMOID(p)    (1.0 / (1.0 + exp(-(p))))
+#define NORMAL_CDF(p) (0.5 * (1.0 + erf((p)*0.70710678118654752440)))
+#define POW(p, q)     ((q) == 0.5 ? sqrt(p) : (q) == -0.5 ? 1.0 / sqrt(p) : pow(p, q))
 #include "tensor/kernels/elementwise.def"
 #undef T
 #undef TYPE_NAME
@@ -57,7 +57,7 @@
 #undef RSQRT
 #undef TANH
 #undef SIGMOID
-#undef ERF
+#undef NORMAL_CDF
 #undef POW
 #undef PH__ELEMENTWISE
 #undef SCALAR

@@ -3,7 +3,8 @@
  * them become vector code.
  *
  * Errors against the exact value, over all floats (tests/tensor/elementwise_math.c looks):
- * ph__expf and ph__logf at most 1 ulp, ph__tanhf 1.5, ph__sigmoidf 2.5, ph__erff 3. Infinities,
+ * ph__expf and ph__logf at most 1 ulp, ph__tanhf 1.5, ph__sigmoidf 2.5, ph__erff 3; of
+ * ph__normal_cdff at most 2^-23, not relative to the value. Infinities,
  * NaN, signed zeros and subnormal numbers are as in C's own. The polynomials are minimax ones,
  * made for these ranges. The compiler must not reassociate (-ffast-math), or the sums of two
  * parts are lost. */
@@ -31,7 +32,8 @@ PH__MATH float ph__copysignf(float x, float sign)
                              (ph__bits_of_float(sign) & 0x80000000u));
 }
 
-/* ph__expf(x), ph__logf, ph__tanhf, ph__erff, ph__sigmoidf. */
+/* ph__expf(x), ph__logf, ph__tanhf, ph__sigmoidf, ph__normal_cdff, and ph__erff, which has no
+ * fused form. */
 #define PH__MATH_NAME(name)   ph__##name
 #define PH__MATH_FMA(a, b, c) ((a) * (b) + (c))
 #define PH__MATH_FUSED        0

@@ -75,41 +75,33 @@ PH__MATH float PH__MATH_NAME(tanhf)(float x)
     return ph__copysignf(a < 0.625f ? small : large, x);
 }
 
+/* The distribution function of normal numbers; of NaN it is some number. */
 #if PH__MATH_FUSED
-/* As erff, of numbers and infinities; of NaN it is some number. erf(x) / x is a polynomial of the
- * square, about places in the middle, where its terms do not cancel; less a half, so that the
- * last rounding is of the sum with x / 2. Beyond the square 14.4 erf is 1 or the float before it.
- * The bounds are taken of bits: of floats the compiler makes two instructions and more. Without
- * fused instructions it would be 3.7 ulp off. */
-PH__MATH float PH__MATH_NAME(erf_number)(float x)
+/* Its difference from a half, over x, is a polynomial of the square about the middle of the squares
+ * up to 5.25^2, where its terms do not cancel; the last step has one rounding. Beyond that the
+ * polynomial grows, and the bounds 0 and 1 hold the value. They are taken of bits: of floats the
+ * compiler makes two instructions and more. */
+PH__MATH float PH__MATH_NAME(normal_cdff)(float x)
 {
-    const int32_t most = 0x41666666, one = 0x3f800000; /* 14.4 and 1 */
-    int32_t bits = (int32_t)ph__bits_of_float(x * x);
-    float s = ph__float_of_bits((uint32_t)(bits < most ? bits : most));
-    float t = s - 7.5f;
-    float p = PH__MATH_FMA(-0x1.1aec7p-54f, t, 0x1.489128p-50f);
-    p = PH__MATH_FMA(p, t, -0x1.1b573p-47f);
-    p = PH__MATH_FMA(p, t, 0x1.c76a0ep-44f);
-    p = PH__MATH_FMA(p, t, -0x1.2fcaf4p-39f);
-    p = PH__MATH_FMA(p, t, 0x1.0d2cecp-35f);
-    p = PH__MATH_FMA(p, t, -0x1.9265ep-32f);
-    p = PH__MATH_FMA(p, t, 0x1.28dda8p-28f);
-    p = PH__MATH_FMA(p, t, -0x1.a36012p-25f);
-    p = PH__MATH_FMA(p, t, 0x1.153a2ep-21f);
-    p = PH__MATH_FMA(p, t, -0x1.5a4d48p-18f);
-    p = PH__MATH_FMA(p, t, 0x1.9dc406p-15f);
-    p = PH__MATH_FMA(p, t, -0x1.e04b66p-12f);
-    p = PH__MATH_FMA(p, t, 0x1.15f4d8p-8f);
-    p = PH__MATH_FMA(p, t, -0x1.52092p-5f);
-    p = PH__MATH_FMA(p, s - 3.5f, 0x1.ee3bb6p-6f);
-    float y = PH__MATH_FMA(x, p, 0.5f * x);
-    int32_t size = (int32_t)(ph__bits_of_float(y) & 0x7fffffffu);
-    return ph__copysignf(ph__float_of_bits((uint32_t)(size < one ? size : one)), x);
-}
-
-PH__MATH float PH__MATH_NAME(erff)(float x)
-{
-    return x == x ? PH__MATH_NAME(erf_number)(x) : x;
+    const int32_t one = 0x3f800000;
+    float t = PH__MATH_FMA(x * x, 0x1.293726p-4f, -1.0f);
+    float p = PH__MATH_FMA(0x1.f73936p-13f, t, -0x1.583e5ap-11f);
+    p = PH__MATH_FMA(p, t, 0x1.5c8044p-11f);
+    p = PH__MATH_FMA(p, t, -0x1.1080d2p-10f);
+    p = PH__MATH_FMA(p, t, 0x1.7b1c26p-9f);
+    p = PH__MATH_FMA(p, t, -0x1.65133p-8f);
+    p = PH__MATH_FMA(p, t, 0x1.13d64p-7f);
+    p = PH__MATH_FMA(p, t, -0x1.a29e7p-7f);
+    p = PH__MATH_FMA(p, t, 0x1.2fbcb8p-6f);
+    p = PH__MATH_FMA(p, t, -0x1.9a4976p-6f);
+    p = PH__MATH_FMA(p, t, 0x1.0666ccp-5f);
+    p = PH__MATH_FMA(p, t, -0x1.45bdeep-5f);
+    p = PH__MATH_FMA(p, t, 0x1.96b2bep-5f);
+    p = PH__MATH_FMA(p, t, -0x1.12f392p-4f);
+    p = PH__MATH_FMA(p, t, 0x1.13c848p-3f);
+    int32_t bits = (int32_t)ph__bits_of_float(PH__MATH_FMA(x, p, 0.5f));
+    bits = bits > 0 ? bits : 0;
+    return ph__float_of_bits((uint32_t)(bits < one ? bits : one));
 }
 
 #else
@@ -133,9 +125,9 @@ PH__MATH float PH__MATH_NAME(erff)(float x)
     return a < 0.85f ? x * p : large;
 }
 
-PH__MATH float PH__MATH_NAME(erf_number)(float x)
+PH__MATH float PH__MATH_NAME(normal_cdff)(float x)
 {
-    return PH__MATH_NAME(erff)(x);
+    return 0.5f * (1.0f + PH__MATH_NAME(erff)(x * 0.707106769f));
 }
 #endif
 

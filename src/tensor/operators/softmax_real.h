@@ -11,9 +11,7 @@ static void OF(softmax_row_direct)(const softmax_args *a, int64_t at)
     double total = 0;
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
-        OF(ph__row_add)(y + i, x + i, m, -most);
-        OF(ph__exps)(y + i, m);
-        total += (double)OF(ph__row_sum)(y + i, m);
+        total += (double)OF(ph__row_exps)(y + i, x + i, m, most);
     }
     OF(ph__row_scale)(y, a->n, 1 / (REAL)total);
 }

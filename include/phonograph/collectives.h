@@ -9,10 +9,12 @@
 
 PH_BEGIN_DECLS
 
-/* How elements of several ranks become one. The order is that of the ranks, from 0 on, so that all
- * ranks get the same bits, and every run does.
- * - f16 and bf16 are reduced in f32, and rounded once. Integers wrap around.
- * - MIN, MAX: a NaN of any rank wins. bool has these two alone.
+/* How elements of several ranks become one. All ranks get the same bits.
+ * - Host devices: in the order of the ranks, from 0 on, so that every run gives the same bits; f16
+ *   and bf16 are reduced in f32, and rounded once. GPUs: in NCCL's order and rounding.
+ * - Integers wrap around.
+ * - MIN, MAX: bool has these two alone. Host devices: a NaN of any rank wins. GPUs: NCCL decides,
+ *   and 2.28 gives the number where one rank has a NaN; a NaN that must be seen goes by SUM.
  * - MEAN: the sum, divided by the number of ranks; floating-point types alone. */
 typedef enum ph_reduce_op {
     PH_REDUCE_SUM = 0,

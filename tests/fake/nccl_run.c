@@ -2,6 +2,7 @@
 /* tests/fake/nccl_run.c: collectives of the software libnccl, as streams run them. */
 #include "comm/work/reduce.h"
 #include "nccl_inside.h"
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 
@@ -70,9 +71,45 @@ static bool put(ph__nccl_raw *comm, const nccl_op *op, const unsigned char *from
     return meet(comm) && is_same(comm);
 }
 
+/* NVIDIA's NCCL takes the number where one of two is a NaN (2.28, on two H200s). */
+#define PICK_NUMBERS(name, T, pick)                                                                \
+    static void name(T *out, const nccl_seat *seats, int ranks, size_t count)                      \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            T picked = ((const T *)(const void *)seats[0].data)[i];                                \
+            for (int rank = 1; rank < ranks; rank++)                                               \
+                picked = pick(picked, ((const T *)(const void *)seats[rank].data)[i]);             \
+            out[i] = picked;                                                                       \
+        }                                                                                          \
+    }
+PICK_NUMBERS(pick_max_f32, float, fmaxf)
+PICK_NUMBERS(pick_min_f32, float, fminf)
+PICK_NUMBERS(pick_max_f64, double, fmax)
+PICK_NUMBERS(pick_min_f64, double, fmin)
+
+/* False: an operation or a type that the library's own sums do as NCCL does. */
+static bool pick_numbers(const ph__nccl_raw *comm, const nccl_op *op, unsigned char *out,
+                         size_t bytes)
+{
+    ph_reduce_op reduce = op_of(op->op);
+    ph_dtype type = type_of(op->type);
+    bool max = reduce == PH_REDUCE_MAX;
+    if ((reduce != PH_REDUCE_MIN && !max) || (type != PH_DTYPE_F32 && type != PH_DTYPE_F64))
+        return false;
+    if (type == PH_DTYPE_F32)
+        (max ? pick_max_f32 : pick_min_f32)((float *)(void *)out, comm->shared->seats, comm->ranks,
+                                            bytes / sizeof(float));
+    else
+        (max ? pick_max_f64 : pick_min_f64)((double *)(void *)out, comm->shared->seats, comm->ranks,
+                                            bytes / sizeof(double));
+    return true;
+}
+
 static void reduce_into(ph__nccl_raw *comm, const nccl_op *op, unsigned char *out, size_t bytes)
 {
     size_t element = ph__element_bytes(type_of(op->type));
+    if (pick_numbers(comm, op, out, bytes))
+        return;
     ph__reduce_parts(out, comm->shared->seats[0].data, sizeof(nccl_seat) / element,
                      (size_t)comm->ranks, bytes / element, type_of(op->type), op_of(op->op));
 }

@@ -219,11 +219,12 @@ foreach(source ${test_sources})
         ph_add_fake_test(mpi.${name}@fake ${target})
         ph_add_fake_test(mpi.${name}@fake-alone ${target} PH_TEST_WITHOUT_MPI=1)
         set_tests_properties(mpi.${name}@fake mpi.${name}@fake-alone PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 240 RESOURCE_LOCK ranks)
-        if(PH_TEST_GPU)
-            add_test(NAME mpi.${name}@gpu COMMAND $<TARGET_FILE:${target}>)
-            set_tests_properties(mpi.${name}@gpu PROPERTIES LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 240 RESOURCE_LOCK ranks
-                ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_TEST_WITHOUT_MPI=1;PH_TEST_MOST_RANKS=2")
-        endif()
+    endif()
+    # Two GPUs, one a rank, with NVIDIA's NCCL.
+    if(group STREQUAL mpi AND PH_TEST_GPU AND NOT PH_VALGRIND AND NOT PH_SANITIZE)
+        add_test(NAME mpi.${name}@gpu COMMAND $<TARGET_FILE:${target}>)
+        set_tests_properties(mpi.${name}@gpu PROPERTIES LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 240 RESOURCE_LOCK ranks
+            ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_TEST_WITHOUT_MPI=1;PH_TEST_MOST_RANKS=2")
     endif()
     if(group IN_LIST PH_ANY_DEVICE_GROUPS OR group IN_LIST PH_CUDA_GROUPS OR "${group}.${name}" IN_LIST PH_ANY_DEVICE_TESTS)
         ph_add_device_tests(${group}.${name} ${target})

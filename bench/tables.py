@@ -22,8 +22,9 @@ import sys
 BEGIN = "<!-- table of bench/results/%s.jsonl, written by bench/tables.py -->"
 END = "<!-- end of table -->"
 TORCH = {"torch_replay": ("cuda_replay",), "torch_graphed": ("nn_graphed", "nn_buckets"),
-         "torch_nn": ("nn_mlp", "nn_gpt2", "nn_kernels"), "torch_scaler": ("nn_scaler",)}
-OWN = ("nn_mlp", "nn_gpt2", "nn_kernels", "nn_scaler", "nn_graphed", "nn_buckets",
+         "torch_nn": ("nn_mlp", "nn_gpt2", "nn_kernels"), "torch_scaler": ("nn_scaler",),
+         "torch_parallel": ("nn_parallel",)}
+OWN = ("nn_mlp", "nn_gpt2", "nn_kernels", "nn_scaler", "nn_parallel", "nn_graphed", "nn_buckets",
        "cuda_demotion")
 FIGURES = (("ns", ""), ("cpu_ns", "host"), ("whole_ns", "to the end"), ("bytes_per_s", "rate"))
 NEEDED = ("bench", "machine", "date", "commit")

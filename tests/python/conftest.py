@@ -26,6 +26,19 @@ def stream(device):
         yield made
 
 
+@pytest.fixture(params=["torch", "phonograph"])
+def api(request):
+    """Of the tests of behaviours: each runs on both."""
+    import torch
+
+    from behaviours import Api
+
+    torch.manual_seed(0)
+    yield Api(request.param)
+    gc.collect()
+    torch.cuda.synchronize()
+
+
 SAXPY = [
     ("n", ctypes.c_uint32), ("a", ctypes.c_float), ("x", phonograph.address("in", "n", 4)),
     ("y", phonograph.address("inout", "n", 4)),

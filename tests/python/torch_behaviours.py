@@ -1,52 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Behaviours of torch's CUDA graphs, each on torch's own classes and on phonograph.torch's: no name or result may differ."""
 
-import gc
-import importlib.util
 import warnings
 
 import pytest
 
-HAS_TORCH = importlib.util.find_spec("torch") is not None
-if HAS_TORCH:
-    import torch
+from behaviours import HAS_GPU, REASON, side_capture
 
-    HAS_GPU = torch.cuda.is_available()
-    REASON = "torch has no GPU here: behaviours of its graphs were not tested"
-else:
-    HAS_GPU, REASON = False, "this Python has no torch: phonograph.torch was not tested"
 pytestmark = pytest.mark.skipif(not HAS_GPU, reason=REASON)
 if HAS_GPU:
-    import phonograph.torch as pt
-
-
-class Api:
-    """The three names, of torch or of phonograph.torch."""
-
-    def __init__(self, name):
-        of = torch.cuda if name == "torch" else pt
-        self.name, self.CUDAGraph, self.graph, self.make_graphed_callables = name, of.CUDAGraph, of.graph, of.make_graphed_callables
-
-
-@pytest.fixture(params=["torch", "phonograph"])
-def api(request):
-    torch.manual_seed(0)
-    yield Api(request.param)
-    gc.collect()
-    torch.cuda.synchronize()
-
-
-def side_capture(api, body, graph=None, **options):
-    """(graph, what body returned), captured by begin and end on a stream of its own."""
-    graph = api.CUDAGraph() if graph is None else graph
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        graph.capture_begin(**options)
-        result = body()
-        graph.capture_end()
-    torch.cuda.current_stream().wait_stream(stream)
-    return graph, result
+    import torch
 
 
 # ---- captures and replays ----

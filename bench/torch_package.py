@@ -132,7 +132,11 @@ def looks(torch, pt, lines):
         return y
 
     graph = captured(torch, pt.CUDAGraph, pt.graph, body)
-    lines.compare(f"inspect of {NODES} nodes", {"phonograph.torch": lambda: pt.inspect(graph)}, calls=1)
+    sides = {
+        "phonograph.torch": lambda: pt.inspect(graph), "and its inputs": lambda: pt.inspect(graph).inputs,
+        "and all nodes and words": lambda: pt.inspect(graph).nodes, "and its text": lambda: str(pt.inspect(graph)),
+    }  # fmt: skip
+    lines.compare(f"inspect of {NODES} nodes", sides, calls=1)
 
     def capture(kind, context, **options):
         made = kind()

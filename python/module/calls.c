@@ -4,32 +4,15 @@
  *
  * - A function takes what the C call takes: integers, or None for NULL. It returns the status, or
  *   the result, as an integer.
- * - instances is no call of C's: see objects.h.
+ * - instances and those of tensors are no calls of C's: see objects.h and tensors.h.
  * - Calls that may wait, or run or wait for a callback, release Python's lock. */
-#define PY_SSIZE_T_CLEAN
+#include "arguments.h"
 #include "objects.h"
+#include "tensors.h"
+#include "words.h"
 #include <phonograph/phonograph.h>
 
 /* ---- arguments ---- */
-
-static bool take_count(const char *name, Py_ssize_t count, Py_ssize_t expected)
-{
-    if (count == expected)
-        return true;
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, expected, count);
-    return false;
-}
-
-/* None is NULL. */
-static bool take_pointer(void **out, PyObject *argument)
-{
-    if (argument == Py_None) {
-        *out = NULL;
-        return true;
-    }
-    *out = PyLong_AsVoidPtr(argument);
-    return *out || !PyErr_Occurred();
-}
 
 static bool take_pointers(const char *name, void **out, PyObject *const *arguments,
                           Py_ssize_t count, Py_ssize_t expected)
@@ -79,21 +62,6 @@ static PyObject *py_ph_graph_replay_with(PyObject *module, PyObject *const *argu
         return NULL;
     ph_status status;
     Py_BEGIN_ALLOW_THREADS status = ph_graph_replay_with(at[0], at[1], at[2], values);
-    Py_END_ALLOW_THREADS return PyLong_FromLong((long)status);
-}
-
-static PyObject *py_ph_graph_slots_set(PyObject *module, PyObject *const *arguments,
-                                       Py_ssize_t count)
-{
-    (void)module;
-    void *at[2];
-    size_t values;
-    if (!take_count("ph_graph_slots_set", count, 3) ||
-        !take_pointers("ph_graph_slots_set", at, arguments, 2, 2) ||
-        !take_size(&values, arguments[2]))
-        return NULL;
-    ph_status status;
-    Py_BEGIN_ALLOW_THREADS status = ph_graph_slots_set(at[0], at[1], values);
     Py_END_ALLOW_THREADS return PyLong_FromLong((long)status);
 }
 
@@ -201,7 +169,6 @@ static PyMethodDef methods[] = {METHOD(ph_event_record),
                                 METHOD(ph_graph_get_state),
                                 METHOD(ph_graph_replay),
                                 METHOD(ph_graph_replay_with),
-                                METHOD(ph_graph_slots_set),
                                 METHOD(ph_launch),
                                 METHOD(ph_memcpy),
                                 METHOD(ph_memset),
@@ -209,6 +176,10 @@ static PyMethodDef methods[] = {METHOD(ph_event_record),
                                 METHOD(ph_stream_wait_event),
                                 METHOD(ph_stream_wait_stream),
                                 {"instances", py_instances, METH_O, NULL},
+                                METHOD(set_tensors),
+                                METHOD(tensor_form),
+                                METHOD(tensor_reader),
+                                METHOD(words_in),
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         "_calls",

@@ -58,7 +58,8 @@ class Graph(Owner):
     _destroy = core.ph_graph_destroy
     def __init__(self, **options):
         settings = struct_from(core.ph_graph_options, options)
-        self.device, self._slots, self._uses, self._entries = None, {}, {}, {}
+        self.device, self._slots, self._uses = None, {}, {}
+        self.resets = 0  # how often what it held has gone
         self._own(new_handle(core.ph_graph_create, ctypes.byref(settings)))
 
     def _abort(self, handle):
@@ -113,7 +114,7 @@ class Graph(Owner):
             raise ValueError(f"Graph.capture: {mode!r} is no mode of captures: {', '.join(_MODES)}")
         settings = struct_from(core.ph_capture_options, options)
         settings.pool, settings.mode = pool and pool._pool_handle, _MODES.get(mode, mode)
-        self._slots, self._uses, self._entries = {}, {}, {}
+        self._slots, self._uses = {}, {}
         return _Capture(self, stream, pool, settings)
 
     def replay(self, stream, **values):
@@ -139,8 +140,9 @@ class Graph(Owner):
 
     def reset(self):
         """Drops the capture; the object can capture again. May wait, for functions of Python in it."""
+        self.resets += 1
         check(core.ph_graph_reset(self._handle))
-        self._slots, self._uses, self._entries = {}, {}, {}
+        self._slots, self._uses = {}, {}
 
     def update(self, other):
         """Gives the executable the parameters of another capture of the same shape; Mismatch says why not."""
@@ -215,6 +217,21 @@ class Graph(Owner):
         )
         self._add_slot(name, out.value, True)
 
+    def declare_slot(self, name, array, places, alignment=0):
+        """Makes a slot by your word: places are pairs (number of a node, offset in its parameters) of addresses in the array."""
+        self._declare_slot(name, asarray(array), places, alignment, False)
+
+    def _declare_slot(self, name, place, places, alignment, skip_lookup):
+        entries = (core.ph_slot_place * len(places))(*(core.ph_slot_place(*pair) for pair in places))
+        options, out = core.ph_slot_options(alignment, skip_lookup), ctypes.c_size_t()
+        check(
+            core.ph_graph_slot_declare_address(
+                ctypes.byref(out), self._handle, name.encode(), place.address, place.nbytes, entries, len(places), ctypes.byref(options)
+            )
+        )
+        self._add_slot(name, out.value, True)
+        self._uses[name] = len(places)
+
     def prove_slots(self, other, **arrays):
         """Makes slots that a second capture proves, as ph_graph_slot_prove.
 
@@ -243,7 +260,10 @@ class Graph(Owner):
     def _add_slot(self, name, number, kind):
         """A name that is given again is the newer slot's."""
         self._slots[name] = (number, kind)
-        self._entries.pop(name, None)
+
+    def slot_number(self, name):
+        """The number of a slot in C."""
+        return self._slots[name][0]
 
     def slot_uses(self, name):
         """How many words of the graph the proof of a slot has found; 0: none, or there is no such slot."""
@@ -268,17 +288,6 @@ class Graph(Owner):
         pairs, _kept = self._pairs(stream, values)
         check(core.ph_graph_slots_set(self._handle, pairs, len(values)))
 
-    def _set_address(self, name, address):
-        """set_slots of one slot of an address, an integer, for callers that do so before each replay."""
-        entry = self._entries.get(name)
-        if entry is None:
-            value = core.ph_slot_value(self._slots[name][0])
-            entry = self._entries[name] = (value, ctypes.addressof(value))
-        entry[0].value = address
-        status = hot.ph_graph_slots_set(self._handle, entry[1], 1)
-        if status:
-            raise error_of(status)
-
     def _pairs(self, stream, values):
         """The values as an array of ph_slot_value, and what must live during the call."""
         pairs, kept = (core.ph_slot_value * len(values))(), []
@@ -301,14 +310,17 @@ class Graph(Owner):
 
     # ---- looking into it ----
 
+    def record_handle(self):
+        """The ph_record of the capture, an integer: the graph's, until it is reset, closed or captured again."""
+        return new_handle(core.ph_graph_record, self._handle)
+
     def record(self):
         """A Record: nodes, parameters, dependencies, and the allocation of each address."""
-        handle = new_handle(core.ph_graph_record, self._handle)
-        return Record(take_text(core.ph_record_json, handle))
+        return Record(take_text(core.ph_record_json, self.record_handle()))
 
     def dot(self, verbose=False):
         """The graph as Graphviz DOT."""
-        return take_text(core.ph_record_dot, new_handle(core.ph_graph_record, self._handle), verbose)
+        return take_text(core.ph_record_dot, self.record_handle(), verbose)
 
     def profile(self, stream, **options):
         """Replays the graph and measures each node: a Profile. options: replays, warmup."""

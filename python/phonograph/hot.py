@@ -2,7 +2,8 @@
 """The dozen calls that programs make most: by the compiled module where the package has it, else by ctypes.
 
 Both take and return the same: integers (or None) for handles and addresses, and the status as an integer.
-instances(class) lists the objects of a class and its subclasses that Python's collector knows.
+instances(class) lists the objects of a class and its subclasses that Python's collector knows. set_tensors, tensor_form and tensor_reader
+set slots to tensors of another library (module/tensors.h), words_in finds the words of a record (words.py); None without the compiled module.
 """
 
 import gc
@@ -19,7 +20,6 @@ CALLS = {
     "ph_graph_get_state": (c_int, _P),
     "ph_graph_replay": (c_int, _P, _P),
     "ph_graph_replay_with": (c_int, _P, _P, _P, c_size_t),
-    "ph_graph_slots_set": (c_int, _P, _P, c_size_t),
     "ph_launch": (c_int, _P, _P, _P, _P, c_size_t),
     "ph_memcpy": (c_int, _P, _P, c_size_t, _P),
     "ph_memset": (c_int, _P, c_uint8, c_size_t, _P),
@@ -46,7 +46,10 @@ try:
     from . import _calls
 
     COMPILED, instances = True, _calls.instances
+    set_tensors, tensor_form, tensor_reader = _calls.set_tensors, _calls.tensor_form, _calls.tensor_reader
+    words_in = _calls.words_in
     globals().update({name: getattr(_calls, name) for name in CALLS})
 except ImportError:
     COMPILED, instances = False, instances_by_list
+    set_tensors = tensor_form = tensor_reader = words_in = None
     globals().update(by_ctypes())

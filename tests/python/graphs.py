@@ -438,11 +438,23 @@ def test_a_name_that_is_given_again_is_the_newer_slots(stream):
         stream.copy(from_b, b)
     other, another = stream.array(numpy.full(64, 10.0)), stream.array(numpy.full(64, 20.0))
     graph.slot("x", a)
-    graph._set_address("x", other.address)
+    graph.set_slots(x=other.address)
     graph.slot("x", b)
-    graph._set_address("x", another.address)
+    graph.set_slots(x=another.address)
     graph.replay(stream)
     assert from_a.to_numpy()[0] == 10 and from_b.to_numpy()[0] == 20
+
+
+def test_slots_by_the_callers_word(stream, pair):
+    x, y = pair
+    graph = captured(stream, x, y)
+    node, word = next((node, word) for node in graph.record().nodes for word in node["words"] if int(word["value"], 0) == x.address)
+    with pytest.raises(ph.ArgumentError):
+        graph.declare_slot("y", y, [(node["index"], word["offset"])])  # which has another array's address
+    graph.declare_slot("x", x, [(node["index"], word["offset"])])
+    assert graph.slot_uses("x") == 1
+    graph.replay(stream, x=stream.array(numpy.full(64, 3, "float32")))
+    assert (y.to_numpy() == 3).all()
 
 
 def test_slots_are_set_ahead_of_a_replay(stream, pair):

@@ -165,6 +165,17 @@ def test_a_report_keeps_no_tensor_alive():
     assert ended() is None and report.tensors_at(place) == []
 
 
+def test_a_report_reads_its_nodes_when_it_is_asked():
+    x = torch.ones(1000, device="cuda")
+    graph, y = captured(lambda: x * 2)
+    report, other = pt.inspect(graph, x=x), pt.inspect(graph)
+    graph.reset()  # the report has a copy
+    assert x.data_ptr() in addressed(report) and any("float32[1000] x" in entry["tensors"] for entry in report.inputs)
+    other.graph.reset()
+    with pytest.raises(phonograph.StateError, match="closed or reset"):
+        str(other)
+
+
 def test_diff_of_two_captures_and_races():
     x, y = torch.ones(1000, device="cuda"), torch.ones(1000, device="cuda")
     graph, _ = captured(lambda: x * 2)
@@ -438,17 +449,20 @@ def test_random_numbers_stay_those_of_torch():
 
 
 def test_a_hundred_graphs_leave_no_watch_behind():
-    import weakref
+    from phonograph.hot import instances
+    from phonograph.torch.storages import Watched
 
     x = torch.ones(100, device="cuda")
-    before = len(weakref.finalize._registry)
+    gc.collect()
+    before = len(instances(Watched))
     for _ in range(100):
         graph = pt.CUDAGraph()
         with pt.graph(graph, check_input_liveness=True):
             _ = 2 * x
         graph.reset()
+    del graph
     gc.collect()
-    assert len(weakref.finalize._registry) <= before
+    assert len(instances(Watched)) <= before
 
 
 def test_what_a_replay_costs():
@@ -550,6 +564,22 @@ def test_torchs_own_executable_is_rebound_equal_to_the_bit():
     print(f"us of the host: rebound {1e6 * sorted(times[:300])[150]:.2f}, copied {1e6 * sorted(times[300:])[150]:.2f}")
 
 
+def test_a_slot_by_the_callers_word():
+    weight, x, y = torch.randn(512, 512, device="cuda", dtype=torch.bfloat16), aligned(), aligned()
+    graph, out = captured(lambda: x @ weight)
+    assert graph.declare_slot("x", x) >= 1 and graph.slot_uses("x") >= 1
+    for source in (y, x, aligned()):
+        graph.replay(x=source)
+        torch.cuda.synchronize()
+        assert torch.equal(out, source @ weight)
+    with pytest.raises(phonograph.ArgumentError, match="no node of the graph addresses"):
+        graph.declare_slot("y", aligned())
+    with pytest.raises(phonograph.ArgumentError, match="contiguous"):
+        graph.declare_slot("z", weight.t())
+    with pytest.raises(phonograph.ArgumentError):
+        graph.declare_slot("z", weight, [(0, 1 << 20)])
+
+
 def test_rebound_dropout_draws_new_numbers():
     x, x2, (graph, other), y, _ = captured_twice(lambda source: torch.nn.functional.dropout(source, 0.5))
     reasons = graph.prove_slots(other, x=(x, x2))
@@ -586,7 +616,7 @@ def test_a_slot_watches_what_it_was_set_to():
 
 def test_slots_refuse_what_the_proof_does_not_cover():
     x, x2, (graph, other), y, _ = captured_twice(lambda source: 2 * source)
-    with pytest.raises(KeyError, match="prove_slots makes them"):
+    with pytest.raises(KeyError, match="prove_slots and declare_slot make them"):
         graph.replay(x=x)
     with pytest.raises(phonograph.ArgumentError, match="one shape and dtype"):
         graph.prove_slots(other, x=(x, x2[:4]))

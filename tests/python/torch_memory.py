@@ -3,7 +3,9 @@
 
 import gc
 import importlib.util
-import types
+import struct
+import weakref
+from bisect import bisect_right
 
 import pytest
 
@@ -16,7 +18,7 @@ if HAS_TORCH:
     from phonograph.torch.blocks import Blocks
     from phonograph.torch.capture import Inputs, StaleInputWarning
     from phonograph.torch.report import Report, names_of
-    from phonograph.torch.storages import Operands, Places, Watched, describe, live_tensors, place_of
+    from phonograph.torch.storages import Operands, Places, Watched, _add_tensors, describe, live_tensors
 
 FRAME = {"name": "make", "filename": "model.py", "line": 7}
 SEGMENTS = [
@@ -49,7 +51,7 @@ def test_places_with_one_start_keep_all_their_items():
 
 def test_a_storage_ends_with_its_last_owner():
     tensor = torch.zeros(8, requires_grad=True)
-    watched, ended = Watched(tensor, place_of(tensor), True), []
+    watched, ended = Watched.of(tensor, True), []
     watched.watch(ended)
     result = tensor * torch.ones(8, requires_grad=True)  # keeps the tensor for its backward
     view = tensor.detach()[2:]
@@ -63,7 +65,7 @@ def test_a_storage_ends_with_its_last_owner():
 
 def test_a_storage_that_was_forgotten_tells_nobody():
     tensor, ended = torch.zeros(8), []
-    watched = Watched(tensor, place_of(tensor), True)
+    watched = Watched.of(tensor, True)
     watched.watch(ended)
     watched.forget()
     del tensor
@@ -72,7 +74,7 @@ def test_a_storage_that_was_forgotten_tells_nobody():
 
 def test_a_swapped_storage_is_an_ended_one():
     tensor, ended = torch.zeros(8), []
-    watched = Watched(tensor, place_of(tensor), True)
+    watched = Watched.of(tensor, True)
     watched.watch(ended)
     tensor.data = torch.ones(8)
     assert ended == [watched]
@@ -91,6 +93,21 @@ def test_operands_are_those_of_operators_while_capturing():
     assert all(watched.operand for watched in operands.storages)
 
 
+def test_operands_in_any_form_of_arguments_are_seen():
+    tensors = [torch.ones(4) for _ in range(6)]
+    found = []
+    _add_tensors(found, [tensors[0], [tensors[1], None], (tensors[2], 1.5), {"a": [tensors[3]]}, "text", torch.float32])
+    _add_tensors(found, {"out": torch.nn.Parameter(tensors[4]), "device": torch.device("cpu"), "list": [[tensors[5]]]}.values())
+    assert [tensor.data_ptr() for tensor in found] == [tensor.data_ptr() for tensor in tensors]
+
+
+def test_a_storage_is_noted_again_where_its_address_is_anothers():
+    with Operands(lambda: True, "cpu") as operands:
+        for _ in range(20):
+            torch.ones(4) + 1
+    assert all(watched.dead for watched in operands.storages) and len(operands.storages) >= 20
+
+
 def test_operands_of_backward_are_seen():
     weight = torch.ones(4, 4, requires_grad=True)
     loss = (torch.ones(2, 4) @ weight).sum()
@@ -107,7 +124,8 @@ def test_live_tensors_have_their_storages():
 
 def test_names_of_tensors_and_modules():
     x, model = torch.zeros(3), torch.nn.Linear(2, 2)
-    assert names_of({"x": x, "model": model}) == {
+    names = names_of({"x": x, "model": model})
+    assert {place: name for place, (name, _) in names.items()} == {
         x.data_ptr(): "x", model.weight.data_ptr(): "model.weight", model.bias.data_ptr(): "model.bias",
     }  # fmt: skip
     with pytest.raises(TypeError, match="inspect: lr must be a tensor or a module"):
@@ -118,16 +136,46 @@ def word(offset, value, kind="suspected"):
     return {"name": f"+{offset}", "offset": offset, "kind": kind, "value": hex(value)}
 
 
+class FakeGraph:
+    """Of nodes that nobody captured."""
+
+    def __init__(self, nodes):
+        self.nodes, self.handle, self.resets = nodes, 1, 0
+
+    def record_handle(self):
+        return self.handle
+
+    def record(self):
+        return self
+
+
+class FakeReport(Report if HAS_TORCH else object):
+    def words_in(self, ranges):
+        edges, found = struct.unpack(f"={len(ranges) // 8}Q", ranges), []
+
+        def search(nodes, path):
+            for node in nodes:
+                here = (*path, node["index"])
+                for at, word in enumerate(node["words"]):
+                    value, proved = int(word["value"], 0), word["kind"] == "proved"
+                    if bisect_right(edges, value) % 2:
+                        found.append((here, at, value, proved, node["kind"], node["name"], word["name"]))
+                search((node.get("body") or {}).get("nodes", []), here)
+
+        search(self.graph.nodes, ())
+        return found
+
+
 def a_report(nodes, places=()):
-    graph = types.SimpleNamespace(record=lambda: types.SimpleNamespace(nodes=nodes))
-    return Report(graph, (0, 3), Blocks(SEGMENTS), Places(places), {})
+    return FakeReport(FakeGraph(nodes), (0, 3), Blocks(SEGMENTS), {}, Places((*item[:2], weakref.ref(item[2])) for item in places))
 
 
 def test_a_report_resolves_words_and_finds_inputs():
     kernel = {"index": 0, "kind": "kernel", "name": "scale<float>", "grid": [1, 1, 1], "block": [64, 1, 1]}
     kernel["words"] = [word(0, 0x1010), word(8, 0x2000, "value"), word(16, 5, "value")]
     fill = {"index": 1, "kind": "memset", "name": "memset", "bytes": 64, "words": [word(0, 0x1000, "proved")]}
-    report = a_report([kernel, fill], [(0x1000, 512, torch.zeros(2))])
+    tensor = torch.zeros(2)
+    report = a_report([kernel, fill], [(0x1000, 512, tensor)])
     first, second, third = (entry["torch"] for entry in report.nodes[0]["words"])
     assert (first["address"], first["offset"], first["own"], first["tensors"]) == (0x1000, 16, False, ["float32[2]"])
     assert second["own"] and second["frames"] == [FRAME] and report.nodes[0]["words"][1]["kind"] == "suspected"
@@ -138,6 +186,26 @@ def test_a_report_resolves_words_and_finds_inputs():
     assert "2 nodes, 1 inputs" in text and "512 bytes at +16 of torch's default pool: float32[2]" in text
     assert "400 bytes of the graph's pool" in text and "allocated at model.py:7 make" in text
     assert "scale&lt;float&gt;" in report.html() and report._repr_html_() == report.html()
+
+
+def test_a_name_is_not_the_next_tensors():
+    x, other = torch.zeros(2), torch.zeros(2)
+    for given, name in ((x, " x"), (other, "")):  # of which x alone was named
+        report = FakeReport(FakeGraph([]), (0, 3), Blocks(SEGMENTS), names_of({"x": x}), Places([(0x1000, 8, weakref.ref(given))]))
+        assert report.tensors_at(0x1000) == [f"float32[2]{name}"]
+    report = FakeReport(FakeGraph([]), (0, 3), Blocks(SEGMENTS), {other.data_ptr(): ("x", lambda: None)}, Places([(0, 8, weakref.ref(other))]))
+    assert report.tensors_at(0) == ["float32[2]"]
+
+
+def test_a_report_whose_graph_has_gone_says_so():
+    report = a_report([])
+    report.graph.resets += 1
+    with pytest.raises(phonograph.StateError, match="closed or reset"):
+        report.nodes
+    with pytest.raises(phonograph.StateError, match="closed or reset"):
+        a_closed = a_report([])
+        a_closed.graph.handle = None
+        str(a_closed)
 
 
 def test_words_of_nested_graphs_are_resolved():
@@ -160,9 +228,8 @@ def tensors_as_inputs(*tensors, operands):
     ]  # fmt: skip
     kernel = {"index": 0, "kind": "kernel", "name": "twice", "grid": [1, 1, 1], "block": [64, 1, 1]}
     kernel["words"] = [word(8 * at, tensor.data_ptr()) for at, tensor in enumerate(tensors)]
-    graph = types.SimpleNamespace(record=lambda: types.SimpleNamespace(nodes=[kernel]))
-    report = Report(graph, (0, 3), Blocks(segments), Places([]), {})
-    return Inputs(report, [Watched(tensor, place_of(tensor), True) for tensor in operands])
+    report = FakeReport(FakeGraph([kernel]), (0, 3), Blocks(segments), {}, Places([]))
+    return Inputs(report, [Watched.of(tensor, True) for tensor in operands])
 
 
 def test_an_ended_operand_is_refused_with_its_story():

@@ -2,45 +2,62 @@
 """CUDAGraph and graph: torch's own, which can check before each replay that the inputs of the capture live."""
 
 import warnings
+from bisect import bisect_right
 
 import torch
 
+from .. import hot
 from ..array import Array
 from ..bindings import core
-from ..errors import ArgumentError, StaleInput, StateError
+from ..errors import ArgumentError, StaleInput, StateError, UnsupportedError, error_of
 from ..graph import Graph
+from ..structs import read_struct
+from ..words import pack, words_in
 from .culprit import add_culprit, watch_culprit
 from .report import device_of, import_graph, inspect, scope_text
 from .scopes import Marks
-from .storages import Operands, Places, Watched, describe, live_tensors, place_of
+from .storages import Operands, Places, Watched, describe, live_tensors
 
 _MOST = 5  # dead tensors that a message describes
+
+
+def _make_reader():
+    """How the compiled module reads tensors, or None: without it, or where torch has no such table of functions."""
+    table = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if hot.tensor_reader is None or table is None:
+        return None
+    try:
+        return hot.tensor_reader(table, (torch.Tensor, torch.nn.Parameter), torch.Tensor.is_neg)
+    except (TypeError, ValueError):
+        return None
+
+
+_reader = _make_reader()
 
 
 class StaleInputWarning(UserWarning):
     """A replay may read memory that was freed since the capture: no proof shows that a word is its address."""
 
 
-def _uses_of(report):
-    """{address of a word's value: [(kind, text)]} of words outside of the graph's pool."""
-    found = []
-    for node, word in report.words():
-        memory = word["torch"]
-        if not memory["own"]:
-            scope = f" in {{{scope_text(node)}}}" if "annotation" in node else ""
-            text = f"{node['kind']} {node['index']} ({node['name']}){scope}, word {word['name']}"
-            found.append((int(word["value"], 0), word["kind"] == "proved", text, memory["frames"]))
-    return found
+def _scope_at(scopes, number):
+    """The words of the scope that the node lies in; scopes: pairs of a first node and a dict."""
+    at = bisect_right(scopes, number, key=lambda scope: scope[0]) - 1
+    text = scope_text({"annotation": scopes[at][1]}) if at >= 0 else ""
+    return f" in {{{text}}}" if text else ""
 
 
-def _host_uses_of(report):
-    """The same of pinned memory, which copies alone address for certain."""
-    return [
-        (int(word["value"], 0), True, f"{node['kind']} {node['index']}, {word['name']}", [])
-        for node in report.nodes
-        for word in node["words"]
-        if word["kind"] == "proved" and not word["torch"] and node["kind"] in ("memcpy", "memset")
-    ]
+def _uses_in(report, storages, scopes):
+    """(word, proved, text, frames) for each word that lies in one of the storages, pairs of address and bytes.
+
+    Of pinned memory copies and fills alone: kernels of torch address none.
+    """
+    ranges = pack((address, address + size) for address, size in storages)
+    for path, _, value, proved, kind, node, name in report.words_in(ranges):
+        block, index = report.blocks.find(value), ".".join(map(str, path))
+        if block is not None:
+            yield value, proved, f"{kind} {index} ({node}){_scope_at(scopes, path[0])}, word {name}", block.frames
+        elif proved and kind in ("memcpy", "memset"):
+            yield value, True, f"{kind} {index}, {name}", []
 
 
 def _may_be_slot(tensor):
@@ -52,34 +69,49 @@ def _memory_of(tensor):
     return Array(tensor.data_ptr(), tensor.nbytes, "uint8")
 
 
+def _places_in(view, place):
+    """(node, offset) of each word of the graph that lies in the memory. Nodes of nested graphs have no places."""
+    record, places = view.record_handle(), []
+    for path, word, *_ in words_in(record, pack([(place.address, place.address + place.nbytes)])):
+        if len(path) > 1:
+            raise UnsupportedError(
+                f"declare_slot: node {path[-1]} of the graph in node {path[0]} addresses the tensor too: nested nodes have no slots",
+                core.PH_ERROR_UNSUPPORTED,
+            )
+        places.append((path[0], read_struct(core.ph_word, core.ph_record_word, record, path[0], word).offset))
+    return places
+
+
 class Inputs:
     """The storages outside of the graph's pool that it addresses, and those of them that have ended."""
 
-    def __init__(self, report, operands):
+    def __init__(self, report, operands, scopes=()):
+        """operands: Watched, which are forgotten where the graph does not need them. scopes: as of CUDAGraph.scopes."""
+        outside = [watched for watched in operands if not self._is_own(watched.address, report)]
         known = {watched.address for watched in operands if not watched.dead}
-        others = [
-            Watched(tensor, (address, size), False)
-            for address, size, tensor in {item[0]: item for item in live_tensors()}.values()
-            if address not in known
-        ]
-        storages = [watched for watched in (*operands, *others) if not self._is_own(watched, report)]
-        places = Places((watched.address, watched.size, watched) for watched in storages)
-        for value, proved, text, frames in (*_uses_of(report), *_host_uses_of(report)):
-            for watched in places.find(value):
+        items = [(watched.address, watched.size, watched) for watched in outside]
+        for address, size, tensor in {item[0]: item for item in live_tensors()}.values():
+            if address not in known and not self._is_own(address, report):
+                items.append((address, size, tensor))
+        places, made = Places(items), {}
+        for value, proved, text, frames in _uses_in(report, [item[:2] for item in items], scopes):
+            for thing in places.find(value):
+                watched = thing if isinstance(thing, Watched) else made.get(id(thing))
+                if watched is None:
+                    watched = made[id(thing)] = Watched.of(thing, False)
                 watched.uses.append((proved or watched.operand, text, value))
                 watched.frames = watched.frames or frames
-        self.all = [watched for watched in storages if watched.uses or watched.operand]
-        self.dead, self._bound = [], {}
-        kept = set(map(id, self.all))
-        for watched in (*operands, *others):
-            if id(watched) in kept:
-                watched.watch(self.dead)
-            else:
+        self.all, self.dead, self._bound = [*outside, *made.values()], [], {}
+        for watched in self.all:
+            watched.watch(self.dead)
+        kept = set(map(id, outside))
+        for watched in operands:
+            if id(watched) not in kept:
                 watched.forget()
 
     @staticmethod
-    def _is_own(watched, report):
-        block = report.blocks.find(watched.address)
+    def _is_own(address, report):
+        block = report.blocks.find(address)
         return block is not None and block.pool == report.pool
 
     def forget(self):
@@ -95,7 +127,7 @@ class Inputs:
             return
         else:
             self._drop(bound)
-        self._bound[name] = watched = Watched(tensor, place_of(tensor), True)
+        self._bound[name] = watched = Watched.of(tensor, True)
         watched.uses = [(True, f"slot {name}", tensor.data_ptr())]
         watched.watch(self.dead)
 
@@ -157,7 +189,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         super().__init__(True)
         self._keeps, self._operands, self._inputs = keep_graph, None, None
         self._marks, self._scopes, self._culprit = None, [], None
-        self._view, self._spans, self._bound = None, {}, {}
+        self._view, self._spans, self._forms = None, {}, {}
 
     def capture_begin(
         self, pool=None, capture_error_mode="global", check_input_liveness=False, enable_annotations=False, **others
@@ -200,7 +232,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         if marks is not None:
             self._scopes = marks.resolve(super().raw_cuda_graph())
         if operands is not None:
-            self._inputs = Inputs(inspect(self, device=self._device), operands.storages)
+            self._inputs = Inputs(inspect(self, device=self._device), operands.storages, self._scopes)
         if not self._keeps:
             super().instantiate()
 
@@ -253,9 +285,38 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         )
         for name, (here, _) in pairs.items():
             if not reasons[name]:
-                self._spans[name] = (here.shape, here.dtype, here.get_device(), here.data_ptr(), here.nbytes)
-                self._bound[name] = here.data_ptr()
+                self._add_slot(name, here)
         return reasons
+
+    def declare_slot(self, name, tensor, places=None, alignment=0):
+        """Makes a slot by your word, without a second capture. Returns how many words follow it.
+
+        - places: pairs (number of a node, offset in its parameters). None: every word of the graph
+          that lies in the tensor's memory.
+        - You answer for it that these words are addresses of the tensor, and that nothing else in the
+          graph follows from its place, as a kernel that was chosen for its alignment does. A wrong word
+          is a wrong result.
+        - alignment: every tensor's address must be a multiple of it. 0: the largest power of two, at
+          most 256, that divides the captured address.
+        - ArgumentError: no such word; the tensor may be no slot, as in prove_slots.
+        """
+        if not _may_be_slot(tensor):
+            raise ArgumentError(
+                f"declare_slot: {name}: a contiguous tensor on a GPU is needed, no conjugate or negative view, and this is "
+                f"{describe(tensor)} on {tensor.device}",
+                core.PH_ERROR_ARGUMENT,
+            )
+        view, place = self._need_view(), _memory_of(tensor)
+        places = _places_in(view, place) if places is None else list(places)
+        if not places:
+            raise ArgumentError(f"declare_slot: {name}: no node of the graph addresses {describe(tensor)}", core.PH_ERROR_ARGUMENT)
+        view._declare_slot(name, place, places, alignment, True)
+        self._add_slot(name, tensor)
+        return len(places)
+
+    def _add_slot(self, name, tensor):
+        self._spans[name] = (tensor.shape, tensor.dtype, tensor.get_device(), tensor.data_ptr(), tensor.nbytes)
+        self._forms[name] = hot.tensor_form(_reader, self._view.slot_number(name), tensor) if _reader else None
 
     def slot_uses(self, name):
         """How many words of the graph follow the slot of that name; 0: it has none."""
@@ -274,7 +335,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
     def _refuse(self, name, tensor):
         span = self._spans.get(name)
         if span is None:
-            raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._spans) or 'none'}; prove_slots makes them")
+            raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._spans) or 'none'}; prove_slots and declare_slot make them")
         raise ArgumentError(
             f"CUDAGraph.replay: {name} must be contiguous, on cuda:{span[2]}, of {span[1]} and shape {tuple(span[0])}, and no "
             f"conjugate or negative view; it is {describe(tensor)} on {tensor.device}",
@@ -283,30 +344,28 @@ class CUDAGraph(torch.cuda.CUDAGraph):
 
     def _set(self, tensors):
         """Checks all tensors, then sets the slots that have another address."""
-        spans, bound, moved = self._spans, self._bound, {}
+        status = hot.set_tensors(self._view._handle, _reader, self._forms, tensors) if self._forms and _reader else None
+        if status is None:
+            self._set_checked(tensors)
+        elif status:
+            raise error_of(status)
+        if self._inputs is not None:
+            for name, tensor in tensors.items():
+                self._inputs.rebind(name, self._spans[name][3:], tensor)
+
+    def _set_checked(self, tensors):
+        """The same for any tensors, and the words for those that are refused."""
         for name, tensor in tensors.items():
-            span = spans.get(name)
+            span = self._spans.get(name)
             if (
                 span is None or tensor.shape != span[0] or tensor.dtype != span[1] or tensor.get_device() != span[2]
                 or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj()
             ):  # fmt: skip
                 self._refuse(name, tensor)
-            address = tensor.data_ptr()
-            if bound.get(name) != address:
-                moved[name] = address
-                bound.pop(name, None)  # whatever a failure leaves
-        if len(moved) > 1:
-            self._view._set_values(None, moved)
-        else:
-            for name, address in moved.items():
-                self._view._set_address(name, address)
-        bound.update(moved)
-        if self._inputs is not None:
-            for name, tensor in tensors.items():
-                self._inputs.rebind(name, spans[name][3:], tensor)
+        self._view._set_values(None, {name: tensor.data_ptr() for name, tensor in tensors.items()})
 
     def _drop_view(self):
-        view, self._view, self._spans, self._bound = getattr(self, "_view", None), None, {}, {}
+        view, self._view, self._spans, self._forms = getattr(self, "_view", None), None, {}, {}
         if view is not None:
             view.close()
 

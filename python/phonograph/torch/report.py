@@ -13,6 +13,7 @@ from ..bindings import core
 from ..device import Device
 from ..errors import StateError
 from ..graph import Graph
+from ..words import pack, words_in
 from . import allocator
 from .blocks import Blocks, index_of
 from .storages import Places, describe, live_tensors, place_of
@@ -72,7 +73,7 @@ def import_graph(graph, *, device=None, **options):
 
 
 def names_of(things):
-    """{address of a storage: name}, of tensors, and of modules, whose parameters and buffers have theirs."""
+    """{address of a storage: (name, weak reference to it)}, of tensors, and of modules, whose parameters and buffers have theirs."""
     found = {}
     for name, thing in things.items():
         if isinstance(thing, torch.Tensor):
@@ -84,7 +85,7 @@ def names_of(things):
         for path, tensor in tensors:
             place = place_of(tensor)
             if place:
-                found.setdefault(place[0], path)
+                found.setdefault(place[0], (path, weakref.ref(tensor.untyped_storage())))
     return found
 
 
@@ -101,23 +102,45 @@ def _frame_text(frame):
 class Report:
     """A graph of torch, as it was captured. The graph was not launched and not changed.
 
-    graph: a phonograph.Graph of a copy, for diff, races, profile and the like. pool: the pair of numbers of the
+    graph: a phonograph.Graph of a copy, for diff, races, profile and the like; it must not be reset. pool: the pair of numbers of the
     graph's pool, or None. nodes: the dicts of phonograph.Record.nodes, where each word has "torch":
     None, or a dict with
     - address, bytes: of torch's block; offset: of the word's value in it
     - state, pool: of the block, as torch names them; own: it is in the graph's own pool
-    - tensors: the live tensors of Python with that storage, as "float32[8, 64] model.weight"
+    - tensors: the live tensors of Python with that storage, as "float32[8, 64] model.weight", of the
+      moment at which the report is first asked for words, inputs or tensors
     - frames: that allocated it, while torch.cuda.memory._record_memory_history is on
     """
 
-    def __init__(self, graph, pool, blocks, places, names):
+    def __init__(self, graph, pool, blocks, names, places=None):
+        """places: of weak references to live tensors; None: they are looked for when somebody asks."""
         self.graph, self.pool = graph, pool
         self.blocks, self._places, self._names = blocks, places, names
-        self.record = graph.record()
-        self.nodes = self.record.nodes
+        self._record, self._resets = graph.record_handle(), graph.resets
         self._resolved = {}
-        for node in self.nodes:
-            self._resolve(node)
+
+    def _need_record(self):
+        if self.graph.handle is None or self.graph.resets != self._resets or self.graph.record_handle() != self._record:
+            raise StateError("Report: its graph was closed or reset, and the nodes went with it; inspect again", core.PH_ERROR_STATE)
+        return self._record
+
+    @functools.cached_property
+    def record(self):
+        """The phonograph.Record of the graph."""
+        self._need_record()
+        return self.graph.record()
+
+    @functools.cached_property
+    def nodes(self):
+        with paused_collector():
+            nodes = self.record.nodes
+            for node in nodes:
+                self._resolve(node)
+        return nodes
+
+    def words_in(self, ranges):
+        """The words that lie in ranges of memory, of phonograph.words.pack, as tuples: phonograph.words.words_in."""
+        return words_in(self._need_record(), ranges)
 
     def _resolve(self, node):
         for word in node["words"]:
@@ -127,6 +150,9 @@ class Report:
         for inner in (node.get("body") or {}).get("nodes", []):
             self._resolve(inner)
 
+    def _is_own(self, block):
+        return self.pool is not None and block.pool == self.pool
+
     def _memory(self, value):
         block = self.blocks.find(value)
         if block is None:
@@ -135,47 +161,47 @@ class Report:
         if known is None:
             known = self._resolved[value] = {
                 "address": block.address, "bytes": block.requested, "offset": value - block.address,
-                "state": block.state, "pool": block.pool, "own": self.pool is not None and block.pool == self.pool,
+                "state": block.state, "pool": block.pool, "own": self._is_own(block),
                 "tensors": self.tensors_at(value), "frames": block.frames,
             }  # fmt: skip
         return known
 
     def tensors_at(self, address):
         """The live tensors of Python whose storage has the address, in words, each once."""
+        if self._places is None:  # weak: a report that is kept keeps no tensor
+            self._places = Places((place, size, weakref.ref(tensor)) for place, size, tensor in live_tensors())
         found = (reference() for reference in self._places.find(address))
         return list(dict.fromkeys(self._text(tensor) for tensor in found if tensor is not None))
 
     def _text(self, tensor):
-        name = self._names.get(tensor.untyped_storage().data_ptr())
-        return f"{describe(tensor)} {name}" if name else describe(tensor)
+        name, storage = self._names.get(tensor.untyped_storage().data_ptr(), (None, None))
+        return f"{describe(tensor)} {name}" if name and storage() is not None else describe(tensor)
 
     def words(self):
         """Each (node, word) that lies in torch's memory, of nested graphs too."""
-        waiting = list(self.nodes)
-        while waiting:
-            node = waiting.pop(0)
-            waiting[:0] = (node.get("body") or {}).get("nodes", [])
-            for word in node["words"]:
-                if word["torch"]:
-                    yield node, word
+        return self._words_of(self.nodes)
+
+    def _words_of(self, nodes):
+        for node in nodes:
+            yield from ((node, word) for word in node["words"] if word["torch"])
+            yield from self._words_of((node.get("body") or {}).get("nodes", []))
 
     @property
     def inputs(self):
         """Blocks outside of the graph's pool that its nodes address: dicts of address, bytes, state, pool, tensors,
         frames, uses (pairs of a node's index and a word's name), and kind: "proved" where a use is a field of a copy or
         fill, else "suspected"."""
+        outside = ((block.address, block.address + block.size) for block in self.blocks if not self._is_own(block))
         found = {}
-        for node, word in self.words():
-            memory = word["torch"]
-            if memory["own"]:
-                continue
+        for path, _, value, proved, _, _, name in self.words_in(pack(outside)):
+            memory = self._memory(value)
             entry = found.setdefault(
                 memory["address"],
                 {key: memory[key] for key in ("address", "bytes", "state", "pool", "tensors", "frames")}
                 | {"kind": "suspected", "uses": []},
             )
-            entry["uses"].append((node["index"], word["name"]))
-            if word["kind"] == "proved":
+            entry["uses"].append((path[-1], name))
+            if proved:
                 entry["kind"] = "proved"
         return sorted(found.values(), key=lambda entry: entry["address"])
 
@@ -243,10 +269,6 @@ def inspect(graph, *, device=None, **names):
     - Call it on the thread that captured, or after the capture; kernels must still be loaded.
     - StateError: nothing was captured, or torch keeps no template (keep_graph=False).
     """
-    with paused_collector():
-        imported = import_graph(graph, device=device, keep_graph=True)
-        pool = None if isinstance(graph, int) else tuple(graph.pool())
-        blocks = Blocks(allocator.torch_snapshot(imported.device.ordinal))
-        # weak: a report that is kept keeps no tensor
-        places = Places((address, size, weakref.ref(tensor)) for address, size, tensor in live_tensors())
-        return Report(imported, pool, blocks, places, names_of(names))
+    imported = import_graph(graph, device=device, keep_graph=True)
+    pool = None if isinstance(graph, int) else tuple(graph.pool())
+    return Report(imported, pool, Blocks(allocator.torch_snapshot(imported.device.ordinal)), names_of(names))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Storages of torch: those that live, by address, and those that a capture's operators were given."""
 
+import functools
+import sys
 import traceback
 import weakref
 from bisect import bisect_right
@@ -12,9 +14,13 @@ from torch.utils._pytree import tree_iter
 from .. import hot
 
 
+def text_of(dtype, shape):
+    return f"{str(dtype).removeprefix('torch.')}{list(shape)}"
+
+
 def describe(tensor):
     """A tensor in a word: float32[8, 64]."""
-    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+    return text_of(tensor.dtype, tensor.shape)
 
 
 def place_of(tensor):
@@ -69,21 +75,30 @@ class Watched:
     the capture was given it. dead: it has ended. freed: the frames that ended it, innermost last.
     """
 
-    __slots__ = ("address", "size", "text", "operand", "dead", "freed", "uses", "frames", "told", "told_of", "_finalizer", "__weakref__")
+    __slots__ = ("address", "size", "operand", "dead", "freed", "uses", "frames", "told", "told_of", "_form", "_reference", "__weakref__")
 
-    def __init__(self, tensor, place, operand):
+    def __init__(self, tensor, storage, place, operand):
+        """storage, place: of the tensor."""
         self.address, self.size = place
-        self.text, self.operand = describe(tensor), operand
-        self.dead, self.freed, self.told = False, [], False
+        self._form, self.operand = (tensor.dtype, tensor.shape), operand
+        self.dead, self.freed, self.told = False, (), False
         self.uses, self.frames = [], []
         self.told_of = None  # the list that gets it when it ends
-        self._finalizer = weakref.finalize(tensor.untyped_storage(), Watched._end, weakref.ref(self))
-        self._finalizer.atexit = False
+        self._reference = weakref.ref(storage, functools.partial(Watched._end, weakref.ref(self)))
+
+    @classmethod
+    def of(cls, tensor, operand):
+        """Of a tensor that has memory."""
+        return cls(tensor, tensor.untyped_storage(), place_of(tensor), operand)
+
+    @property
+    def text(self):
+        return text_of(*self._form)
 
     @staticmethod
-    def _end(reference):
+    def _end(reference, _storage):
         self = reference()
-        if self is None:
+        if self is None or sys.is_finalizing():
             return
         self.dead = True
         if self.told_of is not None:
@@ -97,7 +112,22 @@ class Watched:
             ended.append(self)
 
     def forget(self):
-        self._finalizer.detach()
+        self._reference = None
+
+
+_LEAVES = {int, float, bool, str, complex, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator}
+
+
+def _add_tensors(found, things):
+    """The tensors among the arguments of an operator, which are plain but of higher-order operators."""
+    for thing in things:
+        kind = type(thing)
+        if kind is torch.Tensor or isinstance(thing, torch.Tensor):
+            found.append(thing)
+        elif kind is list or kind is tuple:
+            _add_tensors(found, thing)
+        elif kind not in _LEAVES:
+            found += [inner for inner in tree_iter(thing) if isinstance(inner, torch.Tensor)]
 
 
 class Operands(TorchDispatchMode):
@@ -105,7 +135,7 @@ class Operands(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, capturing=torch.cuda.is_current_stream_capturing, device="cuda"):
+    def __init__(self, capturing=torch._C._cuda_isCurrentStreamCapturing, device="cuda"):
         super().__init__()
         self.storages, self._known = [], {}
         self._capturing, self._device = capturing, device
@@ -116,25 +146,32 @@ class Operands(TorchDispatchMode):
         return True
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
         if self._capturing():
-            tensors = [thing for thing in tree_iter((args, kwargs)) if isinstance(thing, torch.Tensor)]
-            if any(tensor.device.type == self._device for tensor in tensors):
-                for tensor in tensors:
-                    self._note(tensor)
-        return function(*args, **kwargs)
+            tensors = []
+            _add_tensors(tensors, args)
+            if kwargs:
+                _add_tensors(tensors, kwargs.values())
+            self._note_all(tensors)
+        return function(*args, **kwargs) if kwargs else function(*args)
 
-    def _note(self, tensor):
-        if tensor.device.type != self._device and not (tensor.device.type == "cpu" and tensor.is_pinned()):
-            return
-        place = place_of(tensor)
-        if place is None:
-            return
-        key = tensor.untyped_storage()._cdata
-        known = self._known.get(key)
-        if known is None or known.dead:  # an ended storage's address may be another's
-            self._known[key] = watched = Watched(tensor, place, True)
-            self.storages.append(watched)
+    def _note_all(self, tensors):
+        known, ours = self._known, None
+        for tensor in tensors:
+            try:
+                storage = tensor.untyped_storage()
+            except (RuntimeError, NotImplementedError, TypeError):  # as of a sparse tensor
+                continue
+            key = storage._cdata
+            watched = known.get(key)
+            if watched is not None and not watched.dead:  # an ended storage's address may be another's
+                continue
+            if ours is None:
+                ours = any(other.device.type == self._device for other in tensors)
+            if ours and (tensor.device.type == self._device or tensor.device.type == "cpu" and tensor.is_pinned()):
+                place = place_of(tensor)
+                if place:
+                    known[key] = watched = Watched(tensor, storage, place, True)
+                    self.storages.append(watched)
 
 
 class Outputs(TorchDispatchMode):

@@ -189,7 +189,7 @@ def make_graphs_fast_at_once(torch, t, net, rows):
     return make_graphs_fast(torch, t, net, rows, warm_up=False)
 
 
-def settle(torch):
+def collect(torch):
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
@@ -199,14 +199,14 @@ def settle(torch):
 def measure_server(torch, t, net, rows, side, make):
     times = []
     for i in range(MAKINGS):
-        free, reserved = settle(torch)
+        free, reserved = collect(torch)
         start = time.perf_counter_ns()
         made = make(torch, t, net, rows)
         torch.cuda.synchronize()
         times.append(time.perf_counter_ns() - start)
         if i == MAKINGS - 1:
             t.line("35 inference graphs", side, (middle(times), middle(times)))
-            free_after, reserved_after = settle(torch)
+            free_after, reserved_after = collect(torch)
             print(f"  the pool: {(reserved_after - reserved) / 2**20:.2f} MiB reserved; taken from the device "
                   f"{(free - free_after) / 2**20:.2f} MiB")
             t.json("35 inference graphs, memory", side,

@@ -37,7 +37,7 @@ static bool keep_races(json_t *record, size_t count)
     return json_object_set_new(races, "list", kept) == 0 && good;
 }
 
-static bool settle(json_t *record, json_int_t nodes_before)
+static bool fit_record(json_t *record, json_int_t nodes_before)
 {
     bool good = true;
     json_t *nodes = json_object_get(record, "nodes"), *node;
@@ -52,7 +52,8 @@ static bool settle(json_t *record, json_int_t nodes_before)
             good = keep_below(node, "dependents", count) && good;
         edges += json_array_size(json_object_get(node, "dependencies"));
         if (body)
-            good = settle(body, json_integer_value(json_object_get(body, "node_count"))) && good;
+            good =
+                fit_record(body, json_integer_value(json_object_get(body, "node_count"))) && good;
     }
     if (!is_short)
         return good;
@@ -63,7 +64,7 @@ static bool settle(json_t *record, json_int_t nodes_before)
     return good;
 }
 
-bool record_settle_cut(json_t *record, const cut *bounds)
+bool record_fit_to_cut(json_t *record, const cut *bounds)
 {
-    return settle(record, (json_int_t)bounds->outer);
+    return fit_record(record, (json_int_t)bounds->outer);
 }

@@ -353,12 +353,12 @@ ph_status file_record_read_some(file_record **out, const char *path, cut *bounds
 {
     place at = {.index = NO_INDEX, .path = load_name(path)};
     json_t *json;
-    bool settled = true;
+    bool fits = true;
     *out = NULL;
     PH_TRY(load_json(&json, path, bounds));
     if (bounds && cut_is_short(bounds))
-        settled = record_settle_cut(json, bounds);
-    file_record *record = settled ? calloc(1, sizeof *record) : NULL;
+        fits = record_fit_to_cut(json, bounds);
+    file_record *record = fits ? calloc(1, sizeof *record) : NULL;
     if (!record) {
         json_decref(json);
         return record_no_memory(&at);

@@ -20,7 +20,7 @@ ph_status record_read_verdict(file_record *record, const place *up, json_t *obje
 ph_status record_check_summary(const place *up, json_t *object, size_t nodes);
 ph_status record_check_blocks(const place *up, json_t *object);
 /* After some of it was left out; what was `outer` nodes. False: no host memory. */
-bool record_settle_cut(json_t *record, const cut *bounds);
+bool record_fit_to_cut(json_t *record, const cut *bounds);
 /* The digits of a kernel's parameters. */
 ph_status record_check_args(const file_node *node, const place *at, json_t *object);
 

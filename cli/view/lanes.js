@@ -48,13 +48,13 @@ class Lanes {
   }
 }
 
-/* An item leaves its lane to its heir, the first that depends on it; a lane without one is free below it. */
+/* An item leaves its lane to its successor, the first that depends on it; a lane without one is free below it. */
 function assignLanes(items, layers) {
   for (const item of items) {
-    item.heir = -1;
+    item.successor = -1;
     for (const to of item.to) {
-      const best = item.heir < 0 ? null : items[item.heir];
-      if (!best || items[to].layer < best.layer || (items[to].layer === best.layer && to < best.id)) item.heir = to;
+      const best = item.successor < 0 ? null : items[item.successor];
+      if (!best || items[to].layer < best.layer || (items[to].layer === best.layer && to < best.id)) item.successor = to;
     }
   }
   const lanes = new Lanes();
@@ -63,10 +63,10 @@ function assignLanes(items, layers) {
     ended.forEach(lane => lanes.give(lane));
     ended = [];
     for (const item of layer) {
-      const own = item.from.filter(from => items[from].heir === item.id).map(from => items[from].lane);
+      const own = item.from.filter(from => items[from].successor === item.id).map(from => items[from].lane);
       item.lane = own.length ? Math.min(...own) : -1;
       own.forEach(lane => lane !== item.lane && lanes.give(lane));
-      for (const from of item.from) if (items[from].heir === item.id && items[from].lane !== item.lane) items[from].heir = -2;
+      for (const from of item.from) if (items[from].successor === item.id && items[from].lane !== item.lane) items[from].successor = -2;
     }
     for (const item of layer) {
       if (item.lane < 0) item.lane = lanes.take();

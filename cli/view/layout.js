@@ -113,15 +113,15 @@ function boxesAsDot(made) {
   return Array.from(boxes.values());
 }
 
-/* In columns: from each item down to its heir, if that is of the same group. */
+/* In columns: from each item down to its successor, if that is of the same group. */
 function boxesInColumns(made) {
   const boxes = [];
   for (const item of made.items) {
     if (item.kind === "group" || item.group < 0) continue;
-    const heir = item.heir >= 0 ? made.items[item.heir] : null;
-    const down = heir && heir.group === item.group && heir.kind === "node" && heir.x === item.x && heir.y > item.y;
+    const successor = item.successor >= 0 ? made.items[item.successor] : null;
+    const down = successor && successor.group === item.group && successor.kind === "node" && successor.x === item.x && successor.y > item.y;
     boxes.push({group: item.group, x0: item.x - WIDTH / 2 - 8, x1: item.x + WIDTH / 2 + 8, y0: item.y - HEIGHT / 2 - 5,
-      y1: down ? heir.y - HEIGHT / 2 - 5 : item.y + HEIGHT / 2 + 5});
+      y1: down ? successor.y - HEIGHT / 2 - 5 : item.y + HEIGHT / 2 + 5});
   }
   return boxes;
 }

@@ -203,7 +203,7 @@ static bool sleep_a_period(struct app *app, bool *launched)
     return finished;
 }
 
-/* The watchdog. A replay that passes no crumb for a whole period is said to hang; where it is
+/* The watchdog. A replay that passes no breadcrumb for a whole period is said to hang; where it is
  * not the planted place, the machine may be slow, and it looks again. Only a launch that has
  * returned is asked about: a graph is for one thread at a time. Whatever it finds, the batch
  * comes in the end. */
@@ -262,7 +262,7 @@ static ph_status find_hang(struct app *app)
     PH_TRY(ph_graph_where(&at, app->graph));
     if (!at.complete)
         return ph_fail(PH_ERROR_CALLER, "hang: the replay has ended: %s", at.message);
-    printf("hang: the batch came, and the replay has passed all %zu crumbs\n", at.count);
+    printf("hang: the batch came, and the replay has passed all %zu breadcrumbs\n", at.count);
     return PH_OK;
 }
 

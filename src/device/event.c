@@ -61,7 +61,7 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
     return status;
 }
 
-/* The stream is about to join the capture: the layers above settle what they have on it as
+/* The stream is about to join the capture: the layers above finish what they have on it as
  * ordinary work. */
 static ph_status prepare_fork(ph_stream *stream, uint64_t capture_id)
 {

@@ -26,17 +26,17 @@ static inline size_t ph__cells_args_size(unsigned room)
     return sizeof(ph__drv_cells) + room * sizeof(ph__drv_cell);
 }
 
-/* The library's own kernels that watch replays, and their arguments. They write pinned host
+/* The kernels of probe nodes, and their arguments. They write pinned host
  * memory, in words that are read while they run; where the arguments name none they do nothing.
  * A tick is a number that is greater than all that were taken before on the device; never 0. */
-typedef enum ph__watch_kernel {
-    PH__WATCH_CRUMB = 0, /* one thread: table[number] = a tick */
+typedef enum ph__probe_kernel {
+    PH__PROBE_BREADCRUMB = 0, /* one thread: table[number] = a tick */
     /* any grid of blocks of PH__FINITE_BLOCK threads: each block has a part, whose tick is
      * written last */
-    PH__WATCH_FINITE = 1
-} ph__watch_kernel;
+    PH__PROBE_FINITE = 1
+} ph__probe_kernel;
 enum {
-    PH__WATCH_KERNELS = 2,
+    PH__PROBE_KERNELS = 2,
     PH__FINITE_BLOCK = 1024,
     PH__FINITE_PARTS = 128 /* blocks, at most: each goes on after them */
 };

@@ -86,7 +86,7 @@ void ph_torch_memory_fraction(double fraction, int index)
 void ph_torch_empty_cache(void)
 {
     ph_status status = PH_OK;
-    ph__torch_pools_settle();
+    ph__torch_pools_release_deferred();
     for (int index = 0; index < PH__TORCH_DEVICES && status == PH_OK; index++) {
         ph_device *device = ph__torch_device_known(index);
         if (device)
@@ -100,7 +100,7 @@ void ph_torch_empty_cache(void)
 static ph_status begin_pool(const ph__pool_name *name, const void *filter)
 {
     ph_device *device;
-    ph__torch_pools_settle();
+    ph__torch_pools_release_deferred();
     PH_TRY(ph__torch_device_get(&device, name->device, "ph_torch_begin_pool"));
     return ph__torch_pool_begin(name, device, filter);
 }

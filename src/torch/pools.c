@@ -134,7 +134,7 @@ static torch_pool *take_leaving(void)
     return all;
 }
 
-void ph__torch_pools_settle(void)
+void ph__torch_pools_release_deferred(void)
 {
     for (torch_pool *pool = take_leaving(), *next; pool; pool = next) {
         next = pool->next;

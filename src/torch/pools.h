@@ -17,7 +17,7 @@ ph_status ph__torch_pool_end(const ph__pool_name *name);
 /* STATE: it was released as often as it was begun. */
 ph_status ph__torch_pool_release(const ph__pool_name *name);
 /* Lets go of the pools whose release was put off. */
-void ph__torch_pools_settle(void);
+void ph__torch_pools_release_deferred(void);
 
 /* Allocates from the pool whose filter accepts the stream, or as ph_malloc does. native: the stream
  * as torch knows it. Filters may throw. */

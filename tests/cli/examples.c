@@ -130,7 +130,7 @@ TEST(example_locate_finds_the_nan_and_the_hang)
     if (!t_launches_wait() || !strstr(r.out, "hang: not looked for: ")) {
         assert_non_null(strstr(r.out, "\"layer 1/exchange\""));
         assert_non_null(
-            strstr(r.out, "hang: the batch came, and the replay has passed all 6 crumbs\n"));
+            strstr(r.out, "hang: the batch came, and the replay has passed all 6 breadcrumbs\n"));
     }
     t_result_free(&r);
 }

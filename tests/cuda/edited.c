@@ -314,7 +314,7 @@ TEST(an_edit_that_takes_a_slots_node_is_refused)
     assert_ok(ph_graph_replay_with(graph, world.stream, &value, 1));
 }
 
-/* The crumb before all others. */
+/* The breadcrumb before all others. */
 TEST(test_nodes_of_the_librarys)
 {
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};

@@ -80,7 +80,7 @@ TEST(captures_refuse_bad_arguments_and_states)
     open_scene(&s);
     ph_stream *stream = s.world.stream, *legacy = ph_device_default_stream(s.world.device);
     ph_graph_options keep = {.reserved = {1}};
-    ph_capture_options mode = {.mode = (ph_capture_mode)3}, crumbs = {.breadcrumbs = true};
+    ph_capture_options mode = {.mode = (ph_capture_mode)3}, breadcrumbs = {.breadcrumbs = true};
     ph_capture_options reserved = {.reserved = {1}}, foreign = {.pool = s.foreign};
     assert_error(ph_graph_create(NULL, NULL), PH_ERROR_ARGUMENT, "ph_graph_create: out");
     REFUSED_OUT(graph, ph_graph_create(&graph, &keep), PH_ERROR_ARGUMENT, "ph_graph_options");
@@ -98,7 +98,7 @@ TEST(captures_refuse_bad_arguments_and_states)
     t_all(s.x, N, 4, legacy);
     assert_error(ph_graph_capture_begin(graph, stream, &mode), PH_ERROR_ARGUMENT,
                  "ph_graph_capture_begin");
-    assert_error(ph_graph_capture_begin(graph, stream, &crumbs), PH_ERROR_ARGUMENT,
+    assert_error(ph_graph_capture_begin(graph, stream, &breadcrumbs), PH_ERROR_ARGUMENT,
                  "enable_annotations");
     assert_error(ph_graph_capture_begin(graph, stream, &reserved), PH_ERROR_ARGUMENT,
                  "ph_capture_options");

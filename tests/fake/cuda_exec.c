@@ -227,7 +227,7 @@ static int set_slot(ph__host_exec *exec, const ph__host_node *node,
                     const ph__cu_kernel_params *params, const unsigned char *args)
 {
     const ph__host_kernel *kernel = (const ph__host_kernel *)params->function->kernel;
-    ph__exec_slot *slot = &exec->front->slots[node->slot];
+    ph__exec_slot *slot = &exec->params->slots[node->slot];
     if (kernel->args_size > slot->args_capacity)
         return PH__R_INVALID_VALUE;
     slot->fn = kernel->fn;

@@ -8,7 +8,7 @@
 #include "driver/host/capture/child.h"
 #include "driver/host/exec/event_node.h"
 #include "driver/host/resource/body.h"
-#include "driver/host/resource/watch.h"
+#include "driver/host/resource/probe_kernels.h"
 #include "driver/host/stream/entries.h"
 #include "fake_cuda.h"
 

@@ -534,7 +534,7 @@ static ph_status without_reasons(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static size_t nodes_with_crumbs(ph_capture_fn body)
+static size_t nodes_with_breadcrumbs(ph_capture_fn body)
 {
     ph_graph *graph;
     const ph_record *record;
@@ -566,7 +566,7 @@ TEST(reasons_are_no_annotations)
     assert_string_equal(pairs[0].text, "outer");
     ph_graph_destroy(graph);
     /* Breadcrumbs tell of the program's scopes alone. */
-    assert_int_equal(nodes_with_crumbs(with_reasons), nodes_with_crumbs(without_reasons));
+    assert_int_equal(nodes_with_breadcrumbs(with_reasons), nodes_with_breadcrumbs(without_reasons));
 }
 
 /* ---- captures that are not annotated, and two at once ---- */

@@ -21,7 +21,7 @@ typedef struct variant {
     size_t n;         /* of the last add, instead of N */
     size_t copied;    /* bytes, instead of all */
     bool float_fill, byte_elements, few_bytes, offset, from_host;
-    bool added, removed, late_fork, programmatic, nested, annotated, kernel_for_copy, crumbs,
+    bool added, removed, late_fork, programmatic, nested, annotated, kernel_for_copy, breadcrumbs,
         checked;
 } variant;
 
@@ -136,7 +136,7 @@ static ph_status body(ph_stream *stream, void *user)
 static ph_graph *graph_of(variant v)
 {
     ph_graph *made;
-    ph_capture_options options = {.enable_annotations = v.annotated, .breadcrumbs = v.crumbs};
+    ph_capture_options options = {.enable_annotations = v.annotated, .breadcrumbs = v.breadcrumbs};
     assert_ok(ph_graph_create(&made, NULL));
     assert_ok(ph_graph_capture(made, world.stream, &options, body, &v));
     return made;
@@ -206,21 +206,22 @@ TEST(kernels_and_kinds)
 /* Nodes that nobody wrote: what they are there for is said with them. */
 TEST(nodes_added_by_the_library_are_reported_with_their_purpose)
 {
-    const variant plain = {.annotated = true}, crumbs = {.annotated = true, .crumbs = true};
+    const variant plain = {.annotated = true},
+                  breadcrumbs = {.annotated = true, .breadcrumbs = true};
     static const char why[] =
         " (a breadcrumb: the other graph was captured without "
         "ph_capture_options.breadcrumbs, or with other scopes) (blocks an update)\n";
-    char *text = text_of(plain, crumbs);
+    char *text = text_of(plain, breadcrumbs);
     const char *at = strstr(text, "node 0 (phonograph_breadcrumb) was added");
     assert_non_null(at);
     assert_memory_equal(strchr(at, '\n') + 1 - strlen(why), why, strlen(why));
     ph_string_free(text);
-    expect_part(crumbs, plain, why);
+    expect_part(breadcrumbs, plain, why);
     expect_part((variant){0}, (variant){.checked = true}, "(phonograph_check_finite) was added");
     expect_part((variant){0}, (variant){.checked = true},
                 " (a check for NaN and infinity: the other graph's capture did not call "
                 "ph_finite_check here)");
-    text = text_of(crumbs, crumbs);
+    text = text_of(breadcrumbs, breadcrumbs);
     assert_string_equal(strstr(text, "nodes are alike"),
                         "nodes are alike; an update is possible\n");
     assert_null(strstr(text, "breadcrumb:"));

@@ -86,7 +86,7 @@ static ph_graph *capture_of(made *m)
     return graph;
 }
 
-static void settle(void)
+static void trim_both(void)
 {
     assert_ok(ph_device_synchronize(world.device));
     assert_ok(ph_device_synchronize(second));
@@ -125,12 +125,12 @@ static void give_others(const others *o)
 static void check_held(ph_graph *graph, const made *m)
 {
     others o;
-    settle();
+    trim_both();
     assert_false(take_others(&o, m));
     replay_gives_6(graph);
     give_others(&o);
     ph_graph_destroy(graph);
-    settle();
+    trim_both();
     assert_true(take_others(&o, m));
     give_others(&o);
 }
@@ -146,7 +146,7 @@ TEST(test_wherever_it_comes_from)
         for (when freed = IN_BODY; freed <= AFTER_REPLAY; freed++) {
             made *m = &all[i];
             m->freed = freed;
-            settle();
+            trim_both();
             assert_ok(ph_memory_trim(second)); /* it is the lowest address then */
             ph_graph *graph = capture_of(m);
             if (freed == AFTER_REPLAY)
@@ -263,7 +263,7 @@ TEST(test_replays_in_flight)
     t_all(out, N, 6, world.stream);
     for (int i = 0; i < OTHERS; i++)
         ph_free(other[i], there);
-    settle();
+    trim_both();
     assert_true(take_others(&o, &m));
     give_others(&o);
 }
@@ -295,7 +295,7 @@ static void drop_swept(ph_status status, void *user)
         replay_gives_6(swept);
     ph_graph_destroy(swept);
     swept = NULL;
-    settle();
+    trim_both();
 }
 
 static t_swept failing = {

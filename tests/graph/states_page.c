@@ -35,7 +35,7 @@ static void make_table(void)
         add(&used, "` |");
         for (int s = 0; s < PH__GRAPH_STATES; s++) {
             add(&used, " ");
-            add(&used, ph__answers[row->answer[s]].brief);
+            add(&used, ph__answers[row->answer[s]].summary);
             add(&used, " |");
         }
         add(&used, row->busy ? " refused |\n" : " as outside |\n");

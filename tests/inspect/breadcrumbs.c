@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/breadcrumbs.c: how far a replay came, as the crumbs at its scopes tell. */
+/* tests/inspect/breadcrumbs.c: how far a replay came, as the breadcrumbs at its scopes tell. */
 #include "support/breadcrumbs.h"
 #include "support/test.h"
 
@@ -20,10 +20,10 @@ TEST(test_a_replay_that_hangs)
             assert_string_equal(at.open[0], "layer 3/attention");
             assert_string_equal(at.open[1], "layer 3");
             assert_string_equal(at.last, "layer 3/attention");
-            assert_string_equal(at.message,
-                                "the last replay has begun, and not ended, \"layer 3/attention\"; "
-                                "it has passed 4 of 8 "
-                                "crumbs, as the last one the beginning of \"layer 3/attention\"");
+            assert_string_equal(
+                at.message, "the last replay has begun, and not ended, \"layer 3/attention\"; "
+                            "it has passed 4 of 8 "
+                            "breadcrumbs, as the last one the beginning of \"layer 3/attention\"");
         }
         t_gate_open(&bc.gate);
         assert_ok(ph_stream_synchronize(bc.world.stream));
@@ -57,15 +57,15 @@ TEST(test_outside_all_scopes)
         ph_progress at = bc_wait_until(0);
         assert_null(at.last);
         assert_int_equal(at.open_count, 0);
-        assert_non_null(strstr(at.message, "passed none of 4 crumbs: it has not come to \"a\""));
+        assert_non_null(
+            strstr(at.message, "passed none of 4 breadcrumbs: it has not come to \"a\""));
     }
     t_gate_open(&bc.gate);
     if (t_gate_held(&bc.other_gate)) {
         ph_progress at = bc_wait_until(2);
         assert_int_equal(at.open_count, 0);
-        assert_non_null(strstr(
-            at.message,
-            "between two scopes; it has passed 2 of 4 crumbs, as the last one the end of \"a\""));
+        assert_non_null(strstr(at.message, "between two scopes; it has passed 2 of 4 breadcrumbs, "
+                                           "as the last one the end of \"a\""));
     }
     t_gate_open(&bc.other_gate);
     assert_ok(ph_stream_synchronize(bc.world.stream));
@@ -170,8 +170,8 @@ TEST(an_open_scope_is_reported_with_its_path_and_pairs)
     assert_ok(ph_stream_synchronize(bc.world.stream));
 }
 
-/* A scope that ends in no call on a stream of the capture has no second crumb: it is passed all
- * the same. */
+/* A scope that ends in no call on a stream of the capture has no second breadcrumb: it counts as
+ * passed. */
 static ph_status unwound(ph_stream *stream, void *user)
 {
     (void)user;
@@ -202,7 +202,7 @@ TEST(test_scopes_without_an_end)
     bc_assert_complete(3);
 }
 
-/* The inner scope's stream has joined the capture's again: a crumb behind that would be work
+/* The inner scope's stream has joined the capture's again: a breadcrumb behind that would be work
  * that no join waits for. */
 static ph_status unwound_behind_a_join(ph_stream *stream, void *user)
 {
@@ -240,7 +240,7 @@ TEST(test_scopes_that_are_unwound_behind_a_join)
     t_all(bc.y, BC_N, 2, bc.world.stream);
 }
 
-/* ---- behind the last crumb ---- */
+/* ---- behind the last breadcrumb ---- */
 static ph_status last_is_late(ph_stream *stream, void *user)
 {
     (void)user;
@@ -250,7 +250,7 @@ static ph_status last_is_late(ph_stream *stream, void *user)
     return t_gate_wait(&bc.gate, stream);
 }
 
-TEST(test_a_hang_behind_the_last_crumb)
+TEST(test_a_hang_behind_the_last_breadcrumb)
 {
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, last_is_late, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
@@ -261,14 +261,14 @@ TEST(test_a_hang_behind_the_last_crumb)
         assert_true(at.complete);
         assert_string_equal(
             at.message,
-            "the last replay with breadcrumbs has passed all 2 crumbs; if it still runs, what "
+            "the last replay with breadcrumbs has passed all 2 breadcrumbs; if it still runs, what "
             "runs lies behind the last scope's end, or in no scope");
     }
     t_gate_open(&bc.gate);
     assert_ok(ph_stream_synchronize(bc.world.stream));
 }
 
-static ph_status one_crumb(ph_stream *stream, void *user)
+static ph_status one_breadcrumb(ph_stream *stream, void *user)
 {
     (void)user;
     size_t depth = ph_annotation_depth();
@@ -280,21 +280,21 @@ static ph_status one_crumb(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-TEST(test_one_crumb)
+TEST(test_one_breadcrumb)
 {
-    assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, one_crumb, NULL));
+    assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, one_breadcrumb, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);
     assert_ok(ph_graph_replay(bc.graph, bc.world.stream));
     if (t_gate_held(&bc.gate))
-        assert_non_null(
-            strstr(bc_wait_until(0).message, "passed none of 1 crumb: it has not come to \"a\""));
+        assert_non_null(strstr(bc_wait_until(0).message,
+                               "passed none of 1 breadcrumb: it has not come to \"a\""));
     t_gate_open(&bc.gate);
     assert_ok(ph_stream_synchronize(bc.world.stream));
     assert_string_equal(
         bc_where().message,
-        "the last replay with breadcrumbs has passed the only crumb; if it still runs, "
-        "what runs lies behind the last crumb, or in no scope");
+        "the last replay with breadcrumbs has passed the only breadcrumb; if it still runs, "
+        "what runs lies behind the last breadcrumb, or in no scope");
 }
 
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, bc_open, bc_close)
@@ -307,8 +307,8 @@ int main(void)
         WITH_WORLD(an_open_scope_is_reported_with_its_path_and_pairs),
         WITH_WORLD(test_scopes_without_an_end),
         WITH_WORLD(test_scopes_that_are_unwound_behind_a_join),
-        WITH_WORLD(test_a_hang_behind_the_last_crumb),
-        WITH_WORLD(test_one_crumb),
+        WITH_WORLD(test_a_hang_behind_the_last_breadcrumb),
+        WITH_WORLD(test_one_breadcrumb),
     };
     return cmocka_run_group_tests_name("inspect.breadcrumbs", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/breadcrumbs_beside.c: crumbs beside other features, other replays and other
+/* tests/inspect/breadcrumbs_beside.c: breadcrumbs beside other features, other replays and other
  * threads. */
 #include "support/breadcrumbs.h"
 #include "support/test.h"
@@ -42,7 +42,7 @@ static ph_status elsewhere(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-TEST(an_update_keeps_the_crumbs_and_must_have_them_too)
+TEST(an_update_keeps_the_breadcrumbs_and_must_have_them_too)
 {
     ph_graph *from;
     int32_t value = 7;
@@ -82,8 +82,8 @@ TEST(an_update_keeps_the_crumbs_and_must_have_them_too)
     ph_graph_destroy(from);
 }
 
-/* Crumbs are no inputs, and stand in no input's way. */
-TEST(crumbs_are_no_inputs_to_the_liveness_check)
+/* Breadcrumbs are no inputs, and stand in no input's way. */
+TEST(breadcrumbs_are_no_inputs_to_the_liveness_check)
 {
     ph_graph *plain;
     size_t count, without;
@@ -146,7 +146,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-TEST(scopes_of_several_threads_all_leave_their_crumbs)
+TEST(scopes_of_several_threads_all_leave_their_breadcrumbs)
 {
     ph_capture_options options = bc_options;
     worker workers[2] = {{.stream = bc.world.stream, .at = bc.x, .name = "mine"},
@@ -176,10 +176,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_a_copy_in_another_graph_writes_nothing),
-        WITH_WORLD(an_update_keeps_the_crumbs_and_must_have_them_too),
-        WITH_WORLD(crumbs_are_no_inputs_to_the_liveness_check),
+        WITH_WORLD(an_update_keeps_the_breadcrumbs_and_must_have_them_too),
+        WITH_WORLD(breadcrumbs_are_no_inputs_to_the_liveness_check),
         WITH_WORLD(test_many_replays_in_flight),
-        WITH_WORLD(scopes_of_several_threads_all_leave_their_crumbs),
+        WITH_WORLD(scopes_of_several_threads_all_leave_their_breadcrumbs),
     };
     return cmocka_run_group_tests_name("inspect.breadcrumbs_beside", tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ TEST(misuse_is_refused)
     assert_error(ph_graph_breadcrumbs_enable(bc.graph, true), PH_ERROR_STATE,
                  "after that has joined");
     assert_error(ph_graph_where(&at, bc.graph), PH_ERROR_STATE, "no scope was begun");
-    assert_false(enabled(0)); /* the crumb before all others */
+    assert_false(enabled(0)); /* the breadcrumb before all others */
     assert_ok(ph_graph_reset(bc.graph));
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, bc_short_body, NULL));
     assert_error(ph_graph_where(&at, bc.graph), PH_ERROR_STATE, "for replays that come later");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/breadcrumbs_switch.c: crumbs switched on and off, what they cost when they are
+/* tests/inspect/breadcrumbs_switch.c: breadcrumbs switched on and off, what they cost when they are
  * off, and the nodes that they are. */
 #include "support/breadcrumbs.h"
 #include "support/fault.h"
@@ -54,8 +54,8 @@ TEST(test_off_costs_and_writes_nothing)
     ph_graph_destroy(plain);
 }
 
-/* Nodes of the record are crumbs by their name. */
-static bool is_crumb(size_t node)
+/* Nodes of the record are breadcrumbs by their name. */
+static bool is_breadcrumb(size_t node)
 {
     const ph_record *record;
     ph_node_info info;
@@ -64,22 +64,22 @@ static bool is_crumb(size_t node)
     return strcmp(info.name, "phonograph_breadcrumb") == 0;
 }
 
-TEST(test_crumbs_as_nodes)
+TEST(test_breadcrumbs_as_nodes)
 {
     const ph_record *record;
-    size_t crumbs = 0, some = 0;
+    size_t breadcrumbs = 0, some = 0;
     bool enabled;
     bc_capture();
     assert_ok(ph_graph_record(&record, bc.graph));
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
-        if (!is_crumb(i))
+        if (!is_breadcrumb(i))
             continue;
-        crumbs++;
+        breadcrumbs++;
         some = i;
         assert_ok(ph_graph_node_get_enabled(&enabled, bc.graph, i));
         assert_false(enabled);
     }
-    assert_int_equal(crumbs, 8 + 1); /* and the one that comes before all */
+    assert_int_equal(breadcrumbs, 8 + 1); /* and the one that comes before all */
     const uint64_t args[2] = {0};
     assert_error(ph_graph_node_set_launch(bc.graph, some, NULL, args, sizeof args),
                  PH_ERROR_UNSUPPORTED, "ph_graph_breadcrumbs_enable");
@@ -124,7 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_off_costs_and_writes_nothing),
-        WITH_WORLD(test_crumbs_as_nodes),
+        WITH_WORLD(test_breadcrumbs_as_nodes),
         WITH_WORLD(test_a_new_executable),
     };
     return cmocka_run_group_tests_name("inspect.breadcrumbs_switch", tests, NULL, NULL);

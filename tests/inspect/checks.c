@@ -416,7 +416,7 @@ TEST(test_a_copy_in_another_graph_writes_nothing)
 
 /* The function is run eagerly, captured once more, and run in parts: switched on or off, what
  * watches is none of the work. */
-TEST(checks_and_crumbs_do_not_disturb_a_verification)
+TEST(checks_and_breadcrumbs_do_not_disturb_a_verification)
 {
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_verify_result verified;
@@ -577,7 +577,7 @@ int main(void)
         IN_WORLD(a_check_follows_the_slot_that_it_reads),
         IN_WORLD(test_proved_slots),
         IN_WORLD(test_a_copy_in_another_graph_writes_nothing),
-        IN_WORLD(checks_and_crumbs_do_not_disturb_a_verification),
+        IN_WORLD(checks_and_breadcrumbs_do_not_disturb_a_verification),
         IN_WORLD(misuse_is_refused),
         IN_WORLD(checks_made_by_several_threads_are_all_kept),
         T_SWEEP(test_without_host_memory, &swept),

@@ -54,29 +54,29 @@ static unsigned next_random(unsigned *random)
     return *random >> 16;
 }
 
-/* Statistics settle the heap: one side is asked for them before each call, the other at the end. */
-TEST(addresses_and_counts_are_those_of_a_heap_that_is_settled_each_time)
+/* Statistics end the cycle: one side is asked for them before each call, the other at the end. */
+TEST(addresses_and_counts_are_those_of_a_heap_whose_cycle_ends_each_time)
 {
     static const size_t sizes[] = {64, 500, 512, 513, 4096, 100000, (size_t)3 << 20};
-    side kept, settled;
+    side kept, ended;
     open_side(&kept);
-    open_side(&settled);
+    open_side(&ended);
     memset(kept.block, 0, sizeof kept.block);
-    memset(settled.block, 0, sizeof settled.block);
+    memset(ended.block, 0, sizeof ended.block);
     unsigned random = 1, slot = 0;
     for (int i = 0; i < STEPS; i++) {
         /* half of the time the block that was just allocated or freed */
         slot = next_random(&random) % 2 ? slot : next_random(&random) % SLOTS;
         size_t bytes = sizes[next_random(&random) % (sizeof sizes / sizeof sizes[0])];
         toggle(&kept, slot, bytes);
-        (void)stats_of(&settled);
-        toggle(&settled, slot, bytes);
+        (void)stats_of(&ended);
+        toggle(&ended, slot, bytes);
         if (bytes < (size_t)1 << 20 && kept.block[slot])
-            assert_int_equal(kept.block[slot] - kept.first, settled.block[slot] - settled.first);
+            assert_int_equal(kept.block[slot] - kept.first, ended.block[slot] - ended.first);
     }
-    ph_memory_stats a = stats_of(&kept), b = stats_of(&settled);
+    ph_memory_stats a = stats_of(&kept), b = stats_of(&ended);
     assert_memory_equal(&a, &b, sizeof a);
-    close_side(&settled);
+    close_side(&ended);
     close_side(&kept);
 }
 
@@ -123,7 +123,7 @@ TEST(a_block_whose_stream_is_destroyed_goes_with_it)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_and_counts_are_those_of_a_heap_that_is_settled_each_time),
+        cmocka_unit_test(addresses_and_counts_are_those_of_a_heap_whose_cycle_ends_each_time),
         cmocka_unit_test(a_second_free_is_seen_and_does_nothing),
         cmocka_unit_test(a_block_whose_stream_is_destroyed_goes_with_it),
     };

@@ -104,7 +104,7 @@ void bc_assert_complete(size_t count)
     assert_null(at.open);
     char whole[100];
     (void)snprintf(whole, sizeof whole,
-                   "the last replay with breadcrumbs has passed all %zu crumbs; if it still",
+                   "the last replay with breadcrumbs has passed all %zu breadcrumbs; if it still",
                    count);
     assert_ptr_equal(strstr(at.message, whole), at.message);
 }

@@ -24,10 +24,10 @@ int bc_open(void **state);
 int bc_close(void **state);
 
 /* ---- captures ---- */
-/* Eight crumbs: x = value, y = value + 1, where value is 1, or what `user` points to, an
+/* Eight breadcrumbs: x = value, y = value + 1, where value is 1, or what `user` points to, an
  * int32_t. The gate is in "layer 3/attention". */
 ph_status bc_body(ph_stream *stream, void *user);
-/* Two crumbs: one scope, then a node behind it. */
+/* Two breadcrumbs: one scope, then a node behind it. */
 ph_status bc_short_body(ph_stream *stream, void *user);
 /* bc_body, into bc.graph. */
 void bc_capture(void);
@@ -35,8 +35,8 @@ void bc_replay_and_wait(ph_graph *graph);
 
 /* ---- how far it came ---- */
 ph_progress bc_where(void);
-/* Waits until so many crumbs were passed in a replay that has not passed all. */
+/* Waits until so many breadcrumbs were passed in a replay that has not passed all. */
 ph_progress bc_wait_until(size_t passed);
-/* Fails unless the last replay has passed all of so many crumbs, and says so. */
+/* Fails unless the last replay has passed all of so many breadcrumbs, and says so. */
 void bc_assert_complete(size_t count);
 #endif

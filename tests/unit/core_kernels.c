@@ -293,7 +293,7 @@ TEST(kernels_write_few_and_many_cells)
 }
 
 /* ---- watching ---- */
-TEST(a_crumb_writes_a_later_time_into_its_place)
+TEST(a_breadcrumb_writes_a_later_time_into_its_place)
 {
     unsigned long long table[4] = {0};
     phonograph_breadcrumb(0, 2);
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(fills_of_words_write_those_words_alone),
         cmocka_unit_test(test_dimensions_of_large_fills),
         cmocka_unit_test(kernels_write_few_and_many_cells),
-        cmocka_unit_test(a_crumb_writes_a_later_time_into_its_place),
+        cmocka_unit_test(a_breadcrumb_writes_a_later_time_into_its_place),
         cmocka_unit_test(the_finite_check_finds_the_first_bad_number),
         cmocka_unit_test(test_committed_code),
     };

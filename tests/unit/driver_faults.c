@@ -187,7 +187,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(kernel_create(NULL, NULL, NULL));
     CALL(kernel_wrap(NULL, NULL, NULL, NULL, NULL));
     CALL(kernel_cells(NULL, NULL, 0));
-    CALL(kernel_watch(NULL, NULL, PH__WATCH_CRUMB));
+    CALL(kernel_probe(NULL, NULL, PH__PROBE_BREADCRUMB));
     CALL(launch(NULL, NULL, NULL));
     CALL(copy(NULL, NULL, NULL));
     CALL(fill(NULL, NULL));

@@ -16,7 +16,7 @@ enum {
 static t_world world;
 static ph_graph *graph;
 static ph_pool *pool;
-static ph__replay_allocator *script;
+static ph__replay_allocator *allocator;
 static int32_t *at[BLOCKS]; /* what the capture was given */
 
 static size_t bytes_of(size_t i)
@@ -48,14 +48,15 @@ FIXTURE(open_test)
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
     assert_ok(ph_pool_create(&pool, world.device, NULL));
-    assert_ok(ph__replay_allocator_begin(&script, pool, graph->own->pool, ph__verify_layout(graph),
-                                         graph->capture_stream, world.stream->id, "test"));
+    assert_ok(ph__replay_allocator_begin(&allocator, pool, graph->own->pool,
+                                         ph__verify_layout(graph), graph->capture_stream,
+                                         world.stream->id, "test"));
     return 0;
 }
 
 FIXTURE(close_test)
 {
-    assert_true(ph__replay_allocator_end(script));
+    assert_true(ph__replay_allocator_end(allocator));
     ph_pool_release(pool);
     ph_graph_destroy(graph);
     t_close(&world);
@@ -68,7 +69,7 @@ FIXTURE(close_test)
 static void run(bool by_size)
 {
     size_t bytes, asked = 0;
-    ph__replay_allocator_rewind(script, false);
+    ph__replay_allocator_rewind(allocator, false);
     assert_ok(ph_pool_begin(pool));
     for (size_t size = 0; size < (by_size ? SIZES : 1); size++)
         for (size_t i = 0; i < BLOCKS; i++) {
@@ -82,9 +83,9 @@ static void run(bool by_size)
         }
     assert_ok(ph_pool_end(pool));
     assert_int_equal(asked, BLOCKS);
-    assert_int_equal(ph__replay_allocator_missed(&bytes, script), 0);
-    assert_int_equal(ph__replay_allocator_unused(script), 1);
-    assert_int_equal(ph__replay_allocator_steps(script), BLOCKS);
+    assert_int_equal(ph__replay_allocator_missed(&bytes, allocator), 0);
+    assert_int_equal(ph__replay_allocator_unused(allocator), 1);
+    assert_int_equal(ph__replay_allocator_steps(allocator), BLOCKS);
 }
 
 TEST(test_each_request_looks_at_one_block)
@@ -100,14 +101,14 @@ TEST(test_other_sizes)
 {
     size_t bytes;
     void *given;
-    ph__replay_allocator_rewind(script, false);
+    ph__replay_allocator_rewind(allocator, false);
     assert_ok(ph_pool_begin(pool));
     assert_ok(ph_malloc(&given, 1, 100000, world.stream));
     ph_free(given, world.stream);
     assert_ok(ph_pool_end(pool));
-    assert_int_equal(ph__replay_allocator_missed(&bytes, script), 1);
+    assert_int_equal(ph__replay_allocator_missed(&bytes, allocator), 1);
     assert_int_equal(bytes, 100000);
-    assert_int_equal(ph__replay_allocator_steps(script), 0);
+    assert_int_equal(ph__replay_allocator_steps(allocator), 0);
 }
 
 /* A run that frees later than the capture did is never given memory twice. */
@@ -115,7 +116,7 @@ TEST(test_frees_that_come_later)
 {
     static void *given[BLOCKS];
     size_t bytes;
-    ph__replay_allocator_rewind(script, false);
+    ph__replay_allocator_rewind(allocator, false);
     assert_ok(ph_pool_begin(pool));
     for (size_t i = 0; i < BLOCKS; i++)
         assert_ok(ph_malloc(&given[i], 1, bytes_of(i), world.stream));
@@ -129,7 +130,7 @@ TEST(test_frees_that_come_later)
         ph_free(given[i], world.stream);
     }
     assert_ok(ph_pool_end(pool));
-    assert_true(ph__replay_allocator_missed(&bytes, script) > 0);
+    assert_true(ph__replay_allocator_missed(&bytes, allocator) > 0);
 }
 
 int main(void)

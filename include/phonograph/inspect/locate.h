@@ -17,7 +17,7 @@ PH_BEGIN_DECLS
  *   one waits for all work before it.
  * - An enabled node writes a word of pinned host memory.
  * - The switch needs no new capture and no new executable. It takes some microseconds for each
- *   crumb, and holds for later replays.
+ *   breadcrumb, and holds for later replays.
  * - In a copy of the graph (a replay into another capture) they write nothing.
  * - A capture without scopes on its streams has only the first node, which stays off, at the cost
  *   of a disabled node.
@@ -25,16 +25,17 @@ PH_BEGIN_DECLS
 PH_CALL ph_graph_breadcrumbs_enable(ph_graph *graph, bool enabled);
 
 typedef struct ph_progress {
-    /* the replay has passed every crumb; work behind the last may still run */
+    /* the replay has passed every breadcrumb; work behind the last may still run */
     bool complete;
-    /* crumbs that the replay has passed, and their number, without the one before all others */
+    /* breadcrumbs that the replay has passed, and their number, without the one before all
+     * others */
     size_t passed, count;
     /* The scopes that have begun and not ended, the latest first, as paths: "layer 3/attention" is
      * a scope in another. A scope without a name has its pairs as name, "layer=3".
      * - Borrowed until the graph's next call.
      * - NULL, count 0: before the first scope, between two, or complete.
      * - A scope that did not end on a stream of the capture, or that ph_annotation_unwind ended,
-     *   which names no stream, counts as begun until all crumbs are passed. */
+     *   which names no stream, counts as begun until all breadcrumbs are passed. */
     const char *const *open;
     size_t open_count;
     /* the scope whose beginning or end was passed last, borrowed as open is; NULL: none */
@@ -43,7 +44,7 @@ typedef struct ph_progress {
     uint64_t reserved[4];
 } ph_progress;
 /* Reports the progress of the last replay that began with breadcrumbs enabled. STATE: there is
- * none, or the capture has no crumbs.
+ * none, or the capture has no breadcrumbs.
  * - Reads only host memory, and calls no driver. So it works while the replay runs or hangs, and
  *   after the device was lost.
  * - For a watchdog: legal while another thread is inside ph_graph_replay of the graph, if that has

@@ -101,7 +101,7 @@ static ph__transfer *new_transfer(void)
 }
 
 /* Hands the transfer out, or ends it where the call failed. */
-static int settle_start(ph__transfer **out, ph__transfer *transfer, const char *call, int result)
+static int finish_start(ph__transfer **out, ph__transfer *transfer, const char *call, int result)
 {
     *out = transfer;
     if (result == MPI_SUCCESS)
@@ -134,7 +134,7 @@ static int open_channel(ph__channel **out, ph__transfer **out_transfer,
     int result = PH__ENGINE_FAILED;
     *out = NULL;
     if (transfer && channel)
-        result = settle_start(out_transfer, transfer, "MPI_Comm_idup",
+        result = finish_start(out_transfer, transfer, "MPI_Comm_idup",
                               MPI_Comm_idup(MPI_COMM_WORLD, &channel->comm, &transfer->request));
     if (result == 0) {
         *out = channel;
@@ -165,7 +165,7 @@ static int start_all_gather(ph__transfer **out, ph__channel *channel, const void
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
-                     : settle_start(out, t, "MPI_Iallgather",
+                     : finish_start(out, t, "MPI_Iallgather",
                                     MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes,
                                                    MPI_BYTE, comm_of(channel), &t->request));
 }
@@ -175,7 +175,7 @@ static int start_all_to_all(ph__transfer **out, ph__channel *channel, const void
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
-                     : settle_start(out, t, "MPI_Ialltoall",
+                     : finish_start(out, t, "MPI_Ialltoall",
                                     MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes,
                                                   MPI_BYTE, comm_of(channel), &t->request));
 }
@@ -185,7 +185,7 @@ static int start_broadcast(ph__transfer **out, ph__channel *channel, void *buffe
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
-                     : settle_start(out, t, "MPI_Ibcast",
+                     : finish_start(out, t, "MPI_Ibcast",
                                     MPI_Ibcast(buffer, (int)bytes, MPI_BYTE, (int)root,
                                                comm_of(channel), &t->request));
 }
@@ -195,7 +195,7 @@ static int start_send(ph__transfer **out, ph__channel *channel, const void *buff
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
-                     : settle_start(out, t, "MPI_Isend",
+                     : finish_start(out, t, "MPI_Isend",
                                     MPI_Isend(buffer, (int)bytes, MPI_BYTE, (int)to, tag,
                                               comm_of(channel), &t->request));
 }
@@ -205,7 +205,7 @@ static int start_receive(ph__transfer **out, ph__channel *channel, void *buffer,
 {
     ph__transfer *t = new_transfer();
     return t == NULL ? PH__ENGINE_FAILED
-                     : settle_start(out, t, "MPI_Irecv",
+                     : finish_start(out, t, "MPI_Irecv",
                                     MPI_Irecv(buffer, (int)bytes, MPI_BYTE, (int)from, tag,
                                               comm_of(channel), &t->request));
 }

@@ -63,7 +63,7 @@ ph__board *ph__board_create(ph__introduction *out, uint32_t rank, uint32_t size)
     return board;
 }
 
-void ph__board_settle(ph__board *board)
+void ph__board_close_file(ph__board *board)
 {
     if (board->file >= 0)
         (void)close(board->file);
@@ -75,7 +75,7 @@ void ph__board_free(ph__board *board)
     uint32_t here = PH__SEAT_HERE;
     if (board == NULL)
         return;
-    ph__board_settle(board);
+    ph__board_close_file(board);
     if (board->own) {
         (void)atomic_compare_exchange_strong(&board->own->state, &here, PH__SEAT_RELEASED);
         (void)munmap(board->own, sizeof *board->own);

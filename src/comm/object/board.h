@@ -73,8 +73,8 @@ typedef struct ph__board {
 ph__board *ph__board_create(ph__introduction *out, uint32_t rank, uint32_t size);
 /* all: of every rank. */
 void ph__board_join(ph__board *board, const ph__introduction *all);
-void ph__board_settle(ph__board *board); /* all have joined */
-void ph__board_free(ph__board *board);   /* takes NULL; others see RELEASED, unless it failed */
+void ph__board_close_file(ph__board *board); /* all have joined */
+void ph__board_free(ph__board *board);       /* takes NULL; others see RELEASED, unless it failed */
 
 /* channel: 0 of the host's calls, 1 of streams. */
 void ph__board_enter(ph__board *board, unsigned channel, const ph__operation *operation);

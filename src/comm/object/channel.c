@@ -40,7 +40,7 @@ ph_status ph__channel_join_board(ph_comm *comm, ph__operation *create, uint64_t 
     ph__board_join(comm->board, all);
     ph__free(all);
     status = ph__comm_meet(comm, &comm->control, create, deadline);
-    ph__board_settle(comm->board);
+    ph__board_close_file(comm->board);
     return status;
 }
 

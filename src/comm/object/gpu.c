@@ -16,8 +16,8 @@ enum {
 static const uint64_t end_wait_ns = 2000000000;
 static atomic_uint begun; /* communicators that began at an address, one port each */
 
-ph_status ph__gpu_settle(ph_comm *comm, ph__nccl *nccl, uint64_t deadline,
-                         const ph__operation *what)
+ph_status ph__gpu_wait_launched(ph_comm *comm, ph__nccl *nccl, uint64_t deadline,
+                                const ph__operation *what)
 {
     char reason[PH__ENGINE_REASON], text[160];
     bool done = false;
@@ -40,7 +40,7 @@ static ph_status begin_nccl(ph__nccl **out, ph_comm *comm, const ph__nccl_id *id
     *out = ph__nccl_begin(comm->device, comm->rank, comm->size, id, address, reason);
     if (*out == NULL)
         return ph__comm_break(comm, PH_ERROR_PEER, "%s: %s", call, reason);
-    return ph__gpu_settle(comm, *out, deadline, create);
+    return ph__gpu_wait_launched(comm, *out, deadline, create);
 }
 
 /* Without MPI: the host tells the others by NCCL, which begins at an address that all know. */

@@ -24,6 +24,6 @@ ph_status ph__gpu_connect(ph_comm *comm, const ph_comm_options *options, const c
 void ph__gpu_disconnect(ph_comm *comm);
 
 /* Waits until NCCL has launched what it was given last, as long as the communicator waits. */
-ph_status ph__gpu_settle(ph_comm *comm, ph__nccl *nccl, uint64_t deadline,
-                         const ph__operation *what);
+ph_status ph__gpu_wait_launched(ph_comm *comm, ph__nccl *nccl, uint64_t deadline,
+                                const ph__operation *what);
 #endif

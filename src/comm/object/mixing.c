@@ -5,7 +5,7 @@
 
 enum {
     FORBIDDEN = 1,
-    SETTLED = 2 /* a communicator was made */
+    MADE = 2 /* a communicator was made */
 };
 static atomic_uint mixing;
 
@@ -21,7 +21,7 @@ ph_status ph_comm_forbid_mixing(void)
 
 bool ph__mixing_is_forbidden(void)
 {
-    return atomic_fetch_or(&mixing, SETTLED) & FORBIDDEN;
+    return atomic_fetch_or(&mixing, MADE) & FORBIDDEN;
 }
 
 ph_status ph__mixing_check(const ph_comm *comm, const char *call)

@@ -20,7 +20,7 @@ static ph_status create_by_nccl(ph__registered *region, ph_comm *comm, size_t by
     ph__mutex_lock(&comm->gpu->calls);
     ph_status status = ph__nccl_memory_create(&region->memory, &region->registration, nccl, bytes);
     if (status == PH_OK)
-        status = ph__gpu_settle(comm, nccl, ph__comm_deadline(comm->timeout_ns), &what);
+        status = ph__gpu_wait_launched(comm, nccl, ph__comm_deadline(comm->timeout_ns), &what);
     ph__mutex_unlock(&comm->gpu->calls);
     region->by_nccl = region->memory != NULL;
     return status;

@@ -99,8 +99,8 @@ static ph_status submit_by_nccl(ph_comm *comm, ph_stream *stream, const ph__coll
                               ph__operation_text(text, sizeof text, &args[0].operation), reason);
     return result == PH__NCCL_SUCCESS
                ? PH_OK
-               : ph__gpu_settle(comm, comm->gpu->data, ph__comm_deadline(comm->timeout_ns),
-                                &args[0].operation);
+               : ph__gpu_wait_launched(comm, comm->gpu->data, ph__comm_deadline(comm->timeout_ns),
+                                       &args[0].operation);
 }
 
 ph_status ph__on_gpu_submit(ph_comm *comm, ph_stream *stream, ph__collective_args *args,

@@ -10,13 +10,13 @@
 /* From the node of that number on (in order of creation) the nodes of a capture have this
  * annotation. */
 typedef struct ph__mark_at {
-    uint64_t from;              /* the driver's capture_position, until settled */
+    uint64_t from;              /* the driver's capture_position, until resolved */
     ph__annotation *annotation; /* NULL: none */
 } ph__mark_at;
 /* The node of that number is a graph that was replayed into the capture, whose own capture was
  * annotated so. */
 typedef struct ph__mark_nested {
-    uint64_t at; /* the position behind it, until settled */
+    uint64_t at; /* the position behind it, until resolved */
     ph__marks *marks;
 } ph__mark_nested;
 /* Of one annotated capture. Changes while that is open, under the lock of marks.c; immutable

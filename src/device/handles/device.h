@@ -59,9 +59,9 @@ struct ph_device {
     size_t segment_granularity;
     int priority_lowest, priority_highest;
     ph_stream default_stream;
-    /* The library's own, made when first asked for: few and many cells; what watches replays. */
+    /* The library's own, made when first asked for: few and many cells; those of probe nodes. */
     _Atomic(ph_kernel *) cells_kernels[2];
-    _Atomic(ph_kernel *) watch_kernels[PH__WATCH_KERNELS];
+    _Atomic(ph_kernel *) probe_kernels[PH__PROBE_KERNELS];
     /* around each launch of a graph with cells; before the replay locks of pools */
     ph__mutex cells_lock;
     pthread_mutex_t attach_lock;

@@ -58,7 +58,7 @@ ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned r
     return keep_own_kernel(out, at, made);
 }
 
-static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
+static ph_status make_probe_kernel(ph_kernel **out, ph_device *device, ph__probe_kernel which,
                                    const char *call)
 {
     static const ph_param breadcrumb[] = {
@@ -74,31 +74,31 @@ static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch
         {"type", PH_PARAM_VALUE, offsetof(ph__drv_finite, type), sizeof(uint32_t), {0}},
         {"number", PH_PARAM_VALUE, offsetof(ph__drv_finite, number), sizeof(uint32_t), {0}},
         {"parts", PH_PARAM_ADDRESS, offsetof(ph__drv_finite, parts), sizeof(uint64_t), {0}}};
-    static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
-        [PH__WATCH_CRUMB] = {.name = "phonograph_breadcrumb",
-                             .args_size = sizeof(ph__drv_breadcrumb),
-                             .params = breadcrumb,
-                             .param_count = sizeof breadcrumb / sizeof breadcrumb[0]},
-        [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
+    static const ph_kernel_source sources[PH__PROBE_KERNELS] = {
+        [PH__PROBE_BREADCRUMB] = {.name = "phonograph_breadcrumb",
+                                  .args_size = sizeof(ph__drv_breadcrumb),
+                                  .params = breadcrumb,
+                                  .param_count = sizeof breadcrumb / sizeof breadcrumb[0]},
+        [PH__PROBE_FINITE] = {.name = "phonograph_check_finite",
                               .args_size = sizeof(ph__drv_finite),
                               .params = finite,
                               .param_count = sizeof finite / sizeof finite[0]}};
     ph__drv_kernel *handle = NULL;
-    int result = device->driver->kernel_watch(&handle, device->handle, which);
+    int result = device->driver->kernel_probe(&handle, device->handle, which);
     if (result != PH__R_OK)
         return ph__kernel_fail_create(result, device, sources[which].name, call);
     return ph__kernel_make(out, device, handle, &sources[which], call);
 }
 
-ph_status ph__device_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
+ph_status ph__device_probe_kernel(ph_kernel **out, ph_device *device, ph__probe_kernel which,
                                   const char *call)
 {
-    _Atomic(ph_kernel *) *at = &device->watch_kernels[which];
+    _Atomic(ph_kernel *) *at = &device->probe_kernels[which];
     ph_kernel *made = NULL;
     *out = atomic_load_explicit(at, memory_order_acquire);
     if (*out)
         return PH_OK;
-    PH_TRY(make_watch_kernel(&made, device, which, call));
+    PH_TRY(make_probe_kernel(&made, device, which, call));
     return keep_own_kernel(out, at, made);
 }
 
@@ -113,6 +113,6 @@ void ph__device_drop_own_kernels(ph_device *device)
 {
     for (size_t i = 0; i < sizeof device->cells_kernels / sizeof device->cells_kernels[0]; i++)
         drop_own_kernel(&device->cells_kernels[i], device);
-    for (size_t i = 0; i < PH__WATCH_KERNELS; i++)
-        drop_own_kernel(&device->watch_kernels[i], device);
+    for (size_t i = 0; i < PH__PROBE_KERNELS; i++)
+        drop_own_kernel(&device->probe_kernels[i], device);
 }

@@ -8,8 +8,8 @@
  * a part of the device, which it does not retain. */
 ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room,
                                   const char *call);
-/* The library's kernel that watches replays; as the one above. */
-ph_status ph__device_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
+/* The kernel of a probe node; as the one above. */
+ph_status ph__device_probe_kernel(ph_kernel **out, ph_device *device, ph__probe_kernel which,
                                   const char *call);
 void ph__device_drop_own_kernels(ph_device *device); /* before the driver closes it */
 #endif

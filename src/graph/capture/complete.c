@@ -12,9 +12,9 @@
 #include "graph/memory/born.h"
 #include "graph/memory/cells.h"
 #include "graph/memory/owned.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
-#include "graph/object/picture.h"
 #include "record/annotations.h"
 #include "record/origin.h"
 #include "record/words.h"
@@ -38,8 +38,8 @@ static bool asks_for_record(const ph_graph *graph)
 /* The probes and cells of the capture, and its annotations, are in the record. */
 static ph_status read_marked(ph_graph *graph, const char *call)
 {
-    const ph__own_memory own = {.capture = &graph->picture->capture,
-                                .nested = &graph->picture->nested};
+    const ph__own_memory own = {.capture = &graph->deferred_record->capture,
+                                .nested = &graph->deferred_record->nested};
     PH_TRY(ph__graph_need_record(graph, call));
     ph__marks_resolve(graph->marks, graph->device, graph->template);
     PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
@@ -52,8 +52,8 @@ ph_status ph__graph_read_captured(ph_graph *graph, ph__ranges *capture, ph__rang
                                   const char *call)
 {
     bool lasting, odd = false;
-    graph->picture = ph__picture_create(&lasting, graph, capture, nested);
-    if (graph->picture == NULL || !ph__graph_keep_captured(graph))
+    graph->deferred_record = ph__deferred_record_create(&lasting, graph, capture, nested);
+    if (graph->deferred_record == NULL || !ph__graph_keep_captured(graph))
         return ph__fail_host_memory(call, "the captured graph");
     if (!lasting || asks_for_record(graph))
         PH_TRY(read_marked(graph, call));

@@ -140,8 +140,9 @@ static ph_status compare_due(const ph_graph *graph, const char *call)
     ph__drv_node *const *mine, *const *now;
     ph__drv_launch launch;
     size_t own = list_nodes(&mine, graph, graph->template),
-           others = list_nodes(
-               &now, graph, graph->brought ? graph->brought->picture->template : graph->template);
+           others = list_nodes(&now, graph,
+                               graph->brought ? graph->brought->deferred_record->template
+                                              : graph->template);
     for (size_t i = 0; i < changes->count && i < own && i < others; i++) {
         node_change *change = &changes->at[i];
         if (!change->due || !is_kernel(graph, mine[i])) {

@@ -16,9 +16,9 @@
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
 #include "graph/object/annotations.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
-#include "graph/object/picture.h"
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_life.h"
 #include "record/annotations.h"
@@ -36,12 +36,12 @@ static ph_status fail_read(int result, const char *call)
 }
 
 /* Read to the end now: the driver tells later only what is there then. */
-static int read_whole_graph(ph__drv_graph *picture, const ph__driver *driver)
+static int read_whole_graph(ph__drv_graph *graph, const ph__driver *driver)
 {
     ph__drv_node *const *nodes;
     ph__drv_node_info info;
     size_t count = 0;
-    int result = driver->graph_nodes(&nodes, &count, picture);
+    int result = driver->graph_nodes(&nodes, &count, graph);
     for (size_t i = 0; i < count && result == PH__R_OK; i++) {
         result = driver->node_info(&info, nodes[i]);
         if (result == PH__R_OK && info.kind == PH_NODE_GRAPH && info.body)
@@ -332,15 +332,15 @@ void ph__edit_commit(ph__edit *edit, ph_graph *graph)
     ph__graph_set_inputs(graph, &edit->inputs);
     graph->inputs_due = !graph->liveness;
     driver->graph_hand_over(edit->template, graph->template);
-    if (graph->picture) /* and what was read of it; graphs may have been updated from it */
-        ph__picture_release(graph->picture);
+    if (graph->deferred_record) /* and what was read of it; graphs may have been updated from it */
+        ph__deferred_record_release(graph->deferred_record);
     else
         driver->graph_destroy(graph->template);
-    graph->picture = NULL;
+    graph->deferred_record = NULL;
     graph->template = edit->template;
     if (graph->shown)
         driver->graph_destroy(graph->shown);
-    graph->shown = NULL; /* the template's own picture tells from now on what it was */
+    graph->shown = NULL; /* the template itself shows from now on what it was */
     graph->edited = true;
     ph__cells_record(graph, &own);
     ph__locate_record(graph);

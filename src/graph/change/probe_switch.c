@@ -13,7 +13,7 @@
 /* ---- the table ---- */
 static size_t table_bytes(const ph__probes *probes)
 {
-    if (probes->kernel == PH__WATCH_CRUMB)
+    if (probes->kernel == PH__PROBE_BREADCRUMB)
         return (1 + probes->nodes.count) * sizeof(uint64_t);
     const ph__probe_node *last = &probes->nodes.at[probes->nodes.count - 1];
     return (1 + last->part + last->blocks) * sizeof(ph__drv_finite_part);
@@ -58,7 +58,7 @@ static void complete_args(ph__probe_node *out, const ph_graph *graph, const ph__
                           const ph__probe_node *node)
 {
     *out = *node;
-    if (probes->kernel == PH__WATCH_CRUMB || node == &probes->root) {
+    if (probes->kernel == PH__PROBE_BREADCRUMB || node == &probes->root) {
         out->args.breadcrumb.table = probes->table;
         return;
     }
@@ -137,7 +137,7 @@ ph_status ph_finite_enable(ph_graph *graph, bool enabled)
 
 /* ---- updates ---- */
 /* The update has brought the template's arguments, and it may have switched the nodes on: as
- * they do nothing then, a failure harms nothing but what was to be watched. */
+ * they do nothing then, a failure harms nothing but the probes. */
 static void restore_probes(ph_graph *graph, ph__probes *probes, const char *call)
 {
     bool on = probes->on;
@@ -152,7 +152,7 @@ static void restore_probes(ph_graph *graph, ph__probes *probes, const char *call
         return;
     ph__driver_clear_reason();
     ph__log(PH_LOG_WARNING, "%s: %s of the graph are switched off: setting them again gave %d (%s)",
-            call, probes->kernel == PH__WATCH_CRUMB ? "breadcrumbs" : "checks", result,
+            call, probes->kernel == PH__PROBE_BREADCRUMB ? "breadcrumbs" : "checks", result,
             ph__result_name(result));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/change/template_same.c: whether two pictures of a template show the same. */
+/* graph/change/template_same.c: whether two reads of a template show the same nodes. */
 #include "graph/change/template_same.h"
 #include "graph/object/graph.h"
 #include <string.h>

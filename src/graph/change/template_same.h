@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/change/template_same.h: whether two pictures of a template show the same. */
+/* graph/change/template_same.h: whether two reads of a template show the same nodes. */
 #ifndef PH_GRAPH_CHANGE_TEMPLATE_SAME_H
 #define PH_GRAPH_CHANGE_TEMPLATE_SAME_H
 #include "driver/driver.h"

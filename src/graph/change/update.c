@@ -12,9 +12,9 @@
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
 #include "graph/object/collectives.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
-#include "graph/object/picture.h"
 #include "graph/slots/slots_life.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/pool/pool.h"
@@ -135,7 +135,7 @@ static void adopt_parameters(ph_graph *graph, ph_graph *from, plan *p)
     graph->brought = p->brought;
     graph->inputs_due = p->brought || p->own;
     if (p->brought)
-        ph__brought_settle(p->brought, graph, from);
+        ph__brought_find_pools(p->brought, graph, from);
     ph__slots_renew(graph, from->record);
     ph__locate_updated(graph, from->record, "ph_graph_update");
     ph__layout_free(&graph->updated_layout);

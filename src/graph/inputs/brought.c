@@ -9,8 +9,9 @@
 
 bool ph__brought_can_wait(const ph_graph *graph, const ph_graph *from)
 {
-    return graph != from && !graph->liveness && from->picture && from->picture->lasting &&
-           (from->keep || from->state == PH_GRAPH_READY) && from->shown == NULL;
+    return graph != from && !graph->liveness && from->deferred_record &&
+           from->deferred_record->lasting && (from->keep || from->state == PH_GRAPH_READY) &&
+           from->shown == NULL;
 }
 
 ph_status ph__brought_make(ph__brought **out, const ph_graph *graph, const ph_graph *from,
@@ -27,13 +28,13 @@ ph_status ph__brought_make(ph__brought **out, const ph_graph *graph, const ph_gr
     }
     if (brought == NULL)
         return ph__fail_host_memory(call, "the update");
-    brought->picture = ph__picture_retain(from->picture);
+    brought->deferred_record = ph__deferred_record_retain(from->deferred_record);
     brought->kernels_due = true;
     *out = brought;
     return PH_OK;
 }
 
-void ph__brought_settle(ph__brought *brought, const ph_graph *graph, const ph_graph *from)
+void ph__brought_find_pools(ph__brought *brought, const ph_graph *graph, const ph_graph *from)
 {
     for (size_t i = 0; i < from->pools.count; i++) {
         const ph__writer *theirs = from->pools.at[i];
@@ -47,7 +48,7 @@ void ph__brought_free(ph__brought *brought)
 {
     if (brought == NULL)
         return;
-    ph__picture_release(brought->picture);
+    ph__deferred_record_release(brought->deferred_record);
     ph__declarations_free(&brought->declared);
     ph__vec_free(&brought->anywhere);
     ph__free(brought);
@@ -57,8 +58,8 @@ void ph__brought_leave(ph_graph *graph, ph_graph *to)
 {
     if (graph->brought == NULL || to->left)
         return;
-    to->left = graph->brought->picture;
-    graph->brought->picture = NULL;
+    to->left = graph->brought->deferred_record;
+    graph->brought->deferred_record = NULL;
 }
 
 void ph__brought_drop(ph_graph *graph)
@@ -70,14 +71,14 @@ void ph__brought_drop(ph_graph *graph)
 size_t ph__brought_bytes(const ph_graph *graph)
 {
     return graph->brought
-               ? graph->device->driver->graph_host_bytes(graph->brought->picture->template)
+               ? graph->device->driver->graph_host_bytes(graph->brought->deferred_record->template)
                : 0;
 }
 
 ph_status ph__brought_inputs(ph__inputs *out, ph_graph *graph, const char *call)
 {
     ph_record *record;
-    PH_TRY(ph__picture_read(&record, graph->brought->picture, call));
+    PH_TRY(ph__deferred_record_read(&record, graph->brought->deferred_record, call));
     ph_status status = ph__inputs_of_brought(out, graph, record, call);
     ph__record_free(record);
     return status;
@@ -86,7 +87,7 @@ ph_status ph__brought_inputs(ph__inputs *out, ph_graph *graph, const char *call)
 bool ph__brought_owns(const ph_graph *graph, uint64_t address, ph_pool_id pool, uint64_t generation)
 {
     const ph__brought *brought = graph->brought;
-    if (ph__ranges_find(&brought->picture->nested, (uintptr_t)address))
+    if (ph__ranges_find(&brought->deferred_record->nested, (uintptr_t)address))
         return true;
     for (size_t i = 0; i < brought->anywhere.count; i++)
         if (ph__writer_is_anywhere(brought->anywhere.at[i], address, pool, generation))
@@ -101,7 +102,7 @@ ph_status ph__brought_kernels(ph_graph *graph, const char *call)
     ph_record *record;
     if (graph->brought == NULL || !graph->brought->kernels_due)
         return PH_OK;
-    PH_TRY(ph__picture_read(&record, graph->brought->picture, call));
+    PH_TRY(ph__deferred_record_read(&record, graph->brought->deferred_record, call));
     size_t count = record->node_count < graph->record->node_count ? record->node_count
                                                                   : graph->record->node_count;
     for (size_t i = 0; i < count; i++)

@@ -94,8 +94,8 @@ static ph__lent *offer_pools(const ph_device *device, uint64_t capture_id, ph__l
 
 /* Afterwards: gives back what was offered under the ticket, if the node was not made, or else
  * what the capture has twice. Nothing when it has ended meanwhile. */
-static ph__lent *settle_offer(const ph_device *device, uint64_t capture_id, uint64_t ticket,
-                              bool made)
+static ph__lent *close_offer(const ph_device *device, uint64_t capture_id, uint64_t ticket,
+                             bool made)
 {
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
     ph__lent *back = NULL;
@@ -207,7 +207,7 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
     if (status == PH_OK)
         status = add_child(over, graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);
-    lent = settle_offer(device, capture_id, ticket, status == PH_OK && !*over);
+    lent = close_offer(device, capture_id, ticket, status == PH_OK && !*over);
     pthread_mutex_unlock(&device->capture_lock);
     free_lent(lent);
     return status;

@@ -16,22 +16,22 @@
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
 #include "graph/object/annotations.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
-#include "graph/object/picture.h"
 #include "graph/object/segments.h"
 #include "graph/slots/slots.h"
 #include "memory/capture/allocation_log.h"
 
-/* Graphs that were updated from it may have the picture, and the template with it. */
+/* Graphs that were updated from it may hold the deferred record, and with it the template. */
 static void drop_template(ph_graph *graph)
 {
-    if (graph->picture)
-        ph__picture_release(graph->picture);
+    if (graph->deferred_record)
+        ph__deferred_record_release(graph->deferred_record);
     else
         graph->device->driver->graph_destroy(graph->template);
-    ph__picture_release(graph->left);
-    graph->picture = graph->left = NULL;
+    ph__deferred_record_release(graph->left);
+    graph->deferred_record = graph->left = NULL;
     graph->template = NULL;
 }
 

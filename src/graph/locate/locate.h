@@ -36,7 +36,7 @@ typedef struct ph__probe_node {
  * of the breadcrumbs is the capture's first node, so that a replay which hangs anywhere has begun;
  * that of the checks is made with the first of them. */
 typedef struct ph__probes {
-    ph__watch_kernel kernel;
+    ph__probe_kernel kernel;
     PH__VEC(ph__probe_node) nodes;
     ph__probe_node root; /* handle NULL: none is known yet */
     ph__map ordered;     /* checks: ids of the streams whose work comes after the root */

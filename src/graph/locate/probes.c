@@ -25,8 +25,8 @@ ph__locate *ph__locate_get(ph_graph *graph)
         return graph->locate;
     ph__locate *made = ph__calloc(1, sizeof *made);
     if (made) {
-        made->breadcrumbs.kernel = PH__WATCH_CRUMB;
-        made->checks.kernel = PH__WATCH_FINITE;
+        made->breadcrumbs.kernel = PH__PROBE_BREADCRUMB;
+        made->checks.kernel = PH__PROBE_FINITE;
         made->breadcrumbs.root.index = made->checks.root.index = SIZE_MAX;
     }
     return graph->locate = made;
@@ -34,7 +34,7 @@ ph__locate *ph__locate_get(ph_graph *graph)
 
 void ph__probe_launch(ph__drv_launch *out, const ph__probes *probes, const ph__probe_node *node)
 {
-    bool breadcrumb = probes->kernel == PH__WATCH_CRUMB || node == &probes->root;
+    bool breadcrumb = probes->kernel == PH__PROBE_BREADCRUMB || node == &probes->root;
     *out = (ph__drv_launch){.grid = {breadcrumb ? 1 : node->blocks, 1, 1},
                             .block = {breadcrumb ? 1 : PH__FINITE_BLOCK, 1, 1},
                             .args = &node->args};
@@ -45,7 +45,7 @@ static void launch_probe(ph__probe_failure *f, const ph__probes *probes, ph_stre
 {
     ph_kernel *kernel;
     ph__drv_launch how;
-    f->status = ph__device_watch_kernel(&kernel, stream->device, probes->kernel, call);
+    f->status = ph__device_probe_kernel(&kernel, stream->device, probes->kernel, call);
     if (ph__probe_failed(f))
         return;
     ph__probe_launch(&how, probes, node);
@@ -75,7 +75,7 @@ static void make_root(ph__probe_failure *f, ph__probes *checks, ph_stream *strea
     ph__drv_launch how;
     if (checks->root.handle)
         return;
-    f->status = ph__device_watch_kernel(&kernel, device, PH__WATCH_CRUMB, call);
+    f->status = ph__device_probe_kernel(&kernel, device, PH__PROBE_BREADCRUMB, call);
     if (ph__probe_failed(f))
         return;
     ph__probe_launch(&how, checks, &checks->root);
@@ -108,7 +108,7 @@ void ph__probe_add(ph__probe_failure *f, ph__probes *probes, ph_stream *stream,
         f->result = PH__R_OUT_OF_MEMORY;
         return;
     }
-    if (probes->kernel == PH__WATCH_FINITE) {
+    if (probes->kernel == PH__PROBE_FINITE) {
         make_root(f, probes, stream, call);
         if (!ph__probe_failed(f))
             order_behind_root(f, probes, stream);
@@ -152,8 +152,8 @@ void ph__locate_record(ph_graph *graph)
     const ph_record *record = graph->record;
     if (locate == NULL)
         return;
-    const ph_kernel *breadcrumb = atomic_load(&graph->device->watch_kernels[PH__WATCH_CRUMB]);
-    const ph_kernel *finite = atomic_load(&graph->device->watch_kernels[PH__WATCH_FINITE]);
+    const ph_kernel *breadcrumb = atomic_load(&graph->device->probe_kernels[PH__PROBE_BREADCRUMB]);
+    const ph_kernel *finite = atomic_load(&graph->device->probe_kernels[PH__PROBE_FINITE]);
     locate->checks.root.index = ph__record_index_of(record, locate->checks.root.handle);
     for (size_t i = 0; i < record->node_count; i++) {
         const ph__record_node *node = &record->nodes[i];

@@ -140,12 +140,12 @@ static void report_complete(ph_progress *out, const ph__locate *locate)
         ended = ended && locate->scopes.at[i].last != SIZE_MAX;
     append_text(out->message, sizeof out->message, "the last replay with breadcrumbs has passed ");
     if (out->count == 1)
-        append_text(out->message, sizeof out->message, "the only crumb");
+        append_text(out->message, sizeof out->message, "the only breadcrumb");
     else
-        append_text(out->message, sizeof out->message, "all %zu crumbs", out->count);
+        append_text(out->message, sizeof out->message, "all %zu breadcrumbs", out->count);
     append_text(out->message, sizeof out->message,
                 "; if it still runs, what runs lies behind the last %s, or in no scope",
-                ended ? "scope's end" : "crumb");
+                ended ? "scope's end" : "breadcrumb");
 }
 
 static void report_progress(ph_progress *out, const look *at)
@@ -157,13 +157,13 @@ static void report_progress(ph_progress *out, const look *at)
         return;
     }
     if (at->last == SIZE_MAX) {
-        append_text(
-            out->message, size,
-            "the last replay with breadcrumbs has begun and passed none of %zu crumb%s: it has not "
-            "come to "
-            "\"%s\"",
-            out->count, out->count == 1 ? "" : "s",
-            at->locate->scopes.at[breadcrumbs->nodes.at[0].scope].path);
+        append_text(out->message, size,
+                    "the last replay with breadcrumbs has begun and passed none of %zu "
+                    "breadcrumb%s: it has not "
+                    "come to "
+                    "\"%s\"",
+                    out->count, out->count == 1 ? "" : "s",
+                    at->locate->scopes.at[breadcrumbs->nodes.at[0].scope].path);
         return;
     }
     bool ends = breadcrumbs->nodes.at[at->last].ends;
@@ -174,8 +174,8 @@ static void report_progress(ph_progress *out, const look *at)
         append_text(out->message, size, "the last replay is between two scopes");
     }
     append_text(out->message, size,
-                "; it has passed %zu of %zu crumbs, as the last one the %s of \"%s\"", out->passed,
-                out->count, ends ? "end" : "beginning", out->last);
+                "; it has passed %zu of %zu breadcrumbs, as the last one the %s of \"%s\"",
+                out->passed, out->count, ends ? "end" : "beginning", out->last);
 }
 
 ph_status ph_graph_where(ph_progress *out, ph_graph *graph)

@@ -3,8 +3,8 @@
  * capture was given, and that a node addresses, of whatever device: the graph holds it, so that
  * it is the graph's own as its pool is, whoever frees it. */
 #include "graph/memory/born.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
-#include "graph/object/picture.h"
 #include "memory/observe/hold.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/track.h"

@@ -19,7 +19,7 @@
 typedef struct ph__cells ph__cells;   /* cells.h */
 typedef struct ph__slots ph__slots;   /* slots.h */
 typedef struct ph__locate ph__locate; /* locate.h */
-typedef struct ph__picture ph__picture;
+typedef struct ph__deferred_record ph__deferred_record;
 typedef struct ph__changes ph__changes;         /* change/changes.h */
 typedef struct ph__collectives ph__collectives; /* object/collectives.h */
 typedef struct ph__brought ph__brought;         /* inputs/brought.h */
@@ -57,15 +57,15 @@ struct ph_graph {
     /* by node: what it was last set to; NULL: none was. See inputs/rebind.c */
     struct ph__set_launch **sets;
     uint64_t met_free_count; /* the device's count when they all lived */
-    ph_record *record;       /* NULL: not made yet, of a captured graph: see picture.h */
+    ph_record *record;       /* NULL: not made yet, of a captured graph: see deferred_record.h */
     /* the last one of ph_graph_verdict about this capture; NULL: nobody asked */
     struct ph_verdict *verdict;
-    ph__picture *picture; /* owns the template; NULL: it was imported */
+    ph__deferred_record *deferred_record; /* owns the template; NULL: it was imported */
     /* the capture that the last update brought, unread; NULL: it was read, or there was none */
     ph__brought *brought;
-    ph__picture *left;    /* of an earlier update that it gave its parameters to; or NULL */
-    ph__changes *changes; /* of the executable; NULL: there were none */
-    ph__marks *marks;     /* NULL: the capture was not annotated */
+    ph__deferred_record *left; /* of an earlier update that it gave its parameters to; or NULL */
+    ph__changes *changes;      /* of the executable; NULL: there were none */
+    ph__marks *marks;          /* NULL: the capture was not annotated */
     /* in the list of graphs that have annotations; annotated_at NULL: it is not there */
     ph_graph *next_annotated, **annotated_at;
     /* the kernel of each node of the executable; NULL where it is none of ours */
@@ -116,7 +116,7 @@ struct ph_graph {
     ph__held held_updated; /* by what an update brought */
     /* the template when its handle was first given out; NULL: it was not. See change/edited.c */
     ph__drv_graph *shown;
-    /* its picture was read from it after an edit of the user's; marks are of what was captured */
+    /* its record was read from it after an edit of the user's; marks are of what was captured */
     bool edited;
     /* by nested graphs to the open capture; under the device's capture_lock */
     ph__lent *lent;

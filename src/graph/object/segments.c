@@ -3,8 +3,8 @@
 #include "graph/object/segments.h"
 #include "base/alloc.h"
 #include "base/line.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
-#include "graph/object/picture.h"
 #include "record/origin.h"
 #include <phonograph/inspect/diff.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/object/states.c: what a call answers in a state, out of the one table. */
 #include "graph/object/states.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
-#include "graph/object/picture.h"
 #include "graph/object/segments.h"
 
 enum {
@@ -30,7 +30,7 @@ const ph__state_row ph__graph_calls[PH__CALL_COUNT] = {
 };
 
 const ph__answer_row ph__answers[PH__ANSWER_COUNT] = {
-#define PH__ANSWER_ROW(id, brief, why, remedy) {#id, brief, why, remedy},
+#define PH__ANSWER_ROW(id, summary, why, remedy) {#id, summary, why, remedy},
 #include "graph/object/states.def"
 #undef PH__ANSWER_ROW
 };

@@ -28,7 +28,7 @@ typedef struct ph__state_row {
     ph__answer answer[PH__GRAPH_STATES]; /* by ph_graph_state */
 } ph__state_row;
 typedef struct ph__answer_row {
-    const char *id, *brief, *why, *remedy;
+    const char *id, *summary, *why, *remedy;
 } ph__answer_row;
 
 extern const ph__state_row ph__graph_calls[PH__CALL_COUNT];

@@ -83,7 +83,7 @@ static ph_status capture_again(ph__verify *verify)
                                         .breadcrumbs = verify->graph->breadcrumbs,
                                         .compared = true,
                                         .record_at_end = true};
-    ph__replay_allocator_rewind(verify->script, verify->skip_held);
+    ph__replay_allocator_rewind(verify->replay_allocator, verify->skip_held);
     ph_graph_destroy(verify->second);
     verify->second = NULL;
     PH_TRY(prepare_round(verify));
@@ -106,12 +106,12 @@ ph_status ph__verify_capture(ph__verify *verify)
 {
     size_t bytes;
     PH_TRY(capture_again(verify));
-    if (ph__replay_allocator_unused(verify->script) == 0)
+    if (ph__replay_allocator_unused(verify->replay_allocator) == 0)
         return PH_OK;
-    size_t missed = ph__replay_allocator_missed(&bytes, verify->script);
+    size_t missed = ph__replay_allocator_missed(&bytes, verify->replay_allocator);
     verify->skip_held = true;
     PH_TRY(capture_again(verify));
-    if (ph__replay_allocator_missed(&bytes, verify->script) <= missed)
+    if (ph__replay_allocator_missed(&bytes, verify->replay_allocator) <= missed)
         return PH_OK;
     verify->skip_held = false;
     return capture_again(verify);
@@ -143,9 +143,9 @@ ph_status ph__verify_eager(ph__verify *verify, ph__image *to)
 {
     PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
     PH_TRY(prepare_round(verify));
-    ph__replay_allocator_rewind(verify->script, verify->skip_held);
+    ph__replay_allocator_rewind(verify->replay_allocator, verify->skip_held);
     ph_status status = run_body(verify);
-    verify->missed = ph__replay_allocator_missed(&verify->missed_bytes, verify->script);
+    verify->missed = ph__replay_allocator_missed(&verify->missed_bytes, verify->replay_allocator);
     if (status != PH_OK)
         return status;
     PH_TRY(ph_device_synchronize(verify->graph->device));

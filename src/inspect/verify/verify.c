@@ -201,7 +201,7 @@ static ph_status set_up(ph__verify *verify)
     PH_TRY(ph_pool_create(&verify->pool, graph->device, NULL));
     bool updated = graph->updated_pool != NULL;
     return ph__replay_allocator_begin(
-        &verify->script, verify->pool, updated ? graph->updated_pool : graph->own->pool,
+        &verify->replay_allocator, verify->pool, updated ? graph->updated_pool : graph->own->pool,
         ph__verify_layout(graph), updated ? graph->updated_stream : graph->capture_stream,
         verify->stream->id, call);
 }
@@ -238,7 +238,7 @@ static ph_status put_back(ph__verify *verify)
 static bool clean_up(ph__verify *verify)
 {
     ph_graph_destroy(verify->second);
-    bool settled = ph__replay_allocator_end(verify->script);
+    bool all_freed = ph__replay_allocator_end(verify->replay_allocator);
     ph_pool_release(verify->pool);
     ph_races_destroy(verify->races);
     ph__switches_free(&verify->switches);
@@ -253,7 +253,7 @@ static bool clean_up(ph__verify *verify)
     ph__vec_free(&verify->kept);
     ph__ranges_free(&verify->places);
     ph__ranges_free(&verify->foreign);
-    return settled;
+    return all_freed;
 }
 
 static ph_status finish_verify(ph__verify *verify, ph_status status)
@@ -268,9 +268,9 @@ static ph_status finish_verify(ph__verify *verify, ph_status status)
     if (back != PH_OK && status != PH_OK)
         ph__error_suffix("; and not all of the memory could be put back");
     ph__error_save(&failure);
-    bool settled = clean_up(verify);
+    bool all_freed = clean_up(verify);
     ph__error_restore(&failure);
-    if (status == PH_OK && back == PH_OK && !settled)
+    if (status == PH_OK && back == PH_OK && !all_freed)
         return ph__fail_host_memory(call, "what body left allocated, which is not live");
     return status != PH_OK ? status : back;
 }

@@ -73,7 +73,7 @@ typedef struct ph__verify {
     ph__image start, eager, replay, other;
     unsigned char *chunk; /* for poison on its way */
     ph_pool *pool;        /* of the second capture, and of what body allocates beyond the layout */
-    ph__replay_allocator *script;
+    ph__replay_allocator *replay_allocator;
     ph__switches switches, second_switches;
     size_t missed, missed_bytes; /* of the eager run: as ph__replay_allocator_missed */
     uint64_t epoch;

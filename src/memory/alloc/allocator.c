@@ -31,7 +31,7 @@ PH__SHORT ph__block *short_acquire(ph__memory *memory, const ph__request *reques
         ph__block_reuse(cycle->block, request->bytes);
         return cycle->block;
     }
-    ph__cycle_settle(memory);
+    ph__cycle_end(memory);
     ph__block *block = ph__heap_acquire(memory->default_pool.heap, request->rounded, request->bytes,
                                         stream, no_memory);
     if (block)
@@ -156,7 +156,7 @@ PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, con
         ph__spin_unlock(&memory->lock);
         return;
     }
-    ph__cycle_settle(memory);
+    ph__cycle_end(memory);
     ph__block *block = ph__heap_find(memory->default_pool.heap, (uintptr_t)pointer);
     if (!block)
         block = ph__memory_block(memory, (uintptr_t)pointer);

@@ -174,7 +174,7 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
     return PH_OK;
 }
 
-static void note_death(ph__memory *memory, const ph__pinned *block)
+static void note_pinned_freed(ph__memory *memory, const ph__pinned *block)
 {
     const ph_allocation was = {.base = (void *)block->address,
                                .requested = block->requested,
@@ -182,8 +182,8 @@ static void note_death(ph__memory *memory, const ph__pinned *block)
                                .generation = block->generation,
                                .pinned = true};
     const ph_pool_id none = {0, 0};
-    ph__death_note(&memory->deaths, &was,
-                   ph__pool_is_default(block->pool) ? none : block->pool->id);
+    ph__freed_list_add(&memory->freed, &was,
+                       ph__pool_is_default(block->pool) ? none : block->pool->id);
 }
 
 /* In the caller's hands no more: counted, reported to trackers. Lock held. */
@@ -193,8 +193,8 @@ static void retire_block(ph__memory *memory, ph__pinned *block)
     if (block->trackers > 0)
         ph__free_counter_add(memory, block->generation);
     block->trackers = 0;
-    if (block->generation < memory->deaths.bound)
-        note_death(memory, block);
+    if (block->generation < memory->freed.bound)
+        note_pinned_freed(memory, block);
     memory->account.pinned -= block->size;
     if (!ph__pool_is_default(block->pool))
         block->pool->account.pinned -= block->size;

@@ -176,9 +176,9 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
     PH_TRY(ph__route(memory, request));
     routed r = {memory, request};
     PH__UNWIND unwind = {abandon_route, &r};
-    bool scripted = ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
+    bool replayed = ph__slow_path_has(memory, PH__SLOW_REPLAY_ALLOCATOR) &&
                     ph__replay_allocator_acquire(out, memory, request, 0, false);
-    ph_status status = scripted ? PH_OK : serve_request(out, memory, request);
+    ph_status status = replayed ? PH_OK : serve_request(out, memory, request);
     unwind.undo = NULL;
     if (status == PH_OK && ph__slow_path_has(memory, PH__SLOW_PLAN))
         ph__plan_note_allocation(memory, request, *out);

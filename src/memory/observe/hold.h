@@ -46,6 +46,6 @@ uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address);
 /* Whether the address lies in free memory of a segment that no graph holds, or in freed pinned
  * memory that none holds: a later request may be given it. */
 bool ph__memory_is_free(const ph_device *device, uintptr_t address);
-/* Settles the memories that ph__born_end gave. No lock held. */
+/* Reclaims in the memories that ph__born_end gave. No lock held. */
 void ph__born_reclaim(ph__memory *to_reclaim);
 #endif

@@ -87,9 +87,9 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
     ph__memory_lock(memory);
     ph__memory_find_locked(out, memory, addresses, count);
     for (size_t i = 0; memory->replay_allocators && i < count; i++) {
-        ph_allocation scripted;
-        if (ph__replay_allocator_find(&scripted, memory, addresses[i]))
-            out[i] = scripted;
+        ph_allocation replayed;
+        if (ph__replay_allocator_find(&replayed, memory, addresses[i]))
+            out[i] = replayed;
     }
     ph__spin_unlock(&memory->lock);
 }

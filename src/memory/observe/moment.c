@@ -17,7 +17,7 @@ bool ph__moment_begin(ph__moment *moment, const ph_device *device)
     ph__memory_lock(memory);
     bool plain = memory->replay_allocators == NULL;
     if (plain)
-        ph__moment_add(&memory->deaths, moment, memory->generation);
+        ph__moment_add(&memory->freed, moment, memory->generation);
     ph__spin_unlock(&memory->lock);
     return plain;
 }
@@ -28,15 +28,15 @@ void ph__moment_end(ph__moment *moment, const ph_device *device)
     if (moment->at == 0 || !memory)
         return;
     ph__memory_lock(memory);
-    ph__moment_remove(&memory->deaths, moment);
+    ph__moment_remove(&memory->freed, moment);
     ph__spin_unlock(&memory->lock);
     *moment = (ph__moment){0};
 }
 
 /* ---- a look ---- */
-static bool is_asked(const ph__death *death, const ph__moment *moment)
+static bool is_freed_since(const ph__freed_allocation *block, const ph__moment *moment)
 {
-    return death->number > moment->at && death->was.generation < moment->bound;
+    return block->number > moment->at && block->was.generation < moment->bound;
 }
 
 bool ph__past_open(ph__past *past, const ph__moment *moment, const ph_device *device)
@@ -46,15 +46,15 @@ bool ph__past_open(ph__past *past, const ph__moment *moment, const ph_device *de
     if (moment->at == 0 || !memory)
         return true;
     ph__memory_lock(memory);
-    const ph__deaths *deaths = &memory->deaths;
-    bool copied = deaths->lost < moment->at && ph__vec_reserve(&past->deaths, deaths->list.count);
-    for (size_t i = 0; i < deaths->list.count && copied; i++)
-        if (is_asked(&deaths->list.at[i], moment))
-            past->deaths.at[past->deaths.count++] = deaths->list.at[i];
-    past->seen = deaths->number;
+    const ph__freed_list *freed = &memory->freed;
+    bool copied = freed->lost < moment->at && ph__vec_reserve(&past->freed, freed->list.count);
+    for (size_t i = 0; i < freed->list.count && copied; i++)
+        if (is_freed_since(&freed->list.at[i], moment))
+            past->freed.at[past->freed.count++] = freed->list.at[i];
+    past->seen = freed->number;
     ph__spin_unlock(&memory->lock);
-    for (size_t i = 0; i < past->deaths.count && copied; i++) {
-        const ph_allocation *was = &past->deaths.at[i].was;
+    for (size_t i = 0; i < past->freed.count && copied; i++) {
+        const ph_allocation *was = &past->freed.at[i].was;
         copied = ph__range_map_add(&past->gone, (uintptr_t)was->base, was->size,
                                    (void *)(uintptr_t)(i + 1));
     }
@@ -63,29 +63,31 @@ bool ph__past_open(ph__past *past, const ph__moment *moment, const ph_device *de
 
 void ph__past_close(ph__past *past)
 {
-    ph__vec_free(&past->deaths);
+    ph__vec_free(&past->freed);
     ph__range_map_free(&past->gone);
 }
 
-/* Few die while a look is open. Lock held. */
-static const ph__death *find_late(const ph__past *past, const ph__deaths *deaths, uintptr_t address)
+/* Few are freed while a look is open. Lock held. */
+static const ph__freed_allocation *find_freed_late(const ph__past *past,
+                                                   const ph__freed_list *freed, uintptr_t address)
 {
-    for (size_t i = deaths->list.count; i-- > 0 && deaths->list.at[i].number > past->seen;) {
-        const ph__death *death = &deaths->list.at[i];
-        if (is_asked(death, past->moment) && address - (uintptr_t)death->was.base < death->was.size)
-            return death;
+    for (size_t i = freed->list.count; i-- > 0 && freed->list.at[i].number > past->seen;) {
+        const ph__freed_allocation *block = &freed->list.at[i];
+        if (is_freed_since(block, past->moment) &&
+            address - (uintptr_t)block->was.base < block->was.size)
+            return block;
     }
     return NULL;
 }
 
-static void find_dead(ph_allocation *out, ph_pool_id *pool, const ph__past *past,
-                      const ph__deaths *deaths, uintptr_t address)
+static void find_freed(ph_allocation *out, ph_pool_id *pool, const ph__past *past,
+                       const ph__freed_list *freed, uintptr_t address)
 {
     const ph__range *range = past->gone.count ? ph__range_map_find(&past->gone, address) : NULL;
-    const ph__death *death =
-        range ? &past->deaths.at[(uintptr_t)range->value - 1] : find_late(past, deaths, address);
-    *out = death ? death->was : (ph_allocation){.base = NULL};
-    *pool = death ? death->pool_id : (ph_pool_id){0, 0};
+    const ph__freed_allocation *block = range ? &past->freed.at[(uintptr_t)range->value - 1]
+                                              : find_freed_late(past, freed, address);
+    *out = block ? block->was : (ph_allocation){.base = NULL};
+    *pool = block ? block->pool_id : (ph_pool_id){0, 0};
 }
 
 void ph__past_find(ph_allocation *out, ph_pool_id *pools, const ph__past *past,
@@ -94,7 +96,7 @@ void ph__past_find(ph_allocation *out, ph_pool_id *pools, const ph__past *past,
     ph__memory *memory = ph__memory_of(past->device);
     memset(out, 0, count * sizeof *out);
     memset(pools, 0, count * sizeof *pools);
-    if (past->moment->at == 0 || !memory) /* nothing lived then */
+    if (past->moment->at == 0 || !memory) /* nothing was allocated then */
         return;
     ph__memory_lock(memory);
     ph__memory_find_locked(out, memory, addresses, count);
@@ -102,6 +104,6 @@ void ph__past_find(ph_allocation *out, ph_pool_id *pools, const ph__past *past,
         if (out[i].base && out[i].generation < past->moment->bound)
             pools[i] = out[i].pool ? out[i].pool->id : (ph_pool_id){0, 0};
         else
-            find_dead(&out[i], &pools[i], past, &memory->deaths, addresses[i]);
+            find_freed(&out[i], &pools[i], past, &memory->freed, addresses[i]);
     ph__spin_unlock(&memory->lock);
 }

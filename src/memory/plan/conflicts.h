@@ -8,7 +8,7 @@
 
 typedef struct ph__plan_block {
     size_t size, offset; /* offset PH__PLAN_OUTSIDE: the block is left out */
-    size_t life;         /* the events between its allocation and its free */
+    size_t lifetime;     /* the events between its allocation and its free */
     bool left;           /* was not freed */
 } ph__plan_block;
 

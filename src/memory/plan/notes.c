@@ -8,7 +8,7 @@
 typedef PH__VEC(ph__drv_node *) node_list;
 typedef PH__VEC(ph_stream *) stream_list;
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 ph__plan_notes *ph__plan_notes_begin(ph__memory *memory, uint64_t capture_id)
 {
     ph__plan_notes *notes = ph__calloc(1, sizeof *notes);

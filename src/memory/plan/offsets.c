@@ -26,12 +26,12 @@ typedef enum ordering {
     LEFT_FIRST, /* blocks that are left, then by size */
     BY_SIZE,
     BY_AREA, /* size x events that it lives through */
-    BY_LIFE,
+    BY_LIFETIME,
     ORDERINGS
 } ordering;
 
 /* The neighbours of block i are others[starts[i]] to others[starts[i + 1]]. */
-typedef struct placing {
+typedef struct layout_search {
     size_t *starts;
     uint32_t *others;
     span *spans;  /* of placed neighbours */
@@ -41,7 +41,7 @@ typedef struct placing {
     rank *ranks;
     size_t *offsets;
     size_t bytes;
-} placing;
+} layout_search;
 
 static int by_rank(const void *a, const void *b)
 {
@@ -53,7 +53,7 @@ static int by_rank(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static bool make_placing(placing *p, size_t count, const ph__conflicts *conflicts)
+static bool make_layout_search(layout_search *p, size_t count, const ph__conflicts *conflicts)
 {
     size_t pairs = conflicts->pairs.count, most = 0;
     p->starts = ph__calloc(count + 2, sizeof *p->starts);
@@ -81,7 +81,7 @@ static bool make_placing(placing *p, size_t count, const ph__conflicts *conflict
     return p->spans != NULL;
 }
 
-static void free_placing(const placing *p)
+static void free_layout_search(const layout_search *p)
 {
     ph__free(p->starts);
     ph__free(p->others);
@@ -106,7 +106,7 @@ static void sort_spans(span *at, size_t count)
 }
 
 /* The same as lowest_gap, by looking through all placed blocks. */
-static size_t lowest_gap_in_order(placing *p, const ph__plan_block *blocks, size_t number)
+static size_t lowest_gap_in_order(layout_search *p, const ph__plan_block *blocks, size_t number)
 {
     size_t lowest = 0, size = blocks[number].size;
     const uint32_t mark = (uint32_t)number + 1;
@@ -123,7 +123,7 @@ static size_t lowest_gap_in_order(placing *p, const ph__plan_block *blocks, size
     return lowest;
 }
 
-static void keep_in_order(placing *p, const ph__plan_block *blocks, size_t number)
+static void keep_in_order(layout_search *p, const ph__plan_block *blocks, size_t number)
 {
     const span one = {p->offsets[number], p->offsets[number] + blocks[number].size,
                       (uint32_t)number};
@@ -141,7 +141,7 @@ static void keep_in_order(placing *p, const ph__plan_block *blocks, size_t numbe
 }
 
 /* The lowest offset at which the size overlaps no placed neighbour. */
-static size_t lowest_gap(const placing *p, const ph__plan_block *blocks, size_t number)
+static size_t lowest_gap(const layout_search *p, const ph__plan_block *blocks, size_t number)
 {
     size_t count = 0, lowest = 0;
     for (size_t i = p->starts[number]; i < p->starts[number + 1]; i++) {
@@ -161,13 +161,15 @@ static size_t lowest_gap(const placing *p, const ph__plan_block *blocks, size_t 
 
 static size_t weigh_block(const ph__plan_block *block, ordering by)
 {
-    size_t life = block->life;
-    if (by == BY_LIFE)
-        return life;
-    return by == BY_AREA && life < SIZE_MAX / block->size ? block->size * life : block->size;
+    size_t lifetime = block->lifetime;
+    if (by == BY_LIFETIME)
+        return lifetime;
+    return by == BY_AREA && lifetime < SIZE_MAX / block->size ? block->size * lifetime
+                                                              : block->size;
 }
 
-static bool place_in_order(placing *p, const ph__plan_block *blocks, size_t count, ordering by)
+static bool place_in_order(layout_search *p, const ph__plan_block *blocks, size_t count,
+                           ordering by)
 {
     size_t ranked = 0;
     const bool few = count <= MOST_IN_ORDER;
@@ -199,8 +201,8 @@ static bool place_in_order(placing *p, const ph__plan_block *blocks, size_t coun
 bool ph__plan_place(ph__plan_block *blocks, size_t count, const ph__conflicts *conflicts,
                     size_t bound, size_t *bytes)
 {
-    placing p = {0};
-    bool ok = make_placing(&p, count, conflicts);
+    layout_search p = {0};
+    bool ok = make_layout_search(&p, count, conflicts);
     *bytes = SIZE_MAX;
     for (int by = LEFT_FIRST; by < ORDERINGS && ok && *bytes > bound + bound / 64; by++) {
         ok = place_in_order(&p, blocks, count, (ordering)by);
@@ -210,6 +212,6 @@ bool ph__plan_place(ph__plan_block *blocks, size_t count, const ph__conflicts *c
         for (size_t i = 0; i < count; i++)
             blocks[i].offset = p.offsets[i];
     }
-    free_placing(&p);
+    free_layout_search(&p);
     return ok;
 }

@@ -6,7 +6,7 @@
 
 /* Sets the offsets: no two blocks of a pair overlap. Each comes into the lowest gap, in the order
  * that takes least of four: those that are left and then the largest first, the largest, the
- * largest product of size and life, the longest life.
+ * largest product of size and lifetime, the longest lifetime.
  * - bytes: of all together. bound: what they take at least; where one order needs no more than
  *   1/64 above it, the next ones are not tried.
  * - Time: pairs x log of a block's pairs.

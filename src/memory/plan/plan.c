@@ -41,7 +41,7 @@ static bool take_blocks(ph__memory_plan *plan, const ph__plan_notes *notes, uint
         plan->blocks[i] =
             (ph__plan_block){.size = block->size,
                              .offset = outside ? PH__PLAN_OUTSIDE : 0,
-                             .life = (left ? notes->events : block->freed) - block->allocated,
+                             .lifetime = (left ? notes->events : block->freed) - block->allocated,
                              .left = left};
         plan->inside += !outside;
     }

@@ -50,7 +50,7 @@ static void close_segment(ph__memory *memory, ph_pool *pool, ph__segment *segmen
 
 static void close_pools(ph__memory *memory)
 {
-    ph__cycle_settle(memory);
+    ph__cycle_end(memory);
     for (ph_pool *pool = &memory->default_pool; pool; pool = pool->next)
         for (ph__segment *segment; (segment = ph__heap_first_segment(pool->heap)) != NULL;)
             close_segment(memory, pool, segment);
@@ -74,7 +74,7 @@ static void free_memory_state(ph__memory *memory)
     ph__range_map_free(&memory->pinned);
     ph__announced_close(memory);
     ph__watchers_free(memory);
-    ph__vec_free(&memory->deaths.list);
+    ph__vec_free(&memory->freed.list);
     ph__range_map_free(&memory->released);
     ph__free(memory->history);
     pthread_mutex_destroy(&memory->reclaim_lock);

@@ -42,14 +42,14 @@ static void note_block_end(ph__memory *memory, const ph__announced *block)
                                .pinned = block->pinned,
                                .foreign = true};
     const ph_pool_id none = {0, 0};
-    ph__death_note(&memory->deaths, &was, none);
+    ph__freed_list_add(&memory->freed, &was, none);
 }
 
 void ph__announced_end(ph__memory *memory, ph__announced *block, char *ended)
 {
     ph__announcements *all = &memory->announced;
     (void)ph__range_map_remove(&all->blocks, block->address);
-    if (block->generation < memory->deaths.bound)
+    if (block->generation < memory->freed.bound)
         note_block_end(memory, block);
     block->ended = ended;
     if (block->trackers == 0) {

@@ -105,8 +105,8 @@ PH__SHORT void ph__short_retire(ph__memory *memory, ph__block *block)
         block->user = ph__block_stream_uses(block);
         ph__free_counter_add(memory, block->generation);
     }
-    if (block->generation < memory->deaths.bound)
-        ph__block_note_death(memory, block);
+    if (block->generation < memory->freed.bound)
+        ph__block_note_freed(memory, block);
     ph__short_count_retired(&memory->account, half, block);
     if (pool != &memory->default_pool)
         ph__short_count_retired(&pool->account, half, block);

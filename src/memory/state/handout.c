@@ -30,7 +30,7 @@ void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
                          ph__mseg_of(block)->stream, block->generation);
 }
 
-void ph__block_note_death(ph__memory *memory, const ph__block *block)
+void ph__block_note_freed(ph__memory *memory, const ph__block *block)
 {
     const ph_pool *pool = ph__mseg_of(block)->pool;
     const ph_allocation was = {.base = (void *)block->address,
@@ -38,7 +38,7 @@ void ph__block_note_death(ph__memory *memory, const ph__block *block)
                                .size = block->size,
                                .generation = block->generation};
     const ph_pool_id none = {0, 0};
-    ph__death_note(&memory->deaths, &was, pool == &memory->default_pool ? none : pool->id);
+    ph__freed_list_add(&memory->freed, &was, pool == &memory->default_pool ? none : pool->id);
 }
 
 void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream)

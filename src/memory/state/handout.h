@@ -13,8 +13,8 @@ void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block);
 /* The block leaves the caller's hands: counted, reported to trackers and to the history. It is
  * active until given. */
 void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream);
-/* Some moment may be asked about the block, which dies. */
-void ph__block_note_death(ph__memory *memory, const ph__block *block);
+/* Some moment may be asked about the block, which is freed. */
+void ph__block_note_freed(ph__memory *memory, const ph__block *block);
 /* Gives an active block back to its heap; the record of uses is the caller's. */
 void ph__memory_give(ph__memory *memory, ph__block *block);
 /* One block of the pool begins to wait, or ends. */

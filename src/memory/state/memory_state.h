@@ -7,7 +7,7 @@
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
 #include "memory/state/announced.h"
-#include "memory/state/deaths.h"
+#include "memory/state/freed.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/segment.h"
 #include "memory/state/stream_uses.h"
@@ -94,8 +94,8 @@ struct ph__memory {
         atomic_uintptr_t lowest, highest;
     } device_bounds, pinned_bounds;
     _Atomic uint64_t free_count;
-    ph__map watchers;  /* generation -> ph__watcher: see state/free_counter.c */
-    ph__deaths deaths; /* for moments that are asked about later: observe/moment.h */
+    ph__map watchers;     /* generation -> ph__watcher: see state/free_counter.c */
+    ph__freed_list freed; /* for moments that are asked about later: observe/moment.h */
     ph__history *history;
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
     size_t event_count;

@@ -6,7 +6,7 @@
  * while nothing else was done to that heap, it stays out of it; giving it back would restore the
  * heap as it was before the allocation, so that an equal request gets this block whatever the
  * heap's rules are. All counts of the statistics are made at once. Whoever takes the lock but for
- * the short path finds the heap settled. */
+ * the short path ends the cycle first. */
 #ifndef PH_MEMORY_STATE_SHORT_CYCLE_H
 #define PH_MEMORY_STATE_SHORT_CYCLE_H
 #include "base/sync.h"
@@ -15,16 +15,16 @@
 /* Lock held: the block goes back to its heap. */
 void ph__cycle_return(ph__memory *memory);
 /* Lock held, before anything else is done to the heap. */
-static inline void ph__cycle_settle(ph__memory *memory)
+static inline void ph__cycle_end(ph__memory *memory)
 {
     if (memory->cycle.returned)
         ph__cycle_return(memory);
     memory->cycle.block = NULL;
 }
-/* Takes the lock, and settles. */
+/* Takes the lock, and ends the cycle. */
 static inline void ph__memory_lock(ph__memory *memory)
 {
     ph__spin_lock(&memory->lock);
-    ph__cycle_settle(memory);
+    ph__cycle_end(memory);
 }
 #endif

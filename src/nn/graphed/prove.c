@@ -70,7 +70,7 @@ void ph__callable_copy_all(ph__callable *callable, const char *reason)
     callable->copies_all = true;
 }
 
-static ph_status settle_bindings(proof *p, bool *again, const char *call)
+static ph_status copy_or_refuse_unproved(proof *p, bool *again, const char *call)
 {
     ph__callable *callable = p->making->callable;
     for (size_t i = 0; i < p->count; i++) {
@@ -101,7 +101,7 @@ static ph_status run_proof(proof *p, bool backward, bool *again, const char *cal
         making->callable,
         ph_graph_slot_prove(p->results, graph, p->probes, making->probe_count, p->spans, p->count),
         "proving its inputs", call));
-    return settle_bindings(p, again, call);
+    return copy_or_refuse_unproved(p, again, call);
 }
 
 /* ---- where copies come from ---- */

@@ -85,7 +85,7 @@ static ph_pool *idle_pool(bool *busy, ph__workspaces *workspaces, size_t i)
     return pool;
 }
 
-/* Statistics settle what was freed, and with it free functions of the program may run: so no
+/* Statistics reclaim what was freed, and with it free functions of the program may run: so no
  * lock is held. */
 static bool has_room(ph__workspaces *workspaces)
 {

@@ -110,7 +110,7 @@ static void resolve_locked(ph__drv_graph *graph)
         graph->positions.at[p] = known;
     }
     ph__vec_free(&graph->frontiers);
-    graph->settled = true;
+    graph->resolved = true;
 }
 
 size_t ph__cuda_graph_position(ph__drv_graph *graph, uint64_t position)
@@ -118,7 +118,7 @@ size_t ph__cuda_graph_position(ph__drv_graph *graph, uint64_t position)
     if (!graph || !graph->listed)
         return 0;
     ph__spin_lock(&graph->device->cache_lock);
-    if (!graph->settled)
+    if (!graph->resolved)
         resolve_locked(graph);
     size_t nodes =
         position < graph->positions.count ? graph->positions.at[position] : graph->nodes.count;

@@ -17,7 +17,7 @@ enum {
 
 typedef struct ph__cuda_core {
     ph__cu_module module;
-    ph__cu_function fill, few_cells, many_cells, watch[PH__WATCH_KERNELS];
+    ph__cu_function fill, few_cells, many_cells, probes[PH__PROBE_KERNELS];
 } ph__cuda_core;
 
 static int find_core_kernels(ph__cuda_core *core)
@@ -28,10 +28,10 @@ static int find_core_kernels(ph__cuda_core *core)
     if (result == PH__R_OK)
         result = ph__cu.ModuleGetFunction(&core->many_cells, core->module, "ph_core_cells_60");
     if (result == PH__R_OK)
-        result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_CRUMB], core->module,
+        result = ph__cu.ModuleGetFunction(&core->probes[PH__PROBE_BREADCRUMB], core->module,
                                           "phonograph_breadcrumb");
     if (result == PH__R_OK)
-        result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_FINITE], core->module,
+        result = ph__cu.ModuleGetFunction(&core->probes[PH__PROBE_FINITE], core->module,
                                           "phonograph_check_finite");
     return result;
 }
@@ -100,12 +100,12 @@ int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned r
     return result;
 }
 
-int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_kernel which)
+int ph__cuda_core_probe(ph__cu_function *out, ph__drv_device *device, ph__probe_kernel which)
 {
     ph__cuda_core *core;
     int result = get_core(&core, device);
     if (result == PH__R_OK)
-        *out = core->watch[which];
+        *out = core->probes[which];
     return result;
 }
 

@@ -16,11 +16,11 @@ typedef struct ph__cuda_fill_args {
 enum {
     PH__CUDA_FILL_LIMIT = 4096
 }; /* bytes up to which a captured fill is a kernel: docs/guide/cuda.md says why */
-/* The functions, loaded at the first use: the fill, those which write cells, and those which
- * watch replays. */
+/* The functions, loaded at the first use: the fill, those which write cells, and those
+ * of probe nodes. */
 int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device);
 int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned room);
-int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_kernel which);
+int ph__cuda_core_probe(ph__cu_function *out, ph__drv_device *device, ph__probe_kernel which);
 /* When the device opens. */
 void ph__cuda_core_load(ph__drv_device *device);
 /* Without loading: NULL when that failed. */

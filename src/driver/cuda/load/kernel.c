@@ -278,10 +278,10 @@ int ph__cuda_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned
     return result == PH__R_OK ? wrap_own(out, device, function) : result;
 }
 
-int ph__cuda_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which)
+int ph__cuda_kernel_probe(ph__drv_kernel **out, ph__drv_device *device, ph__probe_kernel which)
 {
     ph__cu_function function;
-    int result = ph__cuda_core_watch(&function, device, which);
+    int result = ph__cuda_core_probe(&function, device, which);
     return result == PH__R_OK ? wrap_own(out, device, function) : result;
 }
 

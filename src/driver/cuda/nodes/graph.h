@@ -44,10 +44,10 @@ struct ph__drv_graph {
     PH__VEC(ph__drv_node *) submissions; /* of nodes submitted by this library, in order */
     bool submissions_lost;               /* one could not be kept */
     bool unmapped;                       /* listed nodes are not in by_handle yet */
-    /* capture/position.c: where in `frontiers` each position begins; settled: how many nodes had
+    /* capture/position.c: where in `frontiers` each position begins; resolved: how many nodes had
      * been made there. frontiers: what streams stood behind. Under the order while the capture
      * is open, then as the rest. */
-    bool settled;
+    bool resolved;
     PH__VEC(size_t) positions;
     PH__VEC(ph__cu_node) frontiers;
     PH__VEC(ph__drv_node *) nodes;   /* in the driver's order */

@@ -5,7 +5,7 @@
 
 void ph__exec_note(ph__host_exec *exec, size_t index)
 {
-    ph__exec_slot *slot = &exec->front->slots[index];
+    ph__exec_slot *slot = &exec->params->slots[index];
     if (slot->dirty)
         return;
     slot->dirty = true;
@@ -15,7 +15,7 @@ void ph__exec_note(ph__host_exec *exec, size_t index)
 static void forget_dirty(ph__host_exec *exec)
 {
     for (size_t i = 0; i < exec->dirty_count; i++)
-        exec->front->slots[exec->dirty[i]].dirty = false;
+        exec->params->slots[exec->dirty[i]].dirty = false;
     exec->dirty_count = 0;
 }
 
@@ -25,12 +25,12 @@ static void image_release(ph__exec_image *image)
         ph__exec_image_free(image);
 }
 
-void ph__exec_replace(ph__host_exec *exec, ph__exec_params *front, ph__exec_image *image)
+void ph__exec_replace(ph__host_exec *exec, ph__exec_params *params, ph__exec_image *image)
 {
     forget_dirty(exec);
-    if (front != exec->front) {
-        ph__exec_params_free(exec->front);
-        exec->front = front;
+    if (params != exec->params) {
+        ph__exec_params_free(exec->params);
+        exec->params = params;
     }
     image_release(exec->image);
     exec->image = image;
@@ -41,7 +41,7 @@ void ph__exec_replace(ph__host_exec *exec, ph__exec_params *front, ph__exec_imag
 static bool apply_now(ph__host_exec *exec)
 {
     while (exec->dirty_count > 0) {
-        ph__exec_slot *slot = &exec->front->slots[exec->dirty[exec->dirty_count - 1]];
+        ph__exec_slot *slot = &exec->params->slots[exec->dirty[exec->dirty_count - 1]];
         if (!ph__exec_image_apply(exec->image, slot))
             return false;
         if (slot->shared_bytes > exec->image->shared_max)
@@ -62,7 +62,7 @@ static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
 {
     size_t header = padded(exec->dirty_count * sizeof(ph__exec_slot)), bytes = header;
     for (size_t i = 0; i < exec->dirty_count; i++)
-        bytes += padded(exec->front->slots[exec->dirty[i]].args_size);
+        bytes += padded(exec->params->slots[exec->dirty[i]].args_size);
     if (bytes > launch->patch_capacity) {
         ph__exec_slot *larger = ph__alloc(bytes);
         if (!larger)
@@ -75,7 +75,7 @@ static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
     unsigned char *args = (unsigned char *)launch->patches + header;
     for (size_t i = 0; i < exec->dirty_count; i++) {
         ph__exec_slot *patch = &launch->patches[i];
-        *patch = exec->front->slots[exec->dirty[i]];
+        *patch = exec->params->slots[exec->dirty[i]];
         if (patch->args_size > 0)
             memcpy(args, patch->args, patch->args_size);
         patch->args = args;
@@ -88,7 +88,7 @@ static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
 static bool image_takes_all(const ph__host_exec *exec)
 {
     for (size_t i = 0; i < exec->dirty_count; i++) {
-        const ph__exec_slot *slot = &exec->front->slots[exec->dirty[i]];
+        const ph__exec_slot *slot = &exec->params->slots[exec->dirty[i]];
         if (slot->shared_bytes > exec->image->shared_max ||
             !ph__exec_slot_takes(&exec->image->params->slots[slot->index], slot))
             return false;
@@ -106,9 +106,9 @@ bool ph__exec_prepare_image(ph__host_exec *exec, ph__exec_launch *launch)
         forget_dirty(exec);
         return true;
     }
-    ph__exec_image *image = ph__exec_image_create(exec, exec->front);
+    ph__exec_image *image = ph__exec_image_create(exec, exec->params);
     if (!image)
         return false;
-    ph__exec_replace(exec, exec->front, image);
+    ph__exec_replace(exec, exec->params, image);
     return true;
 }

@@ -24,7 +24,7 @@ void ph__host_event_wait_fn(const ph_block_range *range, const void *args)
 
 void ph__exec_drop_markers(ph__exec_launch *launch)
 {
-    for (size_t i = 0; i < launch->exec->front->event_count; i++) {
+    for (size_t i = 0; i < launch->exec->params->event_count; i++) {
         ph__host_marker_release(launch->markers[i]);
         launch->markers[i] = NULL;
     }
@@ -34,11 +34,11 @@ void ph__exec_drop_markers(ph__exec_launch *launch)
  * inside a plan: there the whole launch waits. */
 int ph__exec_acquire_markers(ph__exec_launch *launch, ph__host_stream *stream)
 {
-    const ph__exec_params *front = launch->exec->front;
+    const ph__exec_params *params = launch->exec->params;
     ph__host_device *device = launch->exec->device;
     int result = 0;
-    for (size_t i = 0, event = 0; event < front->event_count && !result; i++) {
-        const ph__exec_slot *slot = &front->slots[i];
+    for (size_t i = 0, event = 0; event < params->event_count && !result; i++) {
+        const ph__exec_slot *slot = &params->slots[i];
         ph__host_marker **marker = &launch->markers[event];
         if (slot->kind == PH_NODE_EVENT_RECORD) {
             *marker = ph__host_marker_create(device);
@@ -60,9 +60,9 @@ int ph__exec_acquire_markers(ph__exec_launch *launch, ph__host_stream *stream)
 /* Nothing can fail any more: from now on the events stand for this launch. */
 void ph__exec_install_records(const ph__exec_launch *launch)
 {
-    const ph__exec_params *front = launch->exec->front;
-    for (size_t i = 0, event = 0; event < front->event_count; i++) {
-        const ph__exec_slot *slot = &front->slots[i];
+    const ph__exec_params *params = launch->exec->params;
+    for (size_t i = 0, event = 0; event < params->event_count; i++) {
+        const ph__exec_slot *slot = &params->slots[i];
         if (slot->kind == PH_NODE_EVENT_RECORD)
             ph__host_event_set_marker(((const ph__host_event_args *)slot->args)->event,
                                       launch->markers[event]);

@@ -8,7 +8,7 @@
 void ph__exec_free(ph__host_exec *exec)
 {
     ph__exec_image_free(exec->image);
-    ph__exec_params_free(exec->front);
+    ph__exec_params_free(exec->params);
     while (exec->spare) {
         ph__exec_launch *launch = exec->spare;
         exec->spare = launch->next;
@@ -30,9 +30,9 @@ static ph__host_exec *exec_create(ph__host_graph *graph)
     }
     exec->device = graph->device;
     exec->graph = graph;
-    exec->front = ph__exec_params_of_graph(graph);
+    exec->params = ph__exec_params_of_graph(graph);
     exec->dirty = ph__calloc(graph->slot_count, sizeof exec->dirty[0]);
-    exec->image = exec->front && exec->dirty ? ph__exec_image_create(exec, exec->front) : NULL;
+    exec->image = exec->params && exec->dirty ? ph__exec_image_create(exec, exec->params) : NULL;
     exec->spare = exec->image ? ph__exec_launch_take(exec) : NULL;
     if (!exec->spare) {
         ph__exec_free(exec);
@@ -103,8 +103,8 @@ void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *handle)
         return;
     pthread_mutex_lock(&exec->lock);
     const ph__exec_image *image = exec->image;
-    out->host_bytes = sizeof *exec + exec->front->bytes +
-                      exec->front->count * sizeof exec->dirty[0] + exec->launch_bytes +
+    out->host_bytes = sizeof *exec + exec->params->bytes +
+                      exec->params->count * sizeof exec->dirty[0] + exec->launch_bytes +
                       sizeof *image + image->params->bytes + ph__plan_bytes(image->plan);
     pthread_mutex_unlock(&exec->lock);
 }

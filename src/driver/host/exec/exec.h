@@ -30,9 +30,9 @@ struct ph__host_exec {
     /* the template, which names the nodes; not touched once the executable was destroyed */
     ph__host_graph *graph;
     pthread_mutex_t lock; /* before a stream's; not held while the plan runs */
-    ph__exec_params *front;
+    ph__exec_params *params;
     ph__exec_image *image; /* of the next launch */
-    uint32_t *dirty;       /* slots of the front that differ from what the newest launch has */
+    uint32_t *dirty;       /* slots of the parameters that differ from what the newest launch has */
     size_t dirty_count;
     ph__exec_launch *last; /* the newest launch while it is in flight; NULL: none is */
     size_t in_flight;

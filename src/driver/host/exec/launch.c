@@ -26,7 +26,7 @@ ph__exec_launch *ph__exec_launch_take(ph__host_exec *exec)
         exec->spare = launch->next;
         return launch;
     }
-    size_t bytes = sizeof *launch + exec->front->event_count * sizeof launch->markers[0];
+    size_t bytes = sizeof *launch + exec->params->event_count * sizeof launch->markers[0];
     launch = ph__calloc(1, bytes);
     if (!launch)
         return NULL;

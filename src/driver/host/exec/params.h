@@ -12,7 +12,7 @@ typedef struct ph__exec_slot {
     ph_node_kind kind;
     bool enabled;
     bool is_inline; /* ph__plan_node.is_inline */
-    bool dirty;     /* front: noted in exec->dirty */
+    bool dirty;     /* params: noted in exec->dirty */
     ph_host_kernel_fn fn;
     uint32_t grid[3], block[3];
     size_t shared_bytes;

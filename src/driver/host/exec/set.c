@@ -6,7 +6,7 @@
 #include "driver/host/stream/entries.h"
 #include <string.h>
 
-/* The front's slot of a node of the template, with the executable's lock held; NULL, and no
+/* The parameters' slot of a node of the template, with the executable's lock held; NULL, and no
  * lock: there is no such node of that kind. */
 static ph__exec_slot *open_slot(ph__host_exec *exec, ph__drv_node *handle, ph_node_kind kind)
 {
@@ -15,7 +15,7 @@ static ph__exec_slot *open_slot(ph__host_exec *exec, ph__drv_node *handle, ph_no
         return NULL;
     ph__exec_upload_first(exec);
     pthread_mutex_lock(&exec->lock);
-    return &exec->front->slots[node->slot];
+    return &exec->params->slots[node->slot];
 }
 
 static void close_slot(ph__host_exec *exec, const ph__exec_slot *slot)

@@ -182,16 +182,16 @@ static ph__exec_slot view_for(const ph__host_exec *exec, const ph__host_node *no
 {
     ph__exec_slot view;
     ph__exec_slot_view(&view, node, slot);
-    view.enabled = exec->front->slots[slot].enabled;
+    view.enabled = exec->params->slots[slot].enabled;
     return view;
 }
 
 /* Visits of the new graph's slots; context: the executable, with its lock held. */
-static bool front_takes(void *context, const ph__host_node *node, size_t slot)
+static bool params_accept(void *context, const ph__host_node *node, size_t slot)
 {
     const ph__host_exec *exec = context;
     const ph__exec_slot view = view_for(exec, node, slot);
-    return ph__exec_slot_takes(&exec->front->slots[slot], &view);
+    return ph__exec_slot_takes(&exec->params->slots[slot], &view);
 }
 
 /* Arguments that have bytes are never called equal: they may hold a user's padding, which nobody
@@ -204,31 +204,31 @@ static bool slots_equal(const ph__exec_slot *a, const ph__exec_slot *b)
            a->args_size == 0 && b->args_size == 0;
 }
 
-static bool front_take(void *context, const ph__host_node *node, size_t slot)
+static bool assign_params(void *context, const ph__host_node *node, size_t slot)
 {
     ph__host_exec *exec = context;
     const ph__exec_slot view = view_for(exec, node, slot);
-    if (slots_equal(&exec->front->slots[slot], &view))
+    if (slots_equal(&exec->params->slots[slot], &view))
         return true;
-    ph__exec_slot_assign(&exec->front->slots[slot], &view);
+    ph__exec_slot_assign(&exec->params->slots[slot], &view);
     ph__exec_note(exec, slot);
     return true;
 }
 
-/* Something does not fit where it is: a new front and a new image. */
+/* Something does not fit where it is: new parameters and a new image. */
 static int rebuild(ph__host_exec *exec, const ph__host_graph *graph)
 {
-    ph__exec_params *front = ph__exec_params_of_graph(graph);
-    if (!front)
+    ph__exec_params *params = ph__exec_params_of_graph(graph);
+    if (!params)
         return PH__R_OUT_OF_MEMORY;
-    for (size_t i = 0; i < front->count; i++)
-        front->slots[i].enabled = exec->front->slots[i].enabled;
-    ph__exec_image *image = ph__exec_image_create(exec, front);
+    for (size_t i = 0; i < params->count; i++)
+        params->slots[i].enabled = exec->params->slots[i].enabled;
+    ph__exec_image *image = ph__exec_image_create(exec, params);
     if (!image) {
-        ph__exec_params_free(front);
+        ph__exec_params_free(params);
         return PH__R_OUT_OF_MEMORY;
     }
-    ph__exec_replace(exec, front, image);
+    ph__exec_replace(exec, params, image);
     return PH__R_OK;
 }
 
@@ -251,8 +251,8 @@ int ph__host_exec_update(ph__drv_exec *exec_handle, ph__drv_graph *graph_handle,
     }
     ph__exec_upload_first(exec);
     pthread_mutex_lock(&exec->lock);
-    if (ph__exec_each_slot(graph, 0, front_takes, exec))
-        (void)ph__exec_each_slot(graph, 0, front_take, exec); /* front_take always goes on */
+    if (ph__exec_each_slot(graph, 0, params_accept, exec))
+        (void)ph__exec_each_slot(graph, 0, assign_params, exec); /* assign_params always goes on */
     else
         result = rebuild(exec, graph);
     pthread_mutex_unlock(&exec->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/resource/watch.h: the functions of the kernels that watch replays. */
-#ifndef PH_DRIVER_HOST_RESOURCE_WATCH_H
-#define PH_DRIVER_HOST_RESOURCE_WATCH_H
+/* driver/host/resource/probe_kernels.h: the functions of the kernels of probe nodes. */
+#ifndef PH_DRIVER_HOST_RESOURCE_PROBE_KERNELS_H
+#define PH_DRIVER_HOST_RESOURCE_PROBE_KERNELS_H
 #include <phonograph/kernel.h>
 
 void ph__host_breadcrumb_fn(const ph_block_range *range, const void *args);

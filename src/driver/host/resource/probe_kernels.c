@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/resource/watch.c: the kernels that watch replays, as the core's kernels on a GPU do
- * it. */
-#include "driver/host/resource/watch.h"
+/* driver/host/resource/probe_kernels.c: the kernels of probe nodes, as the core's kernels on a GPU
+ * do it. */
+#include "driver/host/resource/probe_kernels.h"
 #include "driver/host/stream/entries.h"
 #include <phonograph/inspect/locate.h>
 #include <string.h>
@@ -88,14 +88,14 @@ void ph__host_finite_fn(const ph_block_range *range, const void *args)
         check_block(check, block, blocks);
 }
 
-int ph__host_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which)
+int ph__host_kernel_probe(ph__drv_kernel **out, ph__drv_device *device, ph__probe_kernel which)
 {
-    static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
-        [PH__WATCH_CRUMB] = {.name = "phonograph_breadcrumb",
-                             .host = ph__host_breadcrumb_fn,
-                             .args_size = sizeof(ph__drv_breadcrumb),
-                             .host_inline = true},
-        [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
+    static const ph_kernel_source sources[PH__PROBE_KERNELS] = {
+        [PH__PROBE_BREADCRUMB] = {.name = "phonograph_breadcrumb",
+                                  .host = ph__host_breadcrumb_fn,
+                                  .args_size = sizeof(ph__drv_breadcrumb),
+                                  .host_inline = true},
+        [PH__PROBE_FINITE] = {.name = "phonograph_check_finite",
                               .host = ph__host_finite_fn,
                               .args_size = sizeof(ph__drv_finite),
                               .host_inline = true}};

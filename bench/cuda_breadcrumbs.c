@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_crumbs.c: replaying a chain of 1,000 nodes with 100 breadcrumbs in it, switched off
- * and on, beside the same chain with none; and a check of 256 MiB for NaN beside reading them. */
+/* bench/cuda_breadcrumbs.c: replaying a chain of 1,000 nodes with 100 breadcrumbs in it,
+ * switched off and on, beside the same chain with none; and a check of 256 MiB for NaN beside
+ * reading them. */
 #include "clock.h"
 #include "cuda/bench.h"
 
@@ -48,33 +49,34 @@ static ph_status chain(const bench *b, bool scopes)
     return PH_OK;
 }
 
-static void capture(state *s, bench *b, bool crumbs)
+static void capture(state *s, bench *b, bool breadcrumbs)
 {
-    const ph_capture_options options = {.enable_annotations = crumbs, .breadcrumbs = crumbs};
+    const ph_capture_options options = {.enable_annotations = breadcrumbs,
+                                        .breadcrumbs = breadcrumbs};
     *s = (state){.bench = b};
     OK(ph_graph_create(&s->graph, NULL));
     OK(ph_graph_capture_begin(s->graph, b->stream, &options));
-    OK(ph_graph_capture_end(s->graph, chain(b, crumbs)));
+    OK(ph_graph_capture_end(s->graph, chain(b, breadcrumbs)));
 }
 
-static void measure_crumbs(bench *b)
+static void measure_breadcrumbs(bench *b)
 {
     state with, without;
     capture(&with, b, true);
     capture(&without, b, false);
     bench_side launches[] = {
-        {.name = "100 crumbs, off", .run = launch, .after = wait, .user = &with},
+        {.name = "100 breadcrumbs, off", .run = launch, .after = wait, .user = &with},
         {.name = "none", .run = launch, .after = wait, .user = &without, .limit = off_limit},
     };
     bench_compare(b, "the launch", NODES, launches, 2, 1);
     bench_side off[] = {
-        {.name = "100 crumbs, off", .run = replay, .user = &with},
+        {.name = "100 breadcrumbs, off", .run = replay, .user = &with},
         {.name = "none", .run = replay, .user = &without, .limit = off_limit},
     };
     bench_compare(b, "to the end", NODES, off, 2, 1);
     OK(ph_graph_breadcrumbs_enable(with.graph, true));
     bench_side on[] = {
-        {.name = "100 crumbs, on", .run = replay, .user = &with},
+        {.name = "100 breadcrumbs, on", .run = replay, .user = &with},
         {.name = "none", .run = replay, .user = &without},
     };
     bench_compare(b, "to the end", NODES, on, 2, 1);
@@ -83,7 +85,7 @@ static void measure_crumbs(bench *b)
     double off_ns = clock_now() - start;
     start = clock_now();
     OK(ph_graph_breadcrumbs_enable(with.graph, true));
-    (void)printf("switching 100 crumbs: off %.0f us, on %.0f us\n", off_ns / 1e3,
+    (void)printf("switching 100 breadcrumbs: off %.0f us, on %.0f us\n", off_ns / 1e3,
                  (clock_now() - start) / 1e3);
     ph_graph_destroy(with.graph);
     ph_graph_destroy(without.graph);
@@ -117,8 +119,8 @@ static void measure_check(bench *b)
 int main(int argc, char **argv)
 {
     bench b;
-    bench_open(&b, "cuda_crumbs", 301, argc, argv);
-    measure_crumbs(&b);
+    bench_open(&b, "cuda_breadcrumbs", 301, argc, argv);
+    measure_breadcrumbs(&b);
     measure_check(&b);
     return bench_close(&b);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/object/picture.h: what a capture left, from which its record is made when somebody asks. */
-#ifndef PH_GRAPH_OBJECT_PICTURE_H
-#define PH_GRAPH_OBJECT_PICTURE_H
+/* graph/object/deferred_record.h: what a capture left, from which its record is made when somebody
+ * asks. */
+#ifndef PH_GRAPH_OBJECT_DEFERRED_RECORD_H
+#define PH_GRAPH_OBJECT_DEFERRED_RECORD_H
 #include "base/sync.h"
 #include "graph/object/graph.h"
 
 /* The template, and what the words of its nodes lie in: the capture's own ranges, and the moment of
  * the capture's end. Of a graph, and of those that an update has given its parameters. */
-struct ph__picture {
+struct ph__deferred_record {
     atomic_uint holders;
     ph__mutex reading; /* by one thread at a time */
     ph_device *device; /* retained */
@@ -19,13 +20,14 @@ struct ph__picture {
 
 /* Of the graph's template, whose owner it becomes; takes the ranges over. *lasting false: the
  * record has to be made at once. NULL: no host memory, and nothing was taken. */
-ph__picture *ph__picture_create(bool *lasting, ph_graph *graph, ph__ranges *capture,
-                                ph__ranges *nested);
-ph__picture *ph__picture_retain(ph__picture *picture);
-void ph__picture_release(ph__picture *picture); /* takes NULL */
-/* The record as it would have been at the capture's end; the caller's, who holds the picture as
- * long. */
-ph_status ph__picture_read(ph_record **out, ph__picture *picture, const char *call);
+ph__deferred_record *ph__deferred_record_create(bool *lasting, ph_graph *graph, ph__ranges *capture,
+                                                ph__ranges *nested);
+ph__deferred_record *ph__deferred_record_retain(ph__deferred_record *deferred);
+void ph__deferred_record_release(ph__deferred_record *deferred); /* takes NULL */
+/* The record as it would have been at the capture's end; the caller's, who holds the deferred
+ * record as long. */
+ph_status ph__deferred_record_read(ph_record **out, ph__deferred_record *deferred,
+                                   const char *call);
 
 /* Makes the record of a graph that has none yet, and node_kernels. */
 ph_status ph__graph_need_record(ph_graph *graph, const char *call);

@@ -18,7 +18,7 @@ int cli_usage_error(const char *format, ...)
     va_end(args);
     (void)fputs("phonograph: ", stderr);
     cli_put_text(stderr, text);
-    (void)fputs("\nphonograph --help tells the usage\n", stderr);
+    (void)fputs("\nphonograph --help shows the usage\n", stderr);
     return EXIT_USAGE;
 }
 

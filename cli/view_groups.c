@@ -149,9 +149,9 @@ static char *text_of_annotation(json_t *annotation)
                       phase ? ")" : "");
     json_object_foreach(annotation, key, value)
     {
-        bool told =
+        bool said =
             (name && strcmp(key, "name") == 0) || (phased && strcmp(key, "autograd_phase") == 0);
-        char *shown = told ? NULL : text_of_value(value);
+        char *shown = said ? NULL : text_of_value(value);
         if (shown)
             (void)fprintf(out, "%s%s=%s", ftell(out) > 0 ? ", " : "", key, shown);
         free(shown);

@@ -509,6 +509,7 @@ else()
     add_test(NAME headers.format COMMAND sh -c "echo 'skipped: no clang-format-14 was found, whose form the tree has'; exit 77")
     set_tests_properties(headers.format PROPERTIES SKIP_RETURN_CODE 77)
 endif()
+add_test(NAME headers.words COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/words.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/names.sh ${PROJECT_SOURCE_DIR})
 # The folders of src/: which may use which, by the object files.
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/tests/objects.txt

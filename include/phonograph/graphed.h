@@ -195,11 +195,11 @@ typedef struct ph_graphed_info {
     size_t backwards;
     uint64_t reserved[3];
 } ph_graphed_info;
-/* STATE: not a graphed module. index counts the inputs; with incoming, the gradients of the
+/* STATE: not a graphed module. index counts the inputs; with grad_outputs, the gradients of the
  * outputs. */
 PH_CALL ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module);
 PH_CALL ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module, size_t index,
-                                  bool incoming);
+                                  bool grad_outputs);
 /* The structures of the sample, borrowed from the module; NULL: the sample had none. Either output
  * may be NULL. */
 PH_CALL ph_graphed_callable_structures(const ph_structure **inputs, const ph_structure **outputs,

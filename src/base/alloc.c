@@ -69,7 +69,7 @@ void ph__alloc_set_aside(void)
     atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
 }
 
-bool ph__alloc_take_again(void)
+bool ph__alloc_reuse(void)
 {
     if (must_fail())
         return false;

@@ -13,11 +13,11 @@ void *ph__alloc(size_t bytes);
 void *ph__calloc(size_t count, size_t size); /* zeroed; NULL when count * size overflows */
 void *ph__realloc(void *old, size_t bytes);  /* old stays valid on failure */
 void ph__free(void *pointer);
-/* A block that its owner keeps for its own next use: set aside it counts as released. Taken again
+/* A block that its owner keeps for its own next use: set aside it counts as released. Used again
  * it counts as allocated, and false says that this failed, as an allocation does when tests ask.
  * drop: releases one that is set aside. */
 void ph__alloc_set_aside(void);
-bool ph__alloc_take_again(void);
+bool ph__alloc_reuse(void);
 void ph__alloc_drop(void *pointer); /* takes NULL */
 char *ph__strdup(const char *text); /* takes NULL, gives NULL */
 

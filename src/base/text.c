@@ -66,7 +66,7 @@ void ph__text_format(ph__text *text, const char *format, ...)
     va_end(args);
 }
 
-char *ph__text_take(ph__text *text)
+char *ph__text_detach(ph__text *text)
 {
     ph__text_add_bytes(text, "", 1);
     char *string = text->failed ? NULL : text->at;

@@ -5,7 +5,7 @@
 #include <phonograph/status.h>
 
 typedef struct ph__text {
-    char *at; /* not NUL-terminated until ph__text_take */
+    char *at; /* not NUL-terminated until ph__text_detach */
     size_t length, capacity;
     bool failed; /* out of memory (or JSON nested wrongly): later calls do nothing */
 } ph__text;
@@ -18,6 +18,6 @@ void ph__text_format(ph__text *text, const char *format, ...) PH_PRINTF(2, 3);
  * to its end. */
 void ph__text_add_shown(ph__text *text, const char *string, size_t length);
 /* the NUL-terminated string, freed with ph__free; NULL when failed. text is empty then */
-char *ph__text_take(ph__text *text);
+char *ph__text_detach(ph__text *text);
 void ph__text_free(ph__text *text);
 #endif

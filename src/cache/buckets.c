@@ -20,7 +20,7 @@ struct ph__buckets {
     size_t count;
     ph__map seen; /* size: calls */
     uint64_t calls, beyond;
-    bool told;
+    bool reported;
 };
 
 ph__buckets *ph__buckets_create(void)
@@ -61,7 +61,7 @@ ph_status ph_graph_cache_set_buckets(ph_graph_cache *cache, const size_t *sizes,
     size_t *before = cache->buckets->sizes;
     cache->buckets->sizes = copy;
     cache->buckets->count = count;
-    cache->buckets->told = false;
+    cache->buckets->reported = false;
     ph__mutex_unlock(&cache->lock);
     ph__free(before);
     return PH_OK;
@@ -103,8 +103,8 @@ ph_status ph_graph_cache_bucket(size_t *bucket, ph_graph_cache *cache, size_t si
     *bucket = find_bucket(cache->buckets, size);
     size_t count = cache->buckets->count;
     size_t largest = count ? cache->buckets->sizes[count - 1] : 0;
-    bool beyond = count && *bucket == 0, first = beyond && !cache->buckets->told;
-    cache->buckets->told = cache->buckets->told || beyond;
+    bool beyond = count && *bucket == 0, first = beyond && !cache->buckets->reported;
+    cache->buckets->reported = cache->buckets->reported || beyond;
     cache->beyond += beyond;
     ph__mutex_unlock(&cache->lock);
     if (first)
@@ -112,7 +112,7 @@ ph_status ph_graph_cache_bucket(size_t *bucket, ph_graph_cache *cache, size_t si
                 "graph cache: size %zu is above the largest bucket, %zu; such calls have no bucket",
                 size, largest);
     if (beyond)
-        ph__cache_tell(cache, PH_CACHE_BEYOND, NULL, "the size is above the largest bucket");
+        ph__cache_report(cache, PH_CACHE_BEYOND, NULL, "the size is above the largest bucket");
     return PH_OK;
 }
 

@@ -112,7 +112,7 @@ static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
     ph__mutex_lock(&cache->lock);
     ph__cache_entry *victim = choose_victim(cache, keep);
     if (victim) {
-        ph__entry_take_graphs(&kept, victim);
+        ph__entry_move_graphs(&kept, victim);
         cache->graphs--;
         cache->bytes -= victim->bytes;
         victim->bytes = 0;
@@ -126,7 +126,7 @@ static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
     ph__entry_clear(&kept);
     if (!victim)
         return false;
-    ph__cache_tell(cache, PH_CACHE_EVICTED, victim, "");
+    ph__cache_report(cache, PH_CACHE_EVICTED, victim, "");
     ph__entry_leave(cache, victim, 0, NULL);
     return true;
 }

@@ -57,7 +57,7 @@ static void free_cache(ph_graph_cache *cache)
     ph__free(cache);
 }
 
-static ph_status take_pool(ph_graph_cache *cache, ph_pool *pool)
+static ph_status make_pool(ph_graph_cache *cache, ph_pool *pool)
 {
     if (pool) {
         cache->pool = ph_pool_retain(pool);
@@ -98,7 +98,7 @@ ph_status ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
     cache->user = options->user;
     cache->buckets = ph__buckets_create();
     ph_status status =
-        cache->buckets ? take_pool(cache, options->pool) : ph__fail_host_memory(call, "the cache");
+        cache->buckets ? make_pool(cache, options->pool) : ph__fail_host_memory(call, "the cache");
     cache->capture.pool = cache->pool;
     if (status == PH_OK)
         *out = cache;
@@ -116,8 +116,8 @@ void ph_graph_cache_destroy(ph_graph_cache *cache)
     free_cache(cache);
 }
 
-void ph__cache_tell(const ph_graph_cache *cache, ph_graph_cache_path what,
-                    const ph__cache_entry *entry, const char *reason)
+void ph__cache_report(const ph_graph_cache *cache, ph_graph_cache_path what,
+                      const ph__cache_entry *entry, const char *reason)
 {
     if (cache->event)
         cache->event(&(ph_graph_cache_event){.what = what,

@@ -45,7 +45,7 @@ struct ph__cache_entry {
     unsigned users; /* calls that are running; one that has none may go */
     bool has_graphs;
     size_t bytes;                 /* of the device, of its executables */
-    uint64_t uses, hits, settled; /* settled: of `replays`, in the cache's numbers */
+    uint64_t uses, hits, counted; /* counted: of `replays`, in the cache's numbers */
 };
 
 typedef struct ph__buckets ph__buckets; /* buckets.h */
@@ -73,6 +73,6 @@ struct ph_graph_cache {
     ph__buckets *buckets;
 };
 
-void ph__cache_tell(const ph_graph_cache *cache, ph_graph_cache_path what,
-                    const ph__cache_entry *entry, const char *reason);
+void ph__cache_report(const ph_graph_cache *cache, ph_graph_cache_path what,
+                      const ph__cache_entry *entry, const char *reason);
 #endif

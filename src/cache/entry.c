@@ -86,7 +86,7 @@ static inline void use_entry(ph_graph_cache *cache, ph__cache_entry *entry)
 }
 
 /* ---- entries ---- */
-void ph__entry_take_graphs(ph__cache_entry *to, ph__cache_entry *from)
+void ph__entry_move_graphs(ph__cache_entry *to, ph__cache_entry *from)
 {
     to->graph = from->graph;
     to->learned = from->learned;
@@ -96,11 +96,11 @@ void ph__entry_take_graphs(ph__cache_entry *to, ph__cache_entry *from)
     memset(from->variants, 0, sizeof from->variants);
 }
 
-void ph__entry_settle(ph_graph_cache *cache, ph__cache_entry *entry)
+void ph__entry_count_replays(ph_graph_cache *cache, ph__cache_entry *entry)
 {
     uint64_t replays = atomic_load_explicit(&entry->replays, memory_order_relaxed);
-    cache->paths[PH_CACHE_REPLAYED] += replays - entry->settled;
-    entry->settled = replays;
+    cache->paths[PH_CACHE_REPLAYED] += replays - entry->counted;
+    entry->counted = replays;
 }
 
 /* One that nobody uses, and that is in no table. A hit that found it before is over when the lock
@@ -109,7 +109,7 @@ static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
 {
     ph__cache_entry had = {0};
     ph__mutex_lock(&entry->lock);
-    ph__entry_take_graphs(&had, entry);
+    ph__entry_move_graphs(&had, entry);
     void *key = entry->key;
     entry->key = NULL;
     entry->key_bytes = 0;
@@ -117,7 +117,7 @@ static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
     ph__entry_clear(&had);
     ph__free(key);
     ph__mutex_lock(&cache->lock);
-    ph__entry_settle(cache, entry);
+    ph__entry_count_replays(cache, entry);
     entry->next = cache->spare;
     cache->spare = entry;
     ph__mutex_unlock(&cache->lock);
@@ -142,7 +142,7 @@ static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
     entry->refusals = entry->unlearned = 0;
     entry->reason[0] = '\0';
     entry->hash = hash;
-    entry->uses = entry->hits = entry->settled = 0;
+    entry->uses = entry->hits = entry->counted = 0;
     ph__mutex_unlock(&entry->lock);
 }
 
@@ -182,7 +182,7 @@ static bool remove_entry(ph_graph_cache *cache, ph__cache_entry *entry)
         first->next = entry->next;
     }
     unlink_entry(cache, entry);
-    ph__entry_settle(cache, entry);
+    ph__entry_count_replays(cache, entry);
     cache->keys--;
     cache->graphs -= entry->has_graphs;
     cache->bytes -= entry->bytes;
@@ -193,7 +193,7 @@ static bool remove_entry(ph_graph_cache *cache, ph__cache_entry *entry)
 }
 
 /* Keys that came seldom go, so that a program whose keys are never the same does not grow. */
-static ph__cache_entry *take_spare_key(ph_graph_cache *cache)
+static ph__cache_entry *reuse_spare_key(ph_graph_cache *cache)
 {
     ph__cache_entry *entry = cache->oldest;
     if (cache->keys < cache->max_keys)
@@ -212,7 +212,7 @@ ph__cache_entry *ph__entry_enter(ph_graph_cache *cache, const ph_graph_cache_cal
     ph__mutex_lock(&cache->lock);
     ph__cache_entry *entry = find_entry(cache, hash, call->key, call->key_bytes);
     if (!entry) {
-        spare = take_spare_key(cache);
+        spare = reuse_spare_key(cache);
         entry = make_entry(cache, hash, call);
     } else {
         use_entry(cache, entry);

@@ -18,14 +18,14 @@ void ph__entry_hold(ph_graph_cache *cache, ph__cache_entry *entry);
  * meanwhile. NULL: it has no graph, or somebody has it locked. */
 ph__cache_entry *ph__entry_lock_known(ph_graph_cache *cache, const ph_graph_cache_call *call);
 /* The cache's numbers have the entry's hits; under the cache's lock. */
-void ph__entry_settle(ph_graph_cache *cache, ph__cache_entry *entry);
+void ph__entry_count_replays(ph_graph_cache *cache, ph__cache_entry *entry);
 
 /* Takes it out of the table; false: the key is not there. */
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);
 /* The variant was used: it moves to the front. Under the entry's lock. */
 void ph__entry_use_variant(ph__cache_entry *entry, size_t at);
 /* Under the lock of `from`; the other has none. */
-void ph__entry_take_graphs(ph__cache_entry *to, ph__cache_entry *from);
+void ph__entry_move_graphs(ph__cache_entry *to, ph__cache_entry *from);
 /* Destroys graph, learned places and variants; under the entry's lock, or by its last owner. */
 void ph__entry_clear(ph__cache_entry *entry);
 #endif

@@ -93,7 +93,7 @@ ph__served ph__serve_hit(ph_status *status, ph__visit *visit)
     ph__served served = PH__MISSED;
     if (entry->graph && !entry->apart && is_of_entry(entry, call) &&
         !ph__replay_calls_functions(entry->graph) &&
-        ph__learned_look(entry->learned, call, result->reason, sizeof result->reason) &&
+        ph__learned_match(entry->learned, call, result->reason, sizeof result->reason) &&
         !is_in_capture(visit, entry->graph))
         served = replay_hit(status, visit, entry);
     else

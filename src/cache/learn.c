@@ -344,7 +344,7 @@ static void adopt_lesson(ph__learned *learned, ph__lesson *l)
                 ((const unsigned char *)l->call->values[i].data)[b];
     learned->varied |= l->changed;
     learned->all_due = true;
-    learned->looks = 0;
+    learned->matches = 0;
 }
 
 static ph_status learn_from(bool *learned_it, ph__learned *learned, ph__lesson *l, const char *call)

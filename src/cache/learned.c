@@ -125,17 +125,17 @@ static bool touch_moved_pointers(ph__learned *learned, const ph_graph_cache_call
                            call->pointer_names ? " (" : "",
                            call->pointer_names ? call->pointer_names[i] : "",
                            call->pointer_names ? ")" : "", call->pointers[i], learned->first[i]);
-        if (learned->groups.at[g].touched == learned->looks)
+        if (learned->groups.at[g].touched == learned->matches)
             continue;
-        learned->groups.at[g].touched = learned->looks;
+        learned->groups.at[g].touched = learned->matches;
         learned->touched.at[learned->touched.count++] = g;
     }
     return true;
 }
 
 /* All of it moved alike, and to an alignment that captures have shown. */
-static bool look_at_group(ph__learned *learned, uint32_t g, const ph_graph_cache_call *call,
-                          char *reason, size_t size)
+static bool check_group(ph__learned *learned, uint32_t g, const ph_graph_cache_call *call,
+                        char *reason, size_t size)
 {
     const ph__moved_group *group = &learned->groups.at[g];
     uint32_t one = learned->members[group->begin];
@@ -161,8 +161,8 @@ static bool look_at_group(ph__learned *learned, uint32_t g, const ph_graph_cache
                : UNKNOWN(reason, size, "pointer %u is NULL", one);
 }
 
-static bool look_at_pointers(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
-                             size_t size)
+static bool check_pointers(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                           size_t size)
 {
     ph__vec_clear(&learned->touched);
     if (!touch_moved_pointers(learned, call, reason, size))
@@ -173,7 +173,7 @@ static bool look_at_pointers(ph__learned *learned, const ph_graph_cache_call *ca
             learned->touched.at[learned->touched.count++] = (uint32_t)g;
     }
     for (size_t t = 0; t < learned->touched.count; t++)
-        if (!look_at_group(learned, learned->touched.at[t], call, reason, size))
+        if (!check_group(learned, learned->touched.at[t], call, reason, size))
             return false;
     return true;
 }
@@ -207,8 +207,8 @@ static bool find_changed_values(uint64_t *changed, const ph__learned *learned,
     return true;
 }
 
-static bool look_at_value_slot(ph__learned *learned, const ph__value_slot *slot,
-                               const ph_graph_cache_call *call, char *reason, size_t size)
+static bool check_value_slot(ph__learned *learned, const ph__value_slot *slot,
+                             const ph_graph_cache_call *call, char *reason, size_t size)
 {
     const ph_graph_cache_value *one = NULL;
     for (size_t i = 0; i < learned->value_count; i++) {
@@ -225,29 +225,29 @@ static bool look_at_value_slot(ph__learned *learned, const ph__value_slot *slot,
     return one != NULL;
 }
 
-static bool look_at_values(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
-                           size_t size)
+static bool check_values(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                         size_t size)
 {
     uint64_t changed = learned->all_due ? learned->varied : 0;
     if (!find_changed_values(&changed, learned, call, reason, size))
         return false;
     for (size_t i = 0; changed && i < learned->value_slots.count; i++)
         if (learned->value_slots.at[i].candidates & changed &&
-            !look_at_value_slot(learned, &learned->value_slots.at[i], call, reason, size))
+            !check_value_slot(learned, &learned->value_slots.at[i], call, reason, size))
             return false;
     return true;
 }
 
-bool ph__learned_look(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
-                      size_t size)
+bool ph__learned_match(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                       size_t size)
 {
     ph__vec_clear(&learned->due);
-    learned->looks++;
+    learned->matches++;
     bool moved = learned->all_due || !has_pointers(learned, learned->current, call);
     learned->differs = moved || !has_values(learned, learned->current_values, call);
-    if (moved && !look_at_pointers(learned, call, reason, size))
+    if (moved && !check_pointers(learned, call, reason, size))
         return false;
-    return !learned->differs || look_at_values(learned, call, reason, size);
+    return !learned->differs || check_values(learned, call, reason, size);
 }
 
 void ph__learned_was_set(ph__learned *learned, const ph_graph_cache_call *call)

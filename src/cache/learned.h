@@ -56,7 +56,7 @@ typedef struct ph__learned {
     ph__value_slots value_slots;
     PH__VEC(ph_slot_value) due; /* values that a replay has to set; room for all slots */
     PH__VEC(uint32_t) touched;  /* groups; room for all */
-    uint64_t looks;
+    uint64_t matches;
     bool all_due; /* slots were made anew */
     bool differs; /* the last look's call, from what the executable has */
 } ph__learned;
@@ -69,8 +69,8 @@ void ph__learned_destroy(ph__learned *learned);
 bool ph__learned_is_first(const ph__learned *learned, const ph_graph_cache_call *call);
 /* Fills `due` with what the call needs, which may be nothing. False: the captures so far do not
  * tell; the reason says what. */
-bool ph__learned_look(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
-                      size_t size);
+bool ph__learned_match(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
+                       size_t size);
 /* The executable has the call's pointers and values. */
 void ph__learned_was_set(ph__learned *learned, const ph_graph_cache_call *call);
 #endif

@@ -67,7 +67,7 @@ static void clear_result(ph_graph_cache_result *result)
 }
 
 /* The entry of a call that was not a hit. */
-static ph_status enter(ph__visit *visit, const char *name)
+static ph_status enter_entry(ph__visit *visit, const char *name)
 {
     PH_TRY(ph__cache_check(visit->cache, visit->stream, name));
     PH_TRY(ph__cache_check_call(visit->call, name));
@@ -92,7 +92,7 @@ ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
     if (served == PH__SERVED && !visit.entry)
         return status;
     if (served == PH__MISSED)
-        PH_TRY(enter(&visit, name));
+        PH_TRY(enter_entry(&visit, name));
     PH__UNWIND unwind = {end_visit, &visit};
     if (served == PH__MISSED)
         status = ph__cache_check_entry(visit.entry, call, name);

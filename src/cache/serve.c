@@ -31,7 +31,7 @@ static void refuse_key(ph__visit *visit)
     ph__mutex_lock(&visit->cache->lock);
     visit->cache->refused++;
     ph__mutex_unlock(&visit->cache->lock);
-    ph__cache_tell(visit->cache, PH_CACHE_REFUSED, visit->entry, visit->entry->reason);
+    ph__cache_report(visit->cache, PH_CACHE_REFUSED, visit->entry, visit->entry->reason);
 }
 
 void ph__visit_end(ph__visit *visit)
@@ -95,8 +95,8 @@ static ph__served replay_learned(ph_status *status, ph__visit *visit)
 static bool may_capture(ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
-    bool taken = atomic_exchange(&visit->cache->capturing, true);
-    if (taken) {
+    bool busy = atomic_exchange(&visit->cache->capturing, true);
+    if (busy) {
         ph__line_format(visit->result->reason, sizeof visit->result->reason,
                         "another capture of the cache is open");
         return false;
@@ -152,7 +152,7 @@ static ph__served serve_graph(ph_status *status, ph__visit *visit)
     ph__cache_entry *entry = visit->entry;
     ph_graph_cache_result *result = visit->result;
     bool known =
-        ph__learned_look(entry->learned, visit->call, result->reason, sizeof result->reason);
+        ph__learned_match(entry->learned, visit->call, result->reason, sizeof result->reason);
     if (entry->graph->segments)
         return serve_breaks(status, visit, known);
     if (known && ph_graph_slot_count(entry->graph) == 0)
@@ -355,13 +355,13 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
                                   reason, sizeof reason);
     if (*status != PH_OK)
         ph__line_format(reason, sizeof reason, "%s", ph_error_last()->message);
-    else if (learned_it && ph__learned_look(entry->learned, visit->call, reason, sizeof reason)) {
+    else if (learned_it && ph__learned_match(entry->learned, visit->call, reason, sizeof reason)) {
         visit->result->path = PH_CACHE_LEARNED;
         return replay_learned(status, visit);
     }
     note_reason(visit, reason);
     if (++entry->unlearned == PH__CACHE_ATTEMPTS)
-        ph__cache_tell(visit->cache, PH_CACHE_REFUSED, entry, entry->reason);
+        ph__cache_report(visit->cache, PH_CACHE_REFUSED, entry, entry->reason);
     return visit->cache->fallback == PH_CACHE_FALLBACK_UPDATE && visit->launch
                ? serve_update(status, visit, other)
                : PH__EAGER;

@@ -17,7 +17,7 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
     PH_TRY(ph_pool_stats(&pool, cache->pool));
     ph__mutex_lock(&cache->lock);
     for (ph__cache_entry *entry = cache->newest; entry; entry = entry->older)
-        ph__entry_settle(cache, entry);
+        ph__entry_count_replays(cache, entry);
     out->eager = cache->paths[PH_CACHE_EAGER];
     out->captured = cache->paths[PH_CACHE_CAPTURED];
     out->replayed = cache->paths[PH_CACHE_REPLAYED];
@@ -170,6 +170,6 @@ ph_status ph_graph_cache_text(char **out, ph_graph_cache *cache)
         read_entry(&line, cache, entry);
         add_entry_line(&text, &line);
     }
-    *out = ph__text_take(&text);
+    *out = ph__text_detach(&text);
     return *out ? PH_OK : ph__fail_host_memory(call, "the table");
 }

@@ -164,7 +164,7 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
             continue;
         ph__text name = {0};
         ph__text_format(&name, "%s%zu_", prefix, n);
-        char *nested = ph__text_take(&name);
+        char *nested = ph__text_detach(&name);
         text->failed = text->failed || nested == NULL;
         ph__text_format(text, "    subgraph cluster_%s%zu {\n    label=\"body of %zu\";\n", prefix,
                         n, n);
@@ -196,6 +196,6 @@ ph_status ph_record_dot(char **out, const ph_record *record, bool verbose)
     if (record == NULL)
         return ph__fail_null("ph_record_dot", "record");
     ph__record_to_dot(&text, record, verbose);
-    *out = ph__text_take(&text);
+    *out = ph__text_detach(&text);
     return *out ? PH_OK : ph__fail_host_memory("ph_record_dot", "the text");
 }

@@ -54,7 +54,7 @@ static bool ask_driver(asker *a, uint64_t value)
     if (a->lost || ph__ranges_find(&a->to->ranges, (uintptr_t)value) ||
         (a->unknown.count && ph__map_get(&a->unknown, value)))
         return true;
-    if (!ph__memory_is_taken(a->device, address)) {
+    if (!ph__memory_is_reserved(a->device, address)) {
         int result = a->device->driver->pointer_info(&where, a->device->handle, address);
         a->lost = result != PH__R_OK;
         if (a->lost)

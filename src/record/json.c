@@ -246,7 +246,7 @@ ph_status ph_record_json(char **out, const ph_record *record)
     if (record == NULL)
         return ph__fail_null("ph_record_json", "record");
     ph__record_to_json(&json, record);
-    *out = ph__text_take(&json.text);
+    *out = ph__text_detach(&json.text);
     return *out ? PH_OK : ph__fail_host_memory("ph_record_json", "the text");
 }
 

@@ -126,7 +126,7 @@ static void put_off(torch_pool *pool)
     leaving = pool;
 }
 
-static torch_pool *take_leaving(void)
+static torch_pool *detach_leaving(void)
 {
     HOLD_LOCK();
     torch_pool *all = leaving;
@@ -136,7 +136,7 @@ static torch_pool *take_leaving(void)
 
 void ph__torch_pools_release_deferred(void)
 {
-    for (torch_pool *pool = take_leaving(), *next; pool; pool = next) {
+    for (torch_pool *pool = detach_leaving(), *next; pool; pool = next) {
         next = pool->next;
         if (!let_go(pool))
             put_off(pool);

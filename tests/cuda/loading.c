@@ -40,7 +40,7 @@ TEST(a_required_symbol_is_missing)
     expect("FAKE_CUDA_MISSING=cuInit", 0, "the NVIDIA driver (CUDA 13.0) has no cuInit");
 }
 
-/* Each by itself: none may be called unasked. */
+/* Each by itself: none may be called without its test. */
 TEST(every_required_symbol_is_asked_for)
 {
     NEED_FAKE();

@@ -93,7 +93,7 @@ TEST(a_body_that_does_other_work_gets_no_verdict)
     assert_non_null(strstr(v.sentence, "the eager run takes "));
     assert_non_null(strstr(v.sentence, ", but the graph's work "));
     assert_non_null(
-        strstr(v.sentence, ": body does not do what was captured (ph_graph_verify tells)"));
+        strstr(v.sentence, ": body does not do what was captured (ph_graph_verify shows where)"));
 }
 
 static ph_status slower(ph_stream *stream, void *user)

@@ -320,7 +320,7 @@ TEST(test_a_kernel_without_addresses)
     assert_ok(ph_graph_capture(graph, world.stream, NULL, hidden, kernel));
     assert_ok(ph_graph_verify(&result, graph, world.stream, hidden, kernel, NULL));
     expect(PH_VERIFY_PARTLY, SIZE_MAX,
-           "1 node, as node 0 (ignore_words), has no parameter that tells what it writes");
+           "1 node, as node 0 (ignore_words), has no parameter that shows what it writes");
     assert_int_equal(result.compared, 0);
     ph_kernel_release(kernel);
 }

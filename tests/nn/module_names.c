@@ -77,7 +77,7 @@ static void compare(ph_module *in, const ph_module *module)
     ph__text want = {0}, got = {0};
     bool below = search(&want, in, module);
     assert_int_equal(ph__module_add_name(&got, in, module), below);
-    char *one = ph__text_take(&want), *other = ph__text_take(&got);
+    char *one = ph__text_detach(&want), *other = ph__text_detach(&got);
     assert_string_equal(one, other);
     ph__free(one);
     ph__free(other);

@@ -22,7 +22,7 @@ static char *text_of(const ph_values *values)
 {
     ph__json json = {0};
     ph__values_write(&json, values);
-    char *text = ph__text_take(&json.text);
+    char *text = ph__text_detach(&json.text);
     assert_non_null(text);
     return text;
 }

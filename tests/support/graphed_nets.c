@@ -119,10 +119,10 @@ ph_graphed_info gn_info(const ph_module *graphed)
     return info;
 }
 
-ph_graphed_input gn_input(const ph_module *graphed, size_t index, bool incoming)
+ph_graphed_input gn_input(const ph_module *graphed, size_t index, bool grad_outputs)
 {
     ph_graphed_input input;
-    assert_ok(ph_graphed_callable_input(&input, graphed, index, incoming));
+    assert_ok(ph_graphed_callable_input(&input, graphed, index, grad_outputs));
     assert_non_null(input.reason);
     return input;
 }

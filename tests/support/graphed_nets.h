@@ -33,8 +33,8 @@ ph_module *gn_graph(ph_module *module, ph_tensor *const *in, size_t count,
                     const ph_graphed_options *options);
 ph_module *gn_graph_one(ph_module *module, ph_tensor *x, const ph_graphed_options *options);
 ph_graphed_info gn_info(const ph_module *graphed);
-/* Of input (or incoming gradient) index. */
-ph_graphed_input gn_input(const ph_module *graphed, size_t index, bool incoming);
+/* Of input (or gradient of an output) index. */
+ph_graphed_input gn_input(const ph_module *graphed, size_t index, bool grad_outputs);
 
 /* ---- comparing ---- what: for the message. */
 void gn_expect_same(const t_scene *s, const ph_tensor *got, const ph_tensor *want,

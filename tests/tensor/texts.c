@@ -96,7 +96,7 @@ static char *join(const ph__kernel_def *def)
     ph__text_add(&text, ph__text_prelude);
     for (size_t i = 0; def->cuda[i]; i++)
         ph__text_add(&text, def->cuda[i]);
-    char *whole = ph__text_take(&text);
+    char *whole = ph__text_detach(&text);
     assert_non_null(whole);
     return whole;
 }

@@ -99,7 +99,7 @@ TEST(test_what_is_shown)
         assert_string_equal(line, shown[i].line);
         ph__text_add_shown(&text, shown[i].text, strlen(shown[i].text));
         ph__json_string(&json, shown[i].text);
-        char *as_text = ph__text_take(&text), *as_json = ph__text_take(&json.text);
+        char *as_text = ph__text_detach(&text), *as_json = ph__text_detach(&json.text);
         assert_non_null(as_text);
         assert_non_null(as_json);
         assert_string_equal(as_text, shown[i].line);
@@ -139,7 +139,7 @@ TEST(test_a_part)
     for (size_t length = 0; length < sizeof parts / sizeof parts[0]; length++) {
         ph__text text = {0};
         ph__text_add_shown(&text, name, length);
-        char *taken = ph__text_take(&text);
+        char *taken = ph__text_detach(&text);
         assert_non_null(taken);
         assert_string_equal(taken, parts[length]);
         ph__free(taken);

@@ -18,7 +18,7 @@
 
 static void expect(ph__json *json, const char *expected)
 {
-    char *taken = ph__text_take(&json->text);
+    char *taken = ph__text_detach(&json->text);
     assert_non_null(taken);
     assert_string_equal(taken, expected);
     ph__free(taken);
@@ -70,7 +70,7 @@ static void expect_same_double(double value)
 {
     ph__json json = {0};
     ph__json_f64(&json, value);
-    char *taken = ph__text_take(&json.text), *end;
+    char *taken = ph__text_detach(&json.text), *end;
     assert_non_null(taken);
     assert_int_equal(strspn(taken, "0123456789+-.e"), strlen(taken));
     double back = strtod(taken, &end);
@@ -169,7 +169,7 @@ TEST(lists_may_nest_to_any_depth)
     for (int i = 0; i < DEEP; i++)
         ph__json_close(&json, ']');
     assert_false(json.text.failed);
-    char *text = ph__text_take(&json.text);
+    char *text = ph__text_detach(&json.text);
     assert_int_equal(strlen(text), 5 * DEEP - 1);
     assert_memory_equal(text, "[[],[[],[[],", 12);
     ph__free(text);
@@ -192,7 +192,7 @@ TEST(test_no_memory)
             ph__json_f64(&json, 0.1);
         }
         ph__json_close(&json, ']');
-        char *taken = ph__text_take(&json.text);
+        char *taken = ph__text_detach(&json.text);
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         succeeded = taken != NULL;
         if (succeeded)

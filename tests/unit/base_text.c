@@ -97,12 +97,12 @@ TEST(a_text_grows_from_parts_of_any_length)
     ph__text_format(&text, "%s", "");
     ph__text_add_bytes(&text, "end+rest", 3);
     (void)snprintf(expected, sizeof expected, "start 12-x [%s]end", longer);
-    char *taken = ph__text_take(&text);
+    char *taken = ph__text_detach(&text);
     assert_string_equal(taken, expected);
     ph__free(taken);
     assert_null(text.at);
     assert_int_equal(text.length, 0);
-    taken = ph__text_take(&text);
+    taken = ph__text_detach(&text);
     assert_string_equal(taken, "");
     ph__free(taken);
 }
@@ -118,7 +118,7 @@ TEST(test_format_at_every_length)
         ph__text_format(&text, "%s|", piece);
         ph__text_format(&text, "%s", piece);
         assert_int_equal(text.length, 2 * length + 1);
-        char *taken = ph__text_take(&text);
+        char *taken = ph__text_detach(&text);
         assert_non_null(taken);
         assert_memory_equal(taken, piece, length);
         assert_int_equal(taken[length], '|');
@@ -143,7 +143,7 @@ TEST(test_failure_sticks)
             assert_int_equal(text.length, length);
             assert_int_equal(ph__text_write_file(&text, inside("never"), "dump"),
                              PH_ERROR_HOST_MEMORY);
-            assert_null(ph__text_take(&text));
+            assert_null(ph__text_detach(&text));
             assert_false(text.failed);
             assert_int_equal(files_in_folder(), 0);
         }

@@ -32,7 +32,7 @@ static char *read_source(void)
     for (size_t got; (got = fread(piece, 1, sizeof piece, file)) > 0;)
         ph__text_add_bytes(&text, piece, got);
     (void)fclose(file);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 /* Without comments and blank lines; the version and the target lowered to what the code needs,
@@ -51,7 +51,7 @@ static char *tidy(char *ptx)
             line = (char *)".target sm_60";
         ph__text_format(&text, "%s\n", line);
     }
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 /* NULL where NVRTC cannot do it: said why. */

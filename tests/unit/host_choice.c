@@ -24,11 +24,11 @@ static ph__choice_run run(ph__choice *c, machine *m)
     bool was_awake = m->awake;
     m->awake = how == PH__RUN_LANES ? m->stays_awake : m->awake && m->stays_awake;
     if (how == PH__RUN_PROFILE)
-        ph__choice_profile_took(c, m->serial);
+        ph__choice_profile_measured(c, m->serial);
     else if (how == PH__RUN_TIMED)
-        ph__choice_serial_took(c, m->serial);
+        ph__choice_serial_measured(c, m->serial);
     else if (how == PH__RUN_LANES)
-        ph__choice_lanes_took(c, was_awake ? m->lanes_awake : m->lanes_asleep, was_awake);
+        ph__choice_lanes_measured(c, was_awake ? m->lanes_awake : m->lanes_asleep, was_awake);
     return how;
 }
 
@@ -155,8 +155,8 @@ TEST(test_one_interruption_is_not_a_change)
     ph__choice_init(&c, true);
     run_many(&c, &m, 100);
     for (int i = 0; i < 50; i++) {
-        ph__choice_serial_took(&c, 1e7);
-        ph__choice_serial_took(&c, 1e5);
+        ph__choice_serial_measured(&c, 1e7);
+        ph__choice_serial_measured(&c, 1e5);
     }
     assert_true(c.serial_known);
     assert_true(c.serial_ns < 2e5);

@@ -46,7 +46,7 @@ TEST(a_tracked_allocation_counts_its_end_for_each_tracker)
     assert_int_equal(ph__memory_free_count(w.device), before + 1);
 }
 
-/* Tracked once and untracked: its end is no death. With a record of uses beside, too. */
+/* Tracked once and untracked: its end is not counted. With a record of uses beside, too. */
 TEST(an_untracked_allocation_ends_uncounted)
 {
     void *p;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make_graphed_callables: torch's, whose inputs and incoming gradients are rebound where a second capture proves it."""
+"""make_graphed_callables: torch's, whose inputs and gradients of outputs are rebound where a second capture proves it."""
 
 import contextlib
 import gc
@@ -144,7 +144,7 @@ class _Part:
     # ---- proofs ----
 
     def prove(self, real, other, i):
-        """What moves: an input, where both graphs are proved to take it from elsewhere; an incoming gradient."""
+        """What moves: an input, where both graphs are proved to take it from elsewhere; the gradient of an output."""
         forward, backward = real.forward[i], real.backward[i]
         pairs = {f"input {k}": pair for k, pair in enumerate(zip(*self.inputs)) if pair[0] is not pair[1]}
         self.reasons = _prove(forward, other.forward[i], pairs)
@@ -160,7 +160,7 @@ class _Part:
             self.saves = [k for k in self.moves if backward.slot_uses(f"input {k}")]
 
     def _keep_shared(self, real, i):
-        """A result that is a view of an input, or of an incoming gradient, lies where the captures had it: that is copied."""
+        """A result that is a view of an input, or of the gradient of an output, lies where the captures had it: that is copied."""
         results = [*(("an output", o) for o in real.outputs[i]), *(("a gradient", g) for g in real.grads[i] or ())]
         surfaces = {f"input {k}": x for k, x in enumerate(self.inputs[0])}
         surfaces |= {f"gradient {k}": pair[0] for k, pair in enumerate(self.grad_outputs or ()) if pair}
@@ -272,7 +272,7 @@ def make_graphed_callables(
 ):
     """torch.cuda.make_graphed_callables, on CUDAGraph of this module.
 
-    - An input, or an incoming gradient, is not copied where a second capture proves which words of the graphs follow it: the
+    - An input, or the gradient of an output, is not copied where a second capture proves which words of the graphs follow it: the
       graphs take its address. `rebound` of the result has the reason of each that is copied: {"input 0": "", "gradient 0": ...}.
       rebind=False copies all, as torch does.
     - Gradients are new tensors. new_gradients=False: the graph's own, which the next backward overwrites, as torch's are.

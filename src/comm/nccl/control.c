@@ -100,7 +100,7 @@ static int read_piece(control_transfer *t)
 }
 
 /* The piece is in pinned memory. *done: it was the last one. */
-static int take_piece(control_transfer *t, bool *done)
+static int receive_piece(control_transfer *t, bool *done)
 {
     size_t bytes = piece_of(t);
     for (uint32_t rank = 0; rank < t->channel->size; rank++)
@@ -121,7 +121,7 @@ static int push_transfer(control_transfer *t, bool *done)
     int result = channel->device->driver->event_query(channel->event);
     if (result == PH__R_NOT_READY)
         return 0;
-    return result == PH__R_OK ? take_piece(t, done) : fail_driver(result, "a query");
+    return result == PH__R_OK ? receive_piece(t, done) : fail_driver(result, "a query");
 }
 
 static int test_transfer(ph__transfer *raw, bool *done)
@@ -204,7 +204,7 @@ ph__channel *ph__nccl_open_channel(ph__nccl *nccl, ph_device *device, uint32_t r
     if (result == PH__R_OK)
         return (ph__channel *)channel;
     close_channel((ph__channel *)channel);
-    ph_ignore(ph__driver_fail(result, NULL, "%s: what the ranks tell each other by", call));
+    ph_ignore(ph__driver_fail(result, NULL, "%s: what the ranks exchange words by", call));
     return NULL;
 }
 

@@ -37,8 +37,8 @@ ph_status ph_comm_check(const ph_comm *comm)
 {
     if (comm == NULL)
         return ph__fail_null("ph_comm_check", "comm");
-    if (comm->failure.look && !atomic_load(&comm->failed))
-        comm->failure.look((ph__failed_work *)(uintptr_t)&comm->failure);
+    if (comm->failure.examine && !atomic_load(&comm->failed))
+        comm->failure.examine((ph__failed_work *)(uintptr_t)&comm->failure);
     return ph__comm_failure(comm, NULL);
 }
 

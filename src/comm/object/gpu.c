@@ -84,9 +84,9 @@ static ph_status share_id(ph__nccl_id *out, ph_comm *comm, const ph__operation *
     return PH_OK;
 }
 
-static void look_at_logs(ph__failed_work *work)
+static void check_logs(ph__failed_work *work)
 {
-    ph__gpu_look((ph_comm *)((char *)work - offsetof(ph_comm, failure)));
+    ph__gpu_check((ph_comm *)((char *)work - offsetof(ph_comm, failure)));
 }
 
 ph_status ph__gpu_connect(ph_comm *comm, const ph_comm_options *options, const char *call)
@@ -107,7 +107,7 @@ ph_status ph__gpu_connect(ph_comm *comm, const ph_comm_options *options, const c
     PH_TRY(share_id(&id, comm, &create, deadline, call));
     PH_TRY(begin_nccl(&comm->gpu->data, comm, &id, NULL, &create, deadline, call));
     comm->board->logs = true;
-    comm->failure.look = look_at_logs;
+    comm->failure.examine = check_logs;
     ph__failed_add(comm->device, &comm->failure);
     if (ph__gpu_watch(comm))
         return PH_OK;

@@ -9,7 +9,7 @@
 
 enum {
     SPINS = 200,
-    LOOKS = 250, /* rounds between two looks at the processes of the other ranks */
+    CHECKS = 250, /* rounds between two checks of the processes of the other ranks */
     NAP_NS = 50000
 };
 
@@ -71,10 +71,10 @@ ph_status ph__comm_pause(ph_comm *comm, unsigned round, uint64_t deadline,
                          const ph__operation *what)
 {
     if (atomic_load_explicit(&comm->failed, memory_order_relaxed))
-        return ph__comm_break(comm, PH_ERROR_PEER, "not told"); /* the first failure stays */
+        return ph__comm_break(comm, PH_ERROR_PEER, "not reported"); /* the first failure stays */
     char reason[400];
     uint32_t rank;
-    if (round % LOOKS == LOOKS - 1 && ph__board_find_gone(comm->board, &rank, reason))
+    if (round % CHECKS == CHECKS - 1 && ph__board_find_gone(comm->board, &rank, reason))
         return fail_gone(comm, what, rank, reason);
     if (ph__now_ns() > deadline)
         return fail_deadline(comm, what);

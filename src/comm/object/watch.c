@@ -9,10 +9,10 @@
 #include "comm/object/log.h"
 
 enum {
-    LOOK_NS = 20000000
+    CHECK_NS = 20000000
 };
 
-void ph__gpu_look(ph_comm *comm)
+void ph__gpu_check(ph_comm *comm)
 {
     char text[400];
     if (!atomic_load(&comm->failed) && ph__board_find_other(comm->board, text))
@@ -38,7 +38,7 @@ static void fail_late(ph_comm *comm)
 }
 
 /* Work is in flight. */
-static void look_at_ranks(watcher *w)
+static void check_ranks(watcher *w)
 {
     ph_comm *comm = w->comm;
     char reason[400], last[200];
@@ -53,7 +53,7 @@ static void look_at_ranks(watcher *w)
         fail_late(comm);
 }
 
-static void look_at_work(watcher *w)
+static void check_work(watcher *w)
 {
     ph_comm *comm = w->comm;
     bool done = true;
@@ -64,10 +64,10 @@ static void look_at_work(watcher *w)
         w->since_ns = ph__now_ns();
     w->logged = logged;
     if (!done)
-        look_at_ranks(w);
+        check_ranks(w);
 }
 
-static void look_at_nccl(ph_comm *comm, ph__nccl *nccl)
+static void check_nccl(ph_comm *comm, ph__nccl *nccl)
 {
     char reason[PH__ENGINE_REASON];
     bool done;
@@ -85,18 +85,18 @@ static void *watch(void *argument)
     ph_ignore(ph_thread_exchange_capture_mode(&mode));
     while (!atomic_load(&comm->gpu->over)) {
         unsigned wake = atomic_load(&comm->gpu->wake);
-        ph__gpu_look(comm);
+        ph__gpu_check(comm);
         if (!atomic_load(&comm->failed))
-            look_at_work(&w);
+            check_work(&w);
         if (!atomic_load(&comm->failed))
-            look_at_nccl(comm, comm->gpu->data);
+            check_nccl(comm, comm->gpu->data);
         if (atomic_load(&comm->failed)) {
             ph__nccl_abort(comm->gpu->data);
             if (comm->gpu->control)
                 ph__nccl_abort(comm->gpu->control);
             break;
         }
-        ph__futex_wait(&comm->gpu->wake, wake, LOOK_NS);
+        ph__futex_wait(&comm->gpu->wake, wake, CHECK_NS);
     }
     return NULL;
 }

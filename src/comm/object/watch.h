@@ -8,5 +8,5 @@
 bool ph__gpu_watch(ph_comm *comm);
 void ph__gpu_watch_end(ph_comm *comm);
 /* Compares logs: a difference is the communicator's failure. */
-void ph__gpu_look(ph_comm *comm);
+void ph__gpu_check(ph_comm *comm);
 #endif

@@ -69,7 +69,7 @@ static bool add_region(ph__comm_source *source, ph__registered *region)
     return region->segment != NULL;
 }
 
-static void *take(ph__comm_source *source, size_t bytes, bool *no_memory)
+static void *allocate_block(ph__comm_source *source, size_t bytes, bool *no_memory)
 {
     *no_memory = false;
     ph__block *block = ph__heap_acquire(source->heap, bytes, bytes, 0, no_memory);
@@ -116,7 +116,7 @@ static ph_status grow(void **out, ph__comm_source *source, ph_comm *comm, size_t
     region->kept = keep;
     ph__mutex_lock(&source->lock);
     bool added = add_region(source, region);
-    void *memory = added && out ? take(source, bytes, &no_memory) : NULL;
+    void *memory = added && out ? allocate_block(source, bytes, &no_memory) : NULL;
     if (!added && ph__registered_deregister(region, comm))
         ph__registered_destroy(region, source->device);
     ph__mutex_unlock(&source->lock);
@@ -161,7 +161,7 @@ ph_status ph__source_alloc(void **out, size_t bytes, ph_stream *stream, void *us
     bool no_memory;
     (void)stream;
     ph__mutex_lock(&source->lock);
-    *out = take(source, bytes, &no_memory);
+    *out = allocate_block(source, bytes, &no_memory);
     if (*out == NULL && !no_memory)
         let_go(source);
     ph__mutex_unlock(&source->lock);

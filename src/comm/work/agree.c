@@ -110,7 +110,7 @@ bool ph__agree_compare(const ph__operation *lists, const size_t *counts, size_t 
     return true;
 }
 
-/* ---- telling ---- */
+/* ---- exchanging ---- */
 /* The size of a rank's list. */
 typedef struct extent {
     uint64_t count, fingerprint, exchanges;
@@ -124,9 +124,9 @@ static ph_status gather(ph_comm *comm, const void *send, void *receive, size_t b
     return ph__comm_wait(comm, result, t, deadline, what);
 }
 
-/* *same: nothing more needs to be told. */
-static ph_status tell_extents(bool *same, extent *all, size_t *most, const ph__captured_of *of,
-                              const ph__operation *what, uint64_t deadline)
+/* *same: nothing more needs to be exchanged. */
+static ph_status exchange_extents(bool *same, extent *all, size_t *most, const ph__captured_of *of,
+                                  const ph__operation *what, uint64_t deadline)
 {
     extent own = {of->list.count, of->fingerprint, 0};
     for (size_t i = 0; i < of->list.count; i++)
@@ -143,8 +143,9 @@ static ph_status tell_extents(bool *same, extent *all, size_t *most, const ph__c
 }
 
 /* Memory of transfers is freed only where they have ended. */
-static ph_status tell_lists(bool *agreed, const extent *all, size_t most, const ph__captured_of *of,
-                            const ph__operation *what, uint64_t deadline, const char *call)
+static ph_status exchange_lists(bool *agreed, const extent *all, size_t most,
+                                const ph__captured_of *of, const ph__operation *what,
+                                uint64_t deadline, const char *call)
 {
     ph_comm *comm = of->comm;
     char text[400];
@@ -186,11 +187,11 @@ ph_status ph__captured_agree(bool *agreed, const ph__captured_of *of, const char
     extent *all = ph__calloc(comm->size, sizeof *all);
     if (all == NULL)
         return ph__fail_host_memory(call, "the collectives of the other ranks");
-    ph_status status = tell_extents(agreed, all, &most, of, &what, deadline);
+    ph_status status = exchange_extents(agreed, all, &most, of, &what, deadline);
     if (status != PH_OK)
         return status;
     if (!*agreed)
-        status = tell_lists(agreed, all, most, of, &what, deadline, call);
+        status = exchange_lists(agreed, all, most, of, &what, deadline, call);
     ph__free(all);
     return status;
 }

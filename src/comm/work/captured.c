@@ -55,7 +55,7 @@ static ph_status compare_captures(ph__captured *captured, const char *call)
 }
 
 /* GPUs run without the host: it tells the other ranks now. */
-static void tell_replay(ph__captured_of *of)
+static void report_replay(ph__captured_of *of)
 {
     ph_comm *comm = of->comm;
     if (comm->gpu == NULL) {
@@ -80,7 +80,7 @@ static ph_status begin_replay(ph__collectives *base, ph_stream *stream, const ch
     for (size_t i = 0; i < captured->of.count; i++)
         PH_TRY(ph__order_wait(captured->of.at[i].comm, stream));
     for (size_t i = 0; i < captured->of.count; i++)
-        tell_replay(&captured->of.at[i]);
+        report_replay(&captured->of.at[i]);
     return PH_OK;
 }
 

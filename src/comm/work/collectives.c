@@ -31,7 +31,7 @@ static ph_status check_numbers(const request *r)
     if (reduces && o->op > PH_REDUCE_MEAN)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: op %u is none of ph_reduce_op", r->call,
                        (unsigned)o->op);
-    if (reduces && !ph__reduce_takes((ph_dtype)o->dtype, (ph_reduce_op)o->op)) {
+    if (reduces && !ph__reduce_accepts((ph_dtype)o->dtype, (ph_reduce_op)o->op)) {
         char text[160];
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: %s: bool has min and max alone, and integers have no mean", r->call,

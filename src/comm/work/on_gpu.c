@@ -108,8 +108,8 @@ ph_status ph__on_gpu_submit(ph_comm *comm, ph_stream *stream, ph__collective_arg
 {
     for (size_t i = 0; i < count; i++)
         if (!(args[i].flags & PH__OF_GRAPH) && args[i].operation.kind < PH__OPERATION_SEND) {
-            ph__operation told = args[i].operation;
-            ph__board_log(comm->board, &told);
+            ph__operation operation = args[i].operation;
+            ph__board_log(comm->board, &operation);
         }
     ph__mutex_lock(&comm->gpu->calls);
     ph_status status = submit_by_nccl(comm, stream, args, count, call);

@@ -29,7 +29,7 @@ static bool is_floating(ph_dtype dtype)
            dtype == PH_DTYPE_BF16;
 }
 
-bool ph__reduce_takes(ph_dtype dtype, ph_reduce_op op)
+bool ph__reduce_accepts(ph_dtype dtype, ph_reduce_op op)
 {
     if (dtype == PH_DTYPE_BOOL)
         return op == PH_REDUCE_MIN || op == PH_REDUCE_MAX;

@@ -7,7 +7,7 @@
 /* 0 for an unknown type. */
 size_t ph__element_bytes(ph_dtype dtype);
 /* Whether the operation has a meaning for the type; both are known ones. */
-bool ph__reduce_takes(ph_dtype dtype, ph_reduce_op op);
+bool ph__reduce_accepts(ph_dtype dtype, ph_reduce_op op);
 /* out[i] = op over r of parts[r * stride + i], in elements. out may be the first part. */
 void ph__reduce_parts(void *out, const void *parts, size_t stride, size_t ranks, size_t count,
                       ph_dtype dtype, ph_reduce_op op);

@@ -56,10 +56,10 @@ static void refresh_serial(void)
 
 static void count_open_captures(void)
 {
-    unsigned told = 0;
+    unsigned reported = 0;
     for (size_t i = 0; i < all.open.count; i++)
-        told += all.open.at[i]->scope != NULL;
-    atomic_store(&ph__marks_reported, told);
+        reported += all.open.at[i]->scope != NULL;
+    atomic_store(&ph__marks_reported, reported);
     atomic_store(&ph__marks_count, (unsigned)all.open.count);
 }
 

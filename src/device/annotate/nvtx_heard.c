@@ -331,18 +331,18 @@ int InitializeInjectionNvtx2(const void *(*find_table)(uint32_t number))
         before[i] = places[i] ? *places[i] : NULL;
     }
     ph__nvtx_start_fn start = ph__nvtx_find_tool();
-    bool told = start && start(find_table);
+    bool listening = start && start(find_table);
     if (!keep_theirs(places, before)) {
         PH__LOG_ONCE(
             PH_LOG_WARNING,
             "NVTX: the tool behind this library has functions of its own for each binary; ranges "
             "of this one reach that tool, and become no scopes");
-        return told;
+        return listening;
     }
     for (size_t i = 0; i < OURS; i++)
         if (places[i])
             *places[i] = functions[i].function;
-    if (!told && version && version->set_tool_version)
+    if (!listening && version && version->set_tool_version)
         version->set_tool_version(PH__NVTX_VERSION);
     return 1;
 }
@@ -368,7 +368,7 @@ static void stand_in_front(void)
     (void)setenv("NVTX_INJECTION64_PATH", here.dli_fname, 1);
 }
 
-__attribute__((constructor)) static void look_for_wish(void)
+__attribute__((constructor)) static void read_scopes_wish(void)
 {
     const char *wish = ph__environment("PH_NVTX_SCOPES");
     if (wish && strcmp(wish, "1") == 0)

@@ -82,7 +82,7 @@ static bool start_range(const ph__pairs *given, size_t count)
             ph__pair_to_text(&text, pair);
         }
     bool any = name || text.length > 0 || text.failed;
-    char *pairs = name ? NULL : ph__text_take(&text);
+    char *pairs = name ? NULL : ph__text_detach(&text);
     if (any)
         ph__nvtx_push(name ? name : pairs ? pairs : "(no memory for the name)");
     ph__free(pairs);

@@ -31,7 +31,7 @@ void ph__failed_set(ph_device *device, ph__failed_work *work, const ph_error *er
 }
 
 /* Under the lock. */
-static void take_out(ph_device *device, ph__failed_work *work)
+static void remove_work(ph_device *device, ph__failed_work *work)
 {
     ph__failed_work **at = &device->failed;
     while (*at && *at != work)
@@ -49,7 +49,7 @@ void ph__failed_remove(ph_device *device, ph__failed_work *work)
         ph__mutex_lock(&device->failed_lock);
         looking = work->looking > 0;
         if (!looking)
-            take_out(device, work);
+            remove_work(device, work);
         ph__mutex_unlock(&device->failed_lock);
         if (looking)
             ph__back_off(&round, 100);
@@ -57,11 +57,11 @@ void ph__failed_remove(ph_device *device, ph__failed_work *work)
 }
 
 /* Under the lock, which it lets go while it looks. */
-static void look_at(ph_device *device, ph__failed_work *work)
+static void examine_work(ph_device *device, ph__failed_work *work)
 {
     work->looking++;
     ph__mutex_unlock(&device->failed_lock);
-    work->look(work);
+    work->examine(work);
     ph__mutex_lock(&device->failed_lock);
     work->looking--;
 }
@@ -72,8 +72,8 @@ ph_status ph__failed_report(ph_device *device, const char *call)
     ph__mutex_lock(&device->failed_lock);
     /* One that is looked at stays in the list. */
     for (ph__failed_work *work = device->failed; work && error.status == PH_OK; work = work->next) {
-        if (work->error.status == PH_OK && work->look)
-            look_at(device, work);
+        if (work->error.status == PH_OK && work->examine)
+            examine_work(device, work);
         error = work->error;
     }
     ph__mutex_unlock(&device->failed_lock);

@@ -10,7 +10,7 @@ struct ph__failed_work {
     ph_error error; /* PH_OK: it has not failed yet */
     /* Waits call it before they report: it may find a failure, and set it. NULL: nothing to look
      * for. No lock is held. */
-    void (*look)(ph__failed_work *work);
+    void (*examine)(ph__failed_work *work);
     unsigned looking; /* threads that are in it */
 };
 /* Waits report the oldest that has failed. */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 enum {
-    TOLD = 8,        /* copies that are named, of one capture */
+    NAMED = 8,       /* copies that are named, of one capture */
     LINE_BYTES = 160 /* of a mapping's line */
 };
 
@@ -42,7 +42,7 @@ static ph_status is_pageable(bool *out, const search *s, const void *address)
     ph_device *device = s->graph->device;
     ph__drv_pointer where;
     *out = false;
-    if (address == NULL || ph__memory_is_taken(device, address)) /* NULL: an array's */
+    if (address == NULL || ph__memory_is_reserved(device, address)) /* NULL: an array's */
         return PH_OK;
     int result = device->driver->pointer_info(&where, device->handle, address);
     if (result != PH__R_OK)
@@ -75,7 +75,7 @@ static void describe_node_side(char *out, size_t size, const search *s, const ph
 static ph_status report_copy(search *s, const ph__record_node *node, bool reads)
 {
     char what[320];
-    if (++s->found > TOLD)
+    if (++s->found > NAMED)
         return PH_OK;
     describe_node_side(what, sizeof what, s, node, reads);
     if (s->graph->strict)
@@ -145,7 +145,7 @@ static ph_status scan_sides(bool *odd, const search *s, const void *dst, const v
     const void *const sides[] = {dst, src};
     for (int i = 0; i < 2 && !*odd; i++) {
         ph__drv_pointer where;
-        if (sides[i] == NULL || ph__memory_is_taken(s->graph->device, sides[i]))
+        if (sides[i] == NULL || ph__memory_is_reserved(s->graph->device, sides[i]))
             continue;
         int result =
             s->graph->device->driver->pointer_info(&where, s->graph->device->handle, sides[i]);
@@ -203,9 +203,9 @@ ph_status ph__graph_acquire_copies(ph_graph *graph, const char *call)
 {
     search s = {.graph = graph, .call = call, .record = graph->record};
     PH_TRY(inspect_record(&s, graph->record));
-    if (s.found > TOLD)
+    if (s.found > NAMED)
         ph__log(PH_LOG_WARNING,
                 "%s: %zu more copies and fills of the graph are of pageable host memory", call,
-                s.found - TOLD);
+                s.found - NAMED);
     return PH_OK;
 }

@@ -255,7 +255,7 @@ static ph_status add_word_input(gather *g, size_t node, const ph_word *word, boo
         return add_ours(g, &input, word);
     if (!input.proved && !may_be_address(word->value))
         return PH_OK;
-    if (ph__memory_taken_by(&pool, g->graph->device, (const void *)(uintptr_t)word->value))
+    if (ph__memory_reserved_by(&pool, g->graph->device, (const void *)(uintptr_t)word->value))
         return is_own_memory(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input, pool);
     return add_others(g, &input);
 }

@@ -81,7 +81,7 @@ static ph_status look_up_memory(ph__declared *out, ph_device *device, const void
         out->announced = found.foreign;
         return PH_OK;
     }
-    if (ph__memory_is_taken(device, address))
+    if (ph__memory_is_reserved(device, address))
         return ph__fail_not_live(call, address, device);
     int result = device->driver->pointer_info(&where, device->handle, address);
     if (result != PH__R_OK)

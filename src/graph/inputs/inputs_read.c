@@ -79,7 +79,7 @@ static ph_status ask_slot(ph_input_info *out, ph_graph *graph, const char *call)
         out->state = PH_INPUT_LIVE;
         return PH_OK;
     }
-    if (ph__memory_is_taken(graph->device, address)) {
+    if (ph__memory_is_reserved(graph->device, address)) {
         out->state = PH_INPUT_FREED;
         return PH_OK;
     }
@@ -181,7 +181,7 @@ static void collect_unseen(unseen *to, const ph_record *record, size_t outer, co
             break;
         case PH_NODE_CONDITIONAL:
             say_node(to, prefix, at, node,
-                     "the bodies of a conditional, which the driver does not tell");
+                     "the bodies of a conditional, which the driver does not show");
             break;
         case PH_NODE_SEMAPHORE_SIGNAL:
         case PH_NODE_SEMAPHORE_WAIT:
@@ -203,7 +203,7 @@ static void say_inputs(unseen *to, const ph_graph *graph)
         ph__text_format(&to->text,
                         "%zu kernel%s: addresses that a kernel finds in memory, or in its module's "
                         "globals, stand in "
-                        "no parameter, and no driver tells of them\n",
+                        "no parameter, and no driver reports them\n",
                         to->kernels, to->kernels == 1 ? "" : "s");
     for (size_t i = 0; i < graph->inputs.count; i++)
         collect_unseen_input(to, graph, &graph->inputs.at[i]);
@@ -243,6 +243,6 @@ ph_status ph_graph_unseen(char **text, ph_graph *graph)
     collect_unseen(&to, graph->record, SIZE_MAX, "");
     say_inputs(&to, graph);
     ph__text_add(&to.text, "");
-    *text = ph__text_take(&to.text);
+    *text = ph__text_detach(&to.text);
     return *text ? PH_OK : ph__fail_host_memory(call, "the text");
 }

@@ -125,7 +125,7 @@ static bool say_places(words *to, const ph_graph *graph, const ph__input *input)
 static void log_sites(ph_graph *graph, const ph__dead *dead, const char *call)
 {
     ph__site allocated, freed, here;
-    ph__site_take(&here);
+    ph__site_capture(&here);
     for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++) {
         const ph__input *input = &dead->at[i];
         char text[960];

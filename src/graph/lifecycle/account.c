@@ -20,11 +20,11 @@ static bool graph_holds_pool(const void *user, const ph_pool *pool)
 static void add_graph(ph_graph_memory *sum, ph_graph *graph)
 {
     const ph__driver *driver = graph->device->driver;
-    ph__drv_memory taken = {0};
+    ph__drv_memory used = {0};
     if (graph->exec)
-        driver->exec_memory(&taken, graph->exec);
-    sum->executable += (size_t)taken.device_bytes;
-    sum->executable_host += (size_t)taken.host_bytes;
+        driver->exec_memory(&used, graph->exec);
+    sum->executable += (size_t)used.device_bytes;
+    sum->executable_host += (size_t)used.host_bytes;
     if (graph->template)
         sum->template_host += driver->graph_host_bytes(graph->template);
     sum->template_host += ph__brought_bytes(graph) + ph__record_bytes(graph->record) +

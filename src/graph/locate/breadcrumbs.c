@@ -57,7 +57,7 @@ char *ph__located_path(void)
         add_scope_part(&text, annotation, outer);
         outer = annotation;
     }
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 /* The innermost first, in quotes; NULL: no host memory. Freed by the caller. */
@@ -77,7 +77,7 @@ static char *list_scopes(size_t count)
     ph__text_add(&text, "\"");
     if (count > LISTED)
         ph__text_format(&text, " and %zu more", count - LISTED);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 static const char no_names[] = "no memory for the names";

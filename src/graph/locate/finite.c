@@ -26,7 +26,7 @@ static ph_status check_memory(ph_device *device, const void *address, size_t byt
     uintptr_t at = (uintptr_t)address, end = 0;
     if (ph__memory_find(&found, device, address)) {
         end = (uintptr_t)found.base + found.requested;
-    } else if (ph__memory_is_taken(device, address)) {
+    } else if (ph__memory_is_reserved(device, address)) {
         return ph__fail_not_live(call, address, device);
     } else {
         int result = device->driver->pointer_info(&where, device->handle, address);

@@ -9,32 +9,32 @@
 #include <string.h>
 
 enum {
-    LOOKS = 8 /* when replays begin all the time */
+    READS = 8 /* when replays begin all the time */
 };
 
-/* One look at the table. */
-typedef struct look {
+/* One read of the table. */
+typedef struct table_read {
     ph__locate *locate;
     const uint64_t *table;
     uint64_t begun;      /* the root's tick: what is greater was written since */
     size_t passed, last; /* last: the breadcrumb; SIZE_MAX: none */
     size_t open;
-} look;
+} table_read;
 
 /* 0: not passed in that replay, or there is no such breadcrumb. */
-static uint64_t tick_of(const look *at, size_t breadcrumb)
+static uint64_t tick_of(const table_read *at, size_t breadcrumb)
 {
     uint64_t tick = breadcrumb == SIZE_MAX ? 0 : ph__probe_tick(&at->table[1 + breadcrumb]);
     return tick > at->begun ? tick : 0;
 }
 
-static bool is_open(const look *at, const ph__located_scope *scope)
+static bool is_open(const table_read *at, const ph__located_scope *scope)
 {
     return tick_of(at, scope->first) && !tick_of(at, scope->last);
 }
 
 /* The open scope that began last of those before `limit`. */
-static size_t find_open(const look *at, uint64_t limit)
+static size_t find_open(const table_read *at, uint64_t limit)
 {
     size_t found = SIZE_MAX;
     uint64_t latest = 0;
@@ -49,7 +49,7 @@ static size_t find_open(const look *at, uint64_t limit)
     return found;
 }
 
-static void read_open(look *at)
+static void read_open(table_read *at)
 {
     ph__locate *locate = at->locate;
     uint64_t limit = UINT64_MAX;
@@ -66,7 +66,7 @@ static void read_open(look *at)
 }
 
 /* False where another replay began meanwhile. */
-static bool read_table(look *at)
+static bool read_table(table_read *at)
 {
     const ph__probes *breadcrumbs = &at->locate->breadcrumbs;
     uint64_t latest = 0;
@@ -98,7 +98,7 @@ static size_t append_text(char *out, size_t size, const char *format, ...)
 }
 
 /* A scope that is around another open one is in the path of that. */
-static bool is_around(const look *at, size_t open)
+static bool is_around(const table_read *at, size_t open)
 {
     size_t length = strlen(at->locate->shown.at[open]);
     for (size_t i = 0; i < open; i++)
@@ -108,7 +108,7 @@ static bool is_around(const look *at, size_t open)
     return false;
 }
 
-static void report_open_scopes(char *out, size_t size, const look *at)
+static void report_open_scopes(char *out, size_t size, const table_read *at)
 {
     enum {
         LISTED = 3,
@@ -148,7 +148,7 @@ static void report_complete(ph_progress *out, const ph__locate *locate)
                 ended ? "scope's end" : "breadcrumb");
 }
 
-static void report_progress(ph_progress *out, const look *at)
+static void report_progress(ph_progress *out, const table_read *at)
 {
     size_t size = sizeof out->message;
     const ph__probes *breadcrumbs = &at->locate->breadcrumbs;
@@ -187,14 +187,14 @@ ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
     PH_TRY(ph__graph_check(graph, PH__CALL_WHERE));
     PH_TRY(ph__locate_need_breadcrumbs(graph, call));
     ph__locate *locate = graph->locate;
-    look at = {.locate = locate, .table = locate->breadcrumbs.table};
+    table_read at = {.locate = locate, .table = locate->breadcrumbs.table};
     if (at.table == NULL || ph__probe_tick(at.table) == 0)
         return ph_fail(PH_ERROR_STATE,
                        "%s: no replay has begun with breadcrumbs switched on; "
                        "ph_graph_breadcrumbs_enable does "
                        "that, for replays that come later",
                        call);
-    for (int i = 0; i < LOOKS && !read_table(&at); i++) {
+    for (int i = 0; i < READS && !read_table(&at); i++) {
     }
     out->count = locate->breadcrumbs.nodes.count;
     out->passed = at.passed;

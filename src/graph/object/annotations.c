@@ -61,7 +61,7 @@ void ph_clear_kernel_annotations(void)
 /* Asking a driver that cannot tell costs much each time: once in vain, and a graph's other nodes
  * are not asked for. */
 typedef struct answers {
-    bool told, vain;
+    bool noted, vain;
 } answers;
 
 static uint64_t tools_id(answers *so_far, const ph_graph *graph, const ph__record_node *node)
@@ -69,8 +69,8 @@ static uint64_t tools_id(answers *so_far, const ph_graph *graph, const ph__recor
     uint64_t id = 0;
     if (graph->exec && !so_far->vain)
         graph->device->driver->exec_tools_id(&id, graph->exec, node->handle);
-    so_far->told = so_far->told || id != 0;
-    so_far->vain = !so_far->told;
+    so_far->noted = so_far->noted || id != 0;
+    so_far->vain = !so_far->noted;
     return id;
 }
 

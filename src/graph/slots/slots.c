@@ -307,15 +307,15 @@ static ph_status add_draft_place(ph_graph *graph, ph__slot *slot, size_t number,
     ph__slots *slots = graph->slots;
     size_t bytes = slot->address ? sizeof(uint64_t) : slot->bytes;
     ph__slot_node *node = slots->nodes[place->node];
-    const ph__slot_span *taken = ph__slot_find_place(node, place->offset, bytes);
-    if (taken)
+    const ph__slot_span *span = ph__slot_find_place(node, place->offset, bytes);
+    if (span)
         return ph_fail(
             PH_ERROR_STATE,
             "%s: the %zu bytes at offset %zu of node %zu (%s) are a place of slot %zu%s%s already",
-            call, taken->bytes, taken->offset, place->node,
-            graph->record->nodes[place->node].info.name, taken->slot,
-            taken->slot < slots->list.count ? ", " : "",
-            taken->slot < slots->list.count ? slots->list.at[taken->slot]->name : "");
+            call, span->bytes, span->offset, place->node,
+            graph->record->nodes[place->node].info.name, span->slot,
+            span->slot < slots->list.count ? ", " : "",
+            span->slot < slots->list.count ? slots->list.at[span->slot]->name : "");
     if (node == NULL)
         node = make_node(slots, graph->record, place->node);
     if (node == NULL || !ph__vec_reserve(&node->places, 1))

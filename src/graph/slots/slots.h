@@ -47,12 +47,12 @@ typedef struct ph__slot {
     /* address slots: a memcpy uses it, and what was captured is pinned memory */
     bool copied, from_pinned;
     size_t bytes, alignment;
-    uint64_t current;     /* the address */
-    unsigned char *value; /* the scalar's bytes */
-    ph_allocation where;  /* once set; base NULL: memory that the library did not allocate */
-    bool tracked, told;   /* told: that it is dead */
-    uint64_t free_count;  /* the device's count when the allocation lived */
-    uint64_t named;       /* the call that named it last, as ph__slots.calls counts */
+    uint64_t current;       /* the address */
+    unsigned char *value;   /* the scalar's bytes */
+    ph_allocation where;    /* once set; base NULL: memory that the library did not allocate */
+    bool tracked, reported; /* reported: that it is dead */
+    uint64_t free_count;    /* the device's count when the allocation lived */
+    uint64_t named;         /* the call that named it last, as ph__slots.calls counts */
     PH__VEC(ph__slot_use) uses;
 } ph__slot;
 

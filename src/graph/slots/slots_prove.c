@@ -142,7 +142,7 @@ static bool is_own_word(const proof *p, const ph_graph *graph, const ph_word *wo
 }
 
 /* Where a use goes on beyond the span, another address would take it elsewhere. */
-static bool reaches_beyond(const ph_node_info *info, uint64_t inside, size_t bytes)
+static bool extends_beyond(const ph_node_info *info, uint64_t inside, size_t bytes)
 {
     return info->kind != PH_NODE_KERNEL && info->bytes > bytes - inside;
 }
@@ -188,7 +188,7 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
         uint64_t inside = mine->value - (uintptr_t)span->base;
         if (by != shift_of_span(p, span) || inside >= span->bytes)
             continue;
-        if (reaches_beyond(info, inside, span->bytes))
+        if (extends_beyond(info, inside, span->bytes))
             return UNEXPLAINED(p, "node %zu (%s): its %zu bytes at %s reach beyond span %zu",
                                info->index, info->name, info->bytes, mine->name, i);
         bool ok;

@@ -47,7 +47,7 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
 {
     ph__drv_pointer where;
     ph_device *device = graph->device;
-    if (ph__memory_is_taken(device, value))
+    if (ph__memory_is_reserved(device, value))
         return fail_value_memory(slot, number, value, "nothing is allocated there", call);
     if (ph__device_others_have(device, value))
         return ph_fail(PH_ERROR_WRONG_DEVICE,
@@ -139,7 +139,7 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
     return PH_OK;
 }
 
-static bool needs_look(const ph__slot *slot)
+static bool needs_check(const ph__slot *slot)
 {
     return slot->address && (!(slot->trusted || slot->skip_lookup) || slot->copied);
 }
@@ -151,13 +151,13 @@ static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, 
     ph_allocation found[PH__FIND_MOST];
     size_t asked = 0;
     for (size_t i = 0; i < count; i++)
-        if (needs_look(staged[i].slot))
+        if (needs_check(staged[i].slot))
             addresses[asked++] = (uintptr_t)staged[i].value;
     if (asked == 0)
         return;
     ph__memory_find_all(found, graph->device, addresses, asked);
     while (count-- > 0)
-        if (needs_look(staged[count].slot))
+        if (needs_check(staged[count].slot))
             staged[count].where = found[--asked];
 }
 
@@ -171,9 +171,9 @@ static ph_status check_staged(ph_graph *graph, const char *call)
                             count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
     for (size_t i = 0; i < count; i++) {
         ph__slot_staged *staged = &slots->staged.at[i];
-        if (status == PH_OK && staged->slot->address && !needs_look(staged->slot))
+        if (status == PH_OK && staged->slot->address && !needs_check(staged->slot))
             status = check_alignment(staged->slot, staged->number, staged->value, call);
-        if (needs_look(staged->slot) && status == PH_OK) {
+        if (needs_check(staged->slot) && status == PH_OK) {
             if (is_found_unchanged(staged)) {
                 staged->slot->staged = false;
                 continue;
@@ -235,7 +235,7 @@ ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, con
     }
     ph__error_save(&before);
     ph_status status = check_alignment(found, slot, value, call);
-    if (status == PH_OK && needs_look(found)) {
+    if (status == PH_OK && needs_check(found)) {
         (void)ph__memory_find(&where, graph->device, value);
         status = check_value_address(graph, found, slot, value, &where, call);
     }
@@ -283,7 +283,7 @@ static void adopt_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged 
     if (slot->tracked)
         ph__memory_untrack(device, slot->where.base, slot->where.generation, &graph->watch);
     slot->where = staged->where;
-    slot->tracked = slot->told = false;
+    slot->tracked = slot->reported = false;
     if (graph->liveness && slot->where.base) {
         ph__tracking tracking =
             ph__memory_track(device, slot->where.base, slot->where.generation, &graph->watch);
@@ -383,9 +383,9 @@ void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
                            .requested = slot->where.requested,
                            .generation = slot->where.generation,
                            .announced = slot->where.foreign,
-                           .warned = slot->told,
+                           .warned = slot->reported,
                            .proved = true};
-        slot->told = true;
+        slot->reported = true;
         ph__line_format(input.node_name, sizeof input.node_name, "%s",
                         graph->record->nodes[use->node->index].info.name);
         ph__line_format(input.word_name, sizeof input.word_name, "slot %s", slot->name);

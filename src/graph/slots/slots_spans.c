@@ -56,7 +56,7 @@ static ph_status check_span_pair(const checked_spans *p, size_t i, size_t j)
             PH_ERROR_ARGUMENT,
             "%s: spans %zu and %zu are shifted by the same distance in every capture, 0x%llx in "
             "the "
-            "first, so that their uses cannot be told apart; allocate something between the "
+            "first, so that their uses cannot be distinguished; allocate something between the "
             "buffers of a capture",
             p->call, i, j, (unsigned long long)distance_of_span(p, a));
     return PH_OK;

@@ -289,7 +289,7 @@ ph_status ph_profile_trace(char **out, const ph_profile *profile)
     if (profile == NULL)
         return ph__fail_null(call, "profile");
     if (put_trace(&json, profile))
-        *out = ph__text_take(&json.text);
+        *out = ph__text_detach(&json.text);
     ph__text_free(&json.text);
     return *out ? PH_OK : ph__fail_host_memory(call, "the text");
 }

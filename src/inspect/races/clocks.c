@@ -7,7 +7,7 @@
 
 enum {
     FAN_BITS = 4,
-    LOOKED_AT = 4 /* ended chains that a new branch may go on with */
+    TRIED = 4 /* ended chains that a new branch may go on with */
 };
 
 static unsigned slot_of(uint32_t chain, unsigned level)
@@ -87,9 +87,9 @@ static bool new_chain(ph__clocks *c, uint32_t *chain, uint32_t node)
 }
 
 /* A chain of ended ones whose last node comes before: the clock says so. */
-static bool take_ended(ph__clocks *c, uint32_t *chain, uint32_t clock)
+static bool reuse_ended(ph__clocks *c, uint32_t *chain, uint32_t clock)
 {
-    for (size_t i = c->ended.count, seen = 0; i-- > 0 && seen < LOOKED_AT; seen++) {
+    for (size_t i = c->ended.count, seen = 0; i-- > 0 && seen < TRIED; seen++) {
         uint32_t ended = c->ended.at[i];
         if (place_in(c, clock, ended) < c->place[c->tails.at[ended]])
             continue;
@@ -132,7 +132,7 @@ static bool add_node(ph__clocks *c, const ph__flat *flat, uint32_t n)
     }
     if (next != UINT32_MAX)
         chain = c->chain[next];
-    else if (!take_ended(c, &chain, clock) && !new_chain(c, &chain, n))
+    else if (!reuse_ended(c, &chain, clock) && !new_chain(c, &chain, n))
         return false;
     c->chain[n] = chain;
     c->place[n] = next != UINT32_MAX        ? c->place[next] + 1

@@ -10,7 +10,7 @@
 static const char *keep_text(const ph__describer *with, ph__text *text)
 {
     ph__text_add(text, "");
-    char *string = ph__text_take(text);
+    char *string = ph__text_detach(text);
     if (string == NULL)
         return NULL;
     if (!ph__vec_push(&with->races->strings, string)) {

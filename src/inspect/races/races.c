@@ -114,6 +114,6 @@ ph_status ph_races_text(char **out, const ph_races *races)
     if (races->found > races->list.count)
         ph__text_format(&text, "; %zu more are not kept", races->found - races->list.count);
     ph__text_add(&text, "\n");
-    *out = ph__text_take(&text);
+    *out = ph__text_detach(&text);
     return *out ? PH_OK : ph__fail_host_memory(call, "the text");
 }

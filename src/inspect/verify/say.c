@@ -280,7 +280,7 @@ static void add_missed(const ph__verify *verify, const ph__written *written)
                                           : "cannot be read by the driver as a whole");
     }
     if (written->unseen)
-        add(verify, "; %zu node%s, as node %zu (%s), %s no parameter that tells what %s",
+        add(verify, "; %zu node%s, as node %zu (%s), %s no parameter that shows what %s",
             written->unseen, written->unseen == 1 ? "" : "s", written->first_unseen,
             verify->graph->record->nodes[written->first_unseen].info.name,
             written->unseen == 1 ? "has" : "have",

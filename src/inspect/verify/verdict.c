@@ -212,7 +212,7 @@ static void put_sentence(ph_verdict *v)
         ph__line_format(
             v->sentence, sizeof v->sentence,
             "the eager run takes %s, but the graph's work %s: body does not do what was captured "
-            "(ph_graph_verify tells)",
+            "(ph_graph_verify shows where)",
             eager, device);
         return;
     }

@@ -119,10 +119,10 @@ static ph_status fail_unknown(const ph__verify *verify, const ph_verify_output *
     ph_device *device = verify->graph->device;
     ph__drv_pointer where = {0};
     char why[160];
-    if (!ph__memory_is_taken(device, output->address) &&
+    if (!ph__memory_is_reserved(device, output->address) &&
         verify->driver->pointer_info(&where, device->handle, output->address) != PH__R_OK)
         where.kind = PH__MEMORY_PAGEABLE;
-    if (ph__memory_is_taken(device, output->address))
+    if (ph__memory_is_reserved(device, output->address))
         ph__line_format(why, sizeof why, "is no memory that the graph was given or addresses");
     else if (where.kind == PH__MEMORY_PAGEABLE)
         ph__line_format(why, sizeof why,

@@ -136,7 +136,7 @@ PH__SHORT bool free_in_cycle(ph__memory *memory, const void *pointer, const ph_s
         ph__short_is_abandoned(ph__mseg_of(block)))
         return false;
     ph__short_retire(memory, block);
-    ph__short_count_given(memory, &memory->default_pool, block);
+    ph__short_count_freed(memory, &memory->default_pool, block);
     cycle->returned = true;
     return true;
 }

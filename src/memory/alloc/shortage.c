@@ -120,7 +120,7 @@ ph_status ph__fail_growth(ph__memory *memory, const ph__request *request, const 
     case PH__DRIVER_FAILED:
         return ph__driver_fail(growth->result, PH__NAME_MEM_CREATE, "%s: a segment of %zu bytes",
                                request->call, growth->segment_bytes);
-    case PH__SOURCE_TAKEN:
+    case PH__SOURCE_OVERLAPS:
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
                                "%s: the alloc function of pool {%llu, %llu} gave memory that the "
                                "allocator has already, from ph_malloc, or "

@@ -82,13 +82,13 @@ void ph__free_tree_remove(ph__block **root, ph__block *block)
     ph__block *low = block->link[0], *high = block->link[1], *parent = block->parent;
     ph__block **to = parent == NULL ? root : &parent->link[parent->link[1] == block];
     while (low != NULL && high != NULL) {
-        bool takes_low = low->priority >= high->priority;
-        ph__block *top = takes_low ? low : high;
+        bool low_wins = low->priority >= high->priority;
+        ph__block *top = low_wins ? low : high;
         *to = top;
         top->parent = parent;
         parent = top;
-        to = &top->link[takes_low];
-        if (takes_low)
+        to = &top->link[low_wins];
+        if (low_wins)
             low = low->link[1];
         else
             high = high->link[0];

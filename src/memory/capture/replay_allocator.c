@@ -95,8 +95,8 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
     ph__memory_lock(memory);
     ph_pool *pool = request->pool;
     ph__replay_allocator *allocator = pool->replay_allocator;
-    bool given = request->capture_id && !pinned;
-    bool room = allocator && (!given || ph__capture_ranges_reserve(pool));
+    bool captured = request->capture_id && !pinned;
+    bool room = allocator && (!captured || ph__capture_ranges_reserve(pool));
     bool missed = allocator != NULL, ordered = allocator && allocator->ordered;
     ph__part *one = NULL;
     if (room && ordered)
@@ -106,7 +106,7 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
     if (one) {
         one->used = true;
         one->generation = ph__next_generation(memory);
-        if (given)
+        if (captured)
             pool->capture_ranges.at[pool->capture_ranges.count++] =
                 (ph__address_span){one->entry->address, one->entry->size};
         if (ordered) {

@@ -84,7 +84,7 @@ static ph_status announce_block(uint64_t *generation, ph__memory *memory,
     bool added = !own && ph__announced_add(memory, made);
     if (added && generation)
         *generation = made->generation;
-    ph__announced *gone = ph__announced_take_gone(memory);
+    ph__announced *gone = ph__announced_detach_gone(memory);
     ph__spin_unlock(&memory->lock);
     ph__announced_free(gone);
     if (added)
@@ -117,7 +117,7 @@ static bool end_block(ph__memory *memory, uintptr_t address, uint64_t generation
         ph__announced_end(memory, block, *where);
         *where = NULL;
     }
-    ph__announced *gone = ph__announced_take_gone(memory);
+    ph__announced *gone = ph__announced_detach_gone(memory);
     ph__spin_unlock(&memory->lock);
     ph__announced_free(gone);
     return found;

@@ -124,7 +124,7 @@ static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **blo
 }
 
 /* The block is in somebody's hands who may know nothing of the capture. */
-static bool is_given_again(const ph__memory *memory, const ph__block *block, uintptr_t address)
+static bool is_reallocated(const ph__memory *memory, const ph__block *block, uintptr_t address)
 {
     return memory->released.count > 0 && ph__block_is_live(block) &&
            ph__released_find(memory, address) != NULL;
@@ -136,7 +136,7 @@ static ph__birth find_block(ph__born *out, const ph__memory *memory, const ph_po
     if (ph__mseg_of(block)->pool == pool || block->generation < pool->born_from)
         return PH__BORN_NONE;
     *out = (ph__born){memory->device, (const void *)block->address, block->generation};
-    return is_given_again(memory, block, address) ? PH__BORN_AGAIN : PH__BORN_HERE;
+    return is_reallocated(memory, block, address) ? PH__BORN_AGAIN : PH__BORN_HERE;
 }
 
 /* Another capture's own. */

@@ -105,7 +105,7 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
     return out->base != NULL;
 }
 
-bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *address)
+bool ph__memory_reserved_by(ph_pool_id *out, const ph_device *device, const void *address)
 {
     ph__memory *memory = ph__memory_of(device);
     if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
@@ -125,10 +125,10 @@ bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *a
     return pool != NULL;
 }
 
-bool ph__memory_is_taken(const ph_device *device, const void *address)
+bool ph__memory_is_reserved(const ph_device *device, const void *address)
 {
     ph_pool_id pool;
-    return ph__memory_taken_by(&pool, device, address);
+    return ph__memory_reserved_by(&pool, device, address);
 }
 
 static void read_bounds(uintptr_t *lowest, uintptr_t *highest,

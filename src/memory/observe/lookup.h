@@ -34,7 +34,7 @@ static inline bool ph__memory_bounds_have(const ph__memory_bounds *bounds, uintp
 }
 ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
 /* Whether the address is in memory that the allocator took from the driver, in use or not. */
-bool ph__memory_is_taken(const ph_device *device, const void *address);
-bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device,
-                         const void *address); /* by the pool of that id */
+bool ph__memory_is_reserved(const ph_device *device, const void *address);
+bool ph__memory_reserved_by(ph_pool_id *out, const ph_device *device,
+                            const void *address); /* by the pool of that id */
 #endif

@@ -46,7 +46,7 @@ bool ph__sites_wanted(void)
     return atomic_load_explicit(&wanted, memory_order_acquire) != 0;
 }
 
-__attribute__((noinline)) void ph__site_take(ph__site *out)
+__attribute__((noinline)) void ph__site_capture(ph__site *out)
 {
     out->count = 0;
     out->before = false;
@@ -103,7 +103,7 @@ void ph__sites_allocated(ph__memory *memory, const void *address)
         return;
     entry *made = ph__calloc(1, sizeof *made);
     if (made) {
-        ph__site_take(&site);
+        ph__site_capture(&site);
         *made = (entry){.memory = memory, .generation = generation, .allocated = site};
     }
     pthread_mutex_lock(&lock);
@@ -151,7 +151,7 @@ void ph__sites_freeing(ph__memory *memory, const void *address)
     if (generation == 0)
         return;
     if (tracked)
-        ph__site_take(&site);
+        ph__site_capture(&site);
     pthread_mutex_lock(&lock);
     entry *known = entries.count ? ph__map_get(&entries, generation) : NULL;
     if (known == NULL && tracked)

@@ -17,7 +17,7 @@ typedef struct ph__site {
 } ph__site;
 
 /* Where the calling thread is now; empty when no sites are recorded. */
-void ph__site_take(ph__site *out);
+void ph__site_capture(ph__site *out);
 /* The sites of an allocation, by its generation; false: nothing is known. freed is empty while it
  * lives; allocated is, where it was made before sites were recorded. */
 bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation);

@@ -28,7 +28,7 @@ static bool find_bound(size_t *bound, const ph__memory_plan *plan, const ph__pla
     return true;
 }
 
-static bool take_blocks(ph__memory_plan *plan, const ph__plan_notes *notes, uint64_t own)
+static bool build_blocks(ph__memory_plan *plan, const ph__plan_notes *notes, uint64_t own)
 {
     plan->count = notes->blocks.count;
     plan->blocks = ph__calloc(plan->count + 1, sizeof *plan->blocks);
@@ -52,7 +52,7 @@ const char *ph__memory_plan_make(ph__memory_plan *out, const ph__plan_notes *not
 {
     ph__conflicts conflicts = {0};
     *out = (ph__memory_plan){0};
-    if (notes->lost || !take_blocks(out, notes, own))
+    if (notes->lost || !build_blocks(out, notes, own))
         return no_memory;
     if (out->inside == 0)
         return "the function allocated nothing that can be planned";

@@ -54,7 +54,7 @@ void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
 }
 
 /* Allocations of the capture do not go to the pool any more. Lock held. */
-static void take_route_off(ph__memory *memory, ph_pool *pool, uint64_t capture_id)
+static void remove_route(ph__memory *memory, ph_pool *pool, uint64_t capture_id)
 {
     if (capture_id != 0 && pool->capture_id == capture_id)
         for (ph_pool **at = &memory->routes; *at; at = &(*at)->next_route)
@@ -69,7 +69,7 @@ void ph__pool_record_pause(ph_pool *pool, uint64_t capture_id)
 {
     ph__memory *memory = pool->memory;
     ph__memory_lock(memory);
-    take_route_off(memory, pool, capture_id);
+    remove_route(memory, pool, capture_id);
     ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
     ph__layout log = pool->allocation_log;
     pool->allocation_log = (ph__layout){0};
@@ -83,7 +83,7 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
 {
     ph__memory *memory = pool->memory, *to_reclaim = ph__born_end(pool);
     ph__memory_lock(memory);
-    take_route_off(memory, pool, capture_id);
+    remove_route(memory, pool, capture_id);
     ph__dependency_walk *walks = ph__dependency_walks_end(memory, pool);
     ph__layout log = pool->allocation_log;
     pool->allocation_log = (ph__layout){0};

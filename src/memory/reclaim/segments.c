@@ -110,13 +110,13 @@ static ph_status call_alloc(void **out, const ph__request *request, size_t bytes
 }
 
 /* Some of it is in a segment already. */
-static bool is_taken(ph__memory *memory, uintptr_t address, size_t bytes)
+static bool is_reserved(ph__memory *memory, uintptr_t address, size_t bytes)
 {
     ph__memory_lock(memory);
     const ph__range *next = ph__range_map_from(&memory->segments, address);
-    bool taken = next && (next->base <= address || next->base - address < bytes);
+    bool reserved = next && (next->base <= address || next->base - address < bytes);
     ph__spin_unlock(&memory->lock);
-    return taken;
+    return reserved;
 }
 
 static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request,
@@ -138,10 +138,10 @@ static void *own_source(ph__growth *growth, ph__memory *memory, const ph__reques
         growth->kind = PH__NO_DEVICE_MEMORY;
         return NULL;
     }
-    bool taken = is_taken(memory, (uintptr_t)address, growth->segment_bytes);
-    if (!taken && (uintptr_t)address % PH__BLOCK_MIN == 0)
+    bool reserved = is_reserved(memory, (uintptr_t)address, growth->segment_bytes);
+    if (!reserved && (uintptr_t)address % PH__BLOCK_MIN == 0)
         return address;
-    growth->kind = taken ? PH__SOURCE_TAKEN : PH__SOURCE_MISALIGNED;
+    growth->kind = reserved ? PH__SOURCE_OVERLAPS : PH__SOURCE_MISALIGNED;
     release_memory(memory, request->pool, (uintptr_t)address, growth->segment_bytes);
     return NULL;
 }

@@ -15,8 +15,8 @@ typedef enum ph__growth_kind {
     PH__TOO_LARGE,
     PH__DRIVER_FAILED,
     PH__SOURCE_MISALIGNED,
-    PH__SOURCE_TAKEN,   /* the source returned memory that the allocator has already */
-    PH__SOURCE_RECURSES /* the pool's own function asks for memory of the pool */
+    PH__SOURCE_OVERLAPS, /* the source returned memory that the allocator has already */
+    PH__SOURCE_RECURSES  /* the pool's own function asks for memory of the pool */
 } ph__growth_kind;
 typedef struct ph__growth {
     ph__growth_kind kind;

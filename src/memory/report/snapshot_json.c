@@ -168,5 +168,5 @@ char *ph__snapshot_write(const ph__snapshot *all, const ph_device *device, const
     if (all->history)
         write_history(&json, all, only);
     ph__json_close(&json, '}');
-    return ph__text_take(&json.text);
+    return ph__text_detach(&json.text);
 }

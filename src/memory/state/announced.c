@@ -99,7 +99,7 @@ const ph__announced *ph__announced_known(const ph__memory *memory, const void *b
     return block;
 }
 
-ph__announced *ph__announced_take_gone(ph__memory *memory)
+ph__announced *ph__announced_detach_gone(ph__memory *memory)
 {
     ph__announced *gone = memory->announced.gone;
     memory->announced.gone = NULL;

@@ -40,7 +40,7 @@ ph__announced *ph__announced_find(const ph__memory *memory, uintptr_t address);
 const ph__announced *ph__announced_known(const ph__memory *memory, const void *base,
                                          uint64_t generation);
 /* Blocks that nobody knows any more; they are the caller's. */
-ph__announced *ph__announced_take_gone(ph__memory *memory);
+ph__announced *ph__announced_detach_gone(ph__memory *memory);
 void ph__announced_free(ph__announced *list); /* no lock held */
 void ph__announced_close(ph__memory *memory); /* at the end of the device */
 #endif

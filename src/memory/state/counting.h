@@ -63,7 +63,8 @@ PH__SHORT void ph__short_count_parts(ph__account *account, unsigned half, ph__pa
     ph__short_count_change(&account->tally[PH__COUNT_SPLIT_BYTES], half, before.bytes, after.bytes);
 }
 
-PH__SHORT void ph__short_count_taken(ph__account *account, unsigned half, const ph__block *block)
+PH__SHORT void ph__short_count_allocated(ph__account *account, unsigned half,
+                                         const ph__block *block)
 {
     ph__tally_add(&account->tally[PH__COUNT_BLOCKS], half, 1);
     ph__tally_add(&account->tally[PH__COUNT_BYTES], half, block->size);
@@ -89,10 +90,10 @@ PH__SHORT void ph__short_hand_out(ph__memory *memory, ph_pool *pool, ph__block *
     unsigned half = ph__short_half_of(block);
     ph__parts after = ph__short_parts_around(block), before = ph__short_parts_merged(block, after);
     block->generation = ph__next_generation(memory);
-    ph__short_count_taken(&memory->account, half, block);
+    ph__short_count_allocated(&memory->account, half, block);
     ph__short_count_parts(&memory->account, half, before, after);
     if (pool != &memory->default_pool) {
-        ph__short_count_taken(&pool->account, half, block);
+        ph__short_count_allocated(&pool->account, half, block);
         ph__short_count_parts(&pool->account, half, before, after);
     }
 }
@@ -120,7 +121,7 @@ PH__SHORT bool ph__short_is_abandoned(const ph__mseg *mseg)
            atomic_load_explicit(&mseg->stream->destroyed, memory_order_relaxed);
 }
 
-PH__SHORT void ph__short_count_given(ph__memory *memory, ph_pool *pool, const ph__block *block)
+PH__SHORT void ph__short_count_freed(ph__memory *memory, ph_pool *pool, const ph__block *block)
 {
     unsigned half = ph__short_half_of(block);
     ph__parts before = ph__short_parts_around(block), after = ph__short_parts_merged(block, before);
@@ -132,7 +133,7 @@ PH__SHORT void ph__short_count_given(ph__memory *memory, ph_pool *pool, const ph
 PH__SHORT void ph__short_give(ph__memory *memory, ph__block *block)
 {
     ph_pool *pool = ph__mseg_of(block)->pool;
-    ph__short_count_given(memory, pool, block);
+    ph__short_count_freed(memory, pool, block);
     ph__segment *segment = ph__heap_give(pool->heap, block);
     if (segment->used_blocks == 0 && ph__short_is_abandoned(segment->user))
         ph__mseg_due(memory, segment->user);

@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "memory/state/memory_state.h"
 
-/* ---- watches ---- who is to hear of the death of an allocation, by its generation. An entry
+/* ---- watches ---- who is to hear of the free of an allocation, by its generation. An entry
  * stays until it is untracked, also when the allocation has gone: thus freeing one gives nothing
  * back and allocates nothing, and no generation comes twice. */
 struct ph__watcher {

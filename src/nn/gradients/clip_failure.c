@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/gradients/clip_failure.c: norms that were not finite, told by the next call or replay. */
+/* nn/gradients/clip_failure.c: norms that were not finite, reported by the next call or replay. */
 #include "nn/gradients/clip_failure.h"
 #include "base/alloc.h"
 #include "base/status.h"
@@ -9,13 +9,13 @@
 #include <phonograph/cells.h>
 #include <string.h>
 
-/* Of several threads one tells of a failure. */
-static ph_status tell(const ph_tensor *nonfinite, const char *call)
+/* Of several threads one reports a failure. */
+static ph_status report_nonfinite(const ph_tensor *nonfinite, const char *call)
 {
     int64_t *counts = (int64_t *)(void *)nonfinite->data;
     int64_t met = __atomic_load_n(&counts[0], __ATOMIC_RELAXED);
-    int64_t told = __atomic_exchange_n(&counts[1], met, __ATOMIC_RELAXED);
-    if (met == told)
+    int64_t reported = __atomic_exchange_n(&counts[1], met, __ATOMIC_RELAXED);
+    if (met == reported)
         return PH_OK;
     return ph_fail(PH_ERROR_STATE,
                    "%s: the norm of the gradients was not finite in a clip before this call "
@@ -29,7 +29,7 @@ static ph_status before_replay(uint64_t *values, void *user)
 {
     const ph_tensor *nonfinite = user;
     values[0] = 0;
-    return tell(nonfinite, "ph_graph_replay");
+    return report_nonfinite(nonfinite, "ph_graph_replay");
 }
 
 static void graph_released(void *user)
@@ -73,7 +73,7 @@ bool ph__clip_failure_begin(ph_tape *tape, ph_tensor **nonfinite, const char *ca
         make_nonfinite(tape, nonfinite, call);
     if (ph__tape_failed(tape))
         return false;
-    ph_tape_check(tape, tell(*nonfinite, call));
+    ph_tape_check(tape, report_nonfinite(*nonfinite, call));
     if (!ph__tape_failed(tape) && ph_stream_is_capturing(ph_tape_stream(tape)))
         ph_tape_check(tape, watch_replays(tape, *nonfinite));
     return !ph__tape_failed(tape);

@@ -59,7 +59,7 @@ static bool check_part(gathering *to, const char *name, const ph_tensor *param)
     return true;
 }
 
-static bool take(gathering *to, const char *name, const ph_tensor *param)
+static bool add_gradient(gathering *to, const char *name, const ph_tensor *param)
 {
     bool known;
     if (!check_part(to, name, param))
@@ -100,7 +100,7 @@ static bool collect_entry(const ph__entry *entry, void *user)
     gathering *to = user;
     if (!entry->tensor || entry->buffer || !ph_tensor_requires_grad(entry->tensor))
         return true;
-    to->failed = !take(to, entry->name, entry->tensor);
+    to->failed = !add_gradient(to, entry->name, entry->tensor);
     return !to->failed;
 }
 
@@ -114,7 +114,7 @@ static bool gather_gradients(ph__gradients *g, ph_tape *tape, const ph_module *m
         return !ph__tape_failed(tape);
     }
     for (size_t i = 0; i < optimizer->params.count; i++)
-        if (!take(&to, optimizer->params.at[i].name, optimizer->params.at[i].param))
+        if (!add_gradient(&to, optimizer->params.at[i].name, optimizer->params.at[i].param))
             return false;
     return true;
 }

@@ -122,8 +122,8 @@ static void divide(ph_tape *tape, ph_optimizer *optimizer, division *d, const ch
 }
 
 /* Looks at all gradients, for infinities, and divides them where it writes. */
-static void look(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_optimizer *o, bool writes,
-                 ph_tensor *grad_scale, const char *call)
+static void check_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_optimizer *o,
+                            bool writes, ph_tensor *grad_scale, const char *call)
 {
     division d = {
         .scale = scaler->scale, .scale2 = grad_scale, .found_inf = o->found_inf, .writes = writes};
@@ -164,7 +164,7 @@ void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer 
                      call, optimizer->kind->name);
         return;
     }
-    look(tape, scaler, o, true, NULL, call);
+    check_gradients(tape, scaler, o, true, NULL, call);
     if (!ph__tape_failed(tape))
         set_stage(scaler, o, PH__SCALER_UNSCALED);
 }
@@ -196,7 +196,7 @@ static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_
     ph_tensor *own = optimizer->scales ? optimizer->grad_scale : NULL;
     if (is_new(o)) {
         bool writes = !scaler->fused || own;
-        look(tape, scaler, o, writes, own, call);
+        check_gradients(tape, scaler, o, writes, own, call);
         if (writes && !ph__tape_failed(tape))
             set_stage(scaler, o, own ? PH__SCALER_DIVIDED : PH__SCALER_UNSCALED);
     } else if (own && o->stage == PH__SCALER_UNSCALED) {

@@ -44,7 +44,7 @@ static COLD bool begin_aside(ph_tape *tape, ph__callable *callable)
 
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 {
-    callable->looked_at_route = false;
+    callable->checked_route = false;
     if (!UNLIKELY(callable->routed_aside))
         return;
     callable->routed_aside = false;
@@ -93,8 +93,8 @@ ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype
     ph_tensor *x;
     ph_status status = ph__tensor_fresh(&x, &tape->spares, tape->backend, dtype, shape, bytes,
                                         tape->stream, tape->key);
-    if (status == PH_OK && !callable->looked_at_route && bytes > 0) {
-        callable->looked_at_route = true;
+    if (status == PH_OK && !callable->checked_route && bytes > 0) {
+        callable->checked_route = true;
         if (UNLIKELY(is_in_pool(callable, x))) {
             ph_tensor_release(x);
             if (!begin_aside(tape, callable))
@@ -159,13 +159,13 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
 static bool is_refused_by_slot(ph_tape *tape, const ph__callable_graph *callable_graph, size_t slot,
                                const ph_tensor *x)
 {
-    bool taken = true;
+    bool accepted = true;
     if (slot != PH_SLOT_NONE)
-        ph_tape_check(tape, ph_graph_slot_takes(&taken,
+        ph_tape_check(tape, ph_graph_slot_takes(&accepted,
                                                 callable_graph->first ? callable_graph->first
                                                                       : callable_graph->graph,
                                                 slot, x->data));
-    return !taken;
+    return !accepted;
 }
 
 ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,

@@ -79,8 +79,8 @@ struct ph__callable {
     /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none
      * yet */
     ph_pool *aside;
-    bool routed_aside;    /* this call's thread is */
-    bool looked_at_route; /* this call has looked where its thread is routed to */
+    bool routed_aside;  /* this call's thread is */
+    bool checked_route; /* this call has looked where its thread is routed to */
     /* a warning was given that memory which a call brought may have been overwritten */
     bool pool_reported;
     /* ---- used.c, depends.c, others.c ---- */

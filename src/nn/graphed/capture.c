@@ -27,15 +27,15 @@ typedef struct passing {
 } passing;
 
 /* Of the outputs the trial owns the first ones so far; the others are the tape's. */
-typedef struct taking {
+typedef struct owning {
     const ph__trial *trial;
-    size_t taken;
-} taking;
+    size_t owned;
+} owning;
 
 static void leave_others(void *what)
 {
-    const taking *t = what;
-    for (size_t i = t->taken; i < t->trial->callable->out_count; i++)
+    const owning *t = what;
+    for (size_t i = t->owned; i < t->trial->callable->out_count; i++)
         t->trial->out[i] = NULL;
 }
 
@@ -44,7 +44,7 @@ static ph_status forward_body(ph_stream *stream, void *user)
     const passing *p = user;
     ph__trial *trial = p->trial;
     const ph__callable *callable = trial->callable;
-    taking t = {.trial = trial};
+    owning t = {.trial = trial};
     PH__UNWIND unwind = {leave_others, &t};
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
@@ -52,8 +52,8 @@ static ph_status forward_body(ph_stream *stream, void *user)
                           callable->in_count))
         ph_call_n(trial->tape, callable->original, trial->out, callable->out_count, trial->in,
                   callable->in_count);
-    for (; t.taken < callable->out_count && !ph__tape_failed(trial->tape); t.taken++)
-        trial->out[t.taken] = ph_tensor_retain(ph__trial_own(trial, trial->out[t.taken]));
+    for (; t.owned < callable->out_count && !ph__tape_failed(trial->tape); t.owned++)
+        trial->out[t.owned] = ph_tensor_retain(ph__trial_own(trial, trial->out[t.owned]));
     unwind.undo = NULL;
     leave_others(&t);
     ph_tape_scope_end(trial->tape, mark, NULL, 0);

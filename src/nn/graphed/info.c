@@ -198,6 +198,6 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
         describe_binding(&text, callable, &callable->inputs[i], i, false);
     for (size_t i = 0; callable->backward.graph && i < callable->out_count; i++)
         describe_binding(&text, callable, &callable->grad_outputs[i], i, true);
-    *out = ph__text_take(&text);
+    *out = ph__text_detach(&text);
     return *out ? PH_OK : ph__fail_host_memory(call, "the description");
 }

@@ -86,7 +86,7 @@ static const ph__sighting *next_outside(const ph__trial *trial, const ph__sighti
 
 /* Where the module's struct holds another tensor by now, the message about that says more:
  * graphed.c has it. */
-static bool tells_home(const ph__callable *callable)
+static bool has_moved_parameter(const ph__callable *callable)
 {
     for (size_t i = 0; i < callable->parameter_slots.count; i++) {
         const ph__parameter_slot *slot = &callable->parameter_slots.at[i];
@@ -99,7 +99,7 @@ static bool tells_home(const ph__callable *callable)
 static ph_status fail_replaced(const ph__callable *callable, const char *what, bool backward,
                                const char *call)
 {
-    if (tells_home(callable))
+    if (has_moved_parameter(callable))
         return PH_OK;
     return ph_fail(PH_ERROR_STATE,
                    "%s: callable '%s': %s uses %s, which is neither input, parameter nor buffer of "
@@ -152,7 +152,7 @@ static ph_status compare_outside_tensors(const ph__trial *real, const ph__trial 
 }
 
 /* ---- words ---- of kernels that no operator of ours launched, too. */
-typedef struct look {
+typedef struct address_scan {
     const ph__callable *callable;
     const ph__sightings *seen;
     ph_graph *graph;
@@ -161,9 +161,9 @@ typedef struct look {
     ph_node_info info;           /* of the node that is looked at */
     char first[96];              /* names of node and word */
     const char *call;
-} look;
+} address_scan;
 
-static ph_status cover_touched(const look *l, uintptr_t begin, uintptr_t end)
+static ph_status cover_touched(const address_scan *l, uintptr_t begin, uintptr_t end)
 {
     const ph__range *hit;
     while (begin < end && (hit = ph__ranges_from(l->touched, begin)) != NULL && hit->base < end) {
@@ -177,7 +177,7 @@ static ph_status cover_touched(const look *l, uintptr_t begin, uintptr_t end)
                : ph__fail_host_memory(l->call, "what its replays write");
 }
 
-static const ph__storage *find_tensor(const look *l, uint64_t address)
+static const ph__storage *find_tensor(const address_scan *l, uint64_t address)
 {
     for (size_t i = 0; i < l->seen->list.count; i++) {
         const ph__storage *storage = l->seen->list.at[i].storage;
@@ -188,7 +188,8 @@ static const ph__storage *find_tensor(const look *l, uint64_t address)
 }
 
 /* Of a tensor that operators use its own bytes, else the whole allocation. */
-static ph_status touch_memory(const look *l, uint64_t address, const void *base, size_t bytes)
+static ph_status touch_memory(const address_scan *l, uint64_t address, const void *base,
+                              size_t bytes)
 {
     const ph__storage *storage = find_tensor(l, address);
     if (storage)
@@ -199,7 +200,7 @@ static ph_status touch_memory(const look *l, uint64_t address, const void *base,
 }
 
 /* Holds memory that belongs to no tensor. */
-static ph_status hold_raw(const look *l, const ph_word *word)
+static ph_status hold_raw(const address_scan *l, const ph_word *word)
 {
     if (!l->touched || word->foreign || find_tensor(l, word->value))
         return PH_OK;
@@ -208,7 +209,7 @@ static ph_status hold_raw(const look *l, const ph_word *word)
 
 /* Whether the node may write where the word points. Operators count what their kernels change;
  * nobody knows what others do. */
-static bool node_may_write(const look *l, const ph_node_info *info, size_t offset)
+static bool node_may_write(const address_scan *l, const ph_node_info *info, size_t offset)
 {
     if (info->kind == PH_NODE_KERNEL)
         return !ph__sightings_have_kernel(l->seen, info->name);
@@ -217,7 +218,7 @@ static bool node_may_write(const look *l, const ph_node_info *info, size_t offse
 
 /* Memory of the program's: of other code's, a proved address, as the driver knows things that no
  * program has; of ours, what is older than the captures. */
-static bool is_found(const look *l, const ph_word *word)
+static bool is_found(const address_scan *l, const ph_word *word)
 {
     if (!word->base || word->internal)
         return false;
@@ -225,7 +226,7 @@ static bool is_found(const look *l, const ph_word *word)
                          : word->generation <= l->callable->set->begun;
 }
 
-static ph_status touch_word(look *l, const ph_word *word)
+static ph_status touch_word(address_scan *l, const ph_word *word)
 {
     if (!is_found(l, word))
         return PH_OK;
@@ -237,7 +238,7 @@ static ph_status touch_word(look *l, const ph_word *word)
                : PH_OK;
 }
 
-static ph_status touch_record(look *l, const ph_record *record)
+static ph_status touch_record(address_scan *l, const ph_record *record)
 {
     ph_word word;
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
@@ -256,7 +257,7 @@ static ph_status touch_record(look *l, const ph_record *record)
 
 /* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may
  * do anything. */
-static ph_status touch_foreign(const look *l, ph_graph *graph)
+static ph_status touch_foreign(const address_scan *l, ph_graph *graph)
 {
     const ph_record *record;
     ph_input_info input;
@@ -275,7 +276,7 @@ static ph_status touch_foreign(const look *l, ph_graph *graph)
     return PH_OK;
 }
 
-static ph_status touch_graph(look *l, ph_graph *graph)
+static ph_status touch_graph(address_scan *l, ph_graph *graph)
 {
     const ph_record *record;
     l->graph = graph;
@@ -289,8 +290,9 @@ static ph_status touch_graph(look *l, ph_graph *graph)
     return PH_OK;
 }
 
-/* The node and word of the index-th address that a look finds. */
-static ph_status name_word(char *out, size_t size, const look *l, ph_graph *graph, size_t index)
+/* The node and word of the index-th address that a scan finds. */
+static ph_status name_word(char *out, size_t size, const address_scan *l, ph_graph *graph,
+                           size_t index)
 {
     const ph_record *record;
     ph_node_info info;
@@ -313,8 +315,8 @@ static ph_status name_word(char *out, size_t size, const look *l, ph_graph *grap
     return PH_OK;
 }
 
-static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *graph,
-                               ph_graph *probe, bool backward)
+static ph_status compare_scans(const address_scan *mine, const address_scan *theirs,
+                               ph_graph *graph, ph_graph *probe, bool backward)
 {
     char what[160];
     size_t i = 0;
@@ -333,13 +335,14 @@ static ph_status compare_outside_words(const ph__trial *real, const ph__trial *p
 {
     ph_graph *graph = backward ? real->backward : real->forward,
              *other = backward ? probe->backward : probe->forward;
-    look mine = {.callable = real->callable, .seen = &real->seen[backward], .call = call};
-    look theirs = {.callable = real->callable, .seen = &probe->seen[backward], .call = call};
+    address_scan mine = {.callable = real->callable, .seen = &real->seen[backward], .call = call};
+    address_scan theirs = {
+        .callable = real->callable, .seen = &probe->seen[backward], .call = call};
     ph_status status = touch_graph(&mine, graph);
     if (status == PH_OK)
         status = touch_graph(&theirs, other);
     if (status == PH_OK)
-        status = compare_looks(&mine, &theirs, graph, other, backward);
+        status = compare_scans(&mine, &theirs, graph, other, backward);
     ph__vec_free(&mine.addresses);
     ph__vec_free(&theirs.addresses);
     return status;
@@ -377,7 +380,8 @@ static ph_status keep_outside_memory(ph__callable *callable, const ph__trial *re
                                      const char *call)
 {
     const ph__sightings *in = &real->seen[backward];
-    look l = {.callable = callable, .seen = in, .touched = &callable_graph->touched, .call = call};
+    address_scan l = {
+        .callable = callable, .seen = in, .touched = &callable_graph->touched, .call = call};
     PH_TRY(hold_sightings(callable, in, call));
     for (size_t i = 0; i < in->list.count; i++) {
         const ph__sighting *seen = &in->list.at[i];

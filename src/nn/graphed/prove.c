@@ -229,7 +229,7 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
     size_t inputs = p.count;
     for (size_t i = 0; i < callable->out_count; i++)
         add_slot_use(&p, &callable->grad_outputs[i], &making->grad_outputs.at[i],
-                     "an incoming gradient");
+                     "the gradient of an output");
     ph_status status = run_proof(&p, true, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
         ph__binding *binding = p.bindings[i];

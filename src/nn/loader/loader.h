@@ -18,8 +18,8 @@ typedef enum ph__slot_state {
     PH__BATCH_FETCHING,
     PH__BATCH_READY, /* its copies were submitted: `copied` is behind them */
     PH__BATCH_FAILED,
-    PH__BATCH_TOLD, /* failed, and the caller knows */
-    PH__BATCH_GIVEN /* to the caller */
+    PH__BATCH_REPORTED, /* failed, and the caller knows */
+    PH__BATCH_GIVEN     /* to the caller */
 } ph__slot_state;
 
 typedef struct ph__loader_slot {

@@ -115,10 +115,10 @@ static bool was_fetched(const ph__loader_slot *slot)
     return slot->state == PH__BATCH_READY || slot->state == PH__BATCH_FAILED;
 }
 
-/* The lock held. A batch that failed, and of which the caller was told, is fetched again. */
+/* The lock held. A batch that failed, and which was reported to the caller, is fetched again. */
 static void await_fetched(ph_data_loader *loader, ph__loader_slot *slot)
 {
-    if (slot->state == PH__BATCH_TOLD) {
+    if (slot->state == PH__BATCH_REPORTED) {
         slot->state = PH__BATCH_OPEN;
         ph__loader_wake(&loader->opened);
     }
@@ -140,7 +140,7 @@ static ph_status await_batch(ph_data_loader *loader, ph__loader_slot *slot, cons
         status =
             ph_fail(PH_ERROR_STATE, "%s: the loader is being destroyed by another thread", call);
     } else if (slot->state == PH__BATCH_FAILED) {
-        slot->state = PH__BATCH_TOLD;
+        slot->state = PH__BATCH_REPORTED;
         status = ph_error_set(&slot->error);
         ph__error_prefix("%s: batch %llu of epoch %llu", call, (unsigned long long)loader->batch,
                          (unsigned long long)loader->epoch);
@@ -250,7 +250,8 @@ static bool come_to_end(ph_batch *out, ph_data_loader *loader)
     return true;
 }
 
-static ph_status take(ph_batch *out, ph_data_loader *loader, ph_stream *stream, const char *call)
+static ph_status next_batch(ph_batch *out, ph_data_loader *loader, ph_stream *stream,
+                            const char *call)
 {
     PH_TRY(refuse_capture(stream, "the stream", call));
     PH_TRY(ph__loader_give_back(loader, call));
@@ -267,7 +268,7 @@ ph_status ph_data_loader_next(ph_batch *out, ph_data_loader *loader, ph_stream *
         return ph__fail_null(call, "stream");
     PH_TRY(ph__loader_enter(loader, call));
     ph_status status = ph_stream_device(stream) == loader->device
-                           ? take(out, loader, stream, call)
+                           ? next_batch(out, loader, stream, call)
                            : ph_fail(PH_ERROR_WRONG_DEVICE,
                                      "%s: the stream is of another device than the loader", call);
     ph__loader_leave(loader);

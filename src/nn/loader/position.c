@@ -6,7 +6,7 @@
 #include "nn/loader/slots.h"
 #include "nn/loader/threads.h"
 
-static ph_status check_look(const void *out, const ph_data_loader *loader, const char *call)
+static ph_status check_query(const void *out, const ph_data_loader *loader, const char *call)
 {
     if (!out || !loader)
         return ph__fail_null(call, out ? "loader" : "out");
@@ -28,7 +28,7 @@ static void fill_position(ph_data_loader_position *out, const ph_data_loader *lo
 
 ph_status ph_data_loader_get_position(ph_data_loader_position *out, ph_data_loader *loader)
 {
-    PH_TRY(check_look(out, loader, "ph_data_loader_get_position"));
+    PH_TRY(check_query(out, loader, "ph_data_loader_get_position"));
     ph__mutex_lock(&loader->lock);
     fill_position(out, loader);
     ph__mutex_unlock(&loader->lock);
@@ -42,7 +42,7 @@ uint64_t ph_data_loader_batch_count(const ph_data_loader *loader)
 
 ph_status ph_data_loader_get_stats(ph_data_loader_stats *out, ph_data_loader *loader)
 {
-    PH_TRY(check_look(out, loader, "ph_data_loader_get_stats"));
+    PH_TRY(check_query(out, loader, "ph_data_loader_get_stats"));
     ph__mutex_lock(&loader->lock);
     *out = loader->stats;
     for (size_t i = 0; i < loader->slot_count; i++)

@@ -49,7 +49,8 @@ static ph_status call_fetch(ph_data_loader *loader, const ph_fetch_request *requ
                    ph_status_name(status));
 }
 
-static ph_status fetch_batch(const ph__loader_thread *self, ph__loader_slot *slot, uint64_t *took)
+static ph_status fetch_batch(const ph__loader_thread *self, ph__loader_slot *slot,
+                             uint64_t *fetch_ns)
 {
     ph_data_loader *loader = self->loader;
     const ph__epoch_order *order = &loader->order;
@@ -63,7 +64,7 @@ static ph_status fetch_batch(const ph__loader_thread *self, ph__loader_slot *slo
     request.count = slot->rows;
     uint64_t since = ph__now_ns();
     ph_status status = call_fetch(loader, &request);
-    *took = ph__now_ns() - since;
+    *fetch_ns = ph__now_ns() - since;
     return status == PH_OK ? ph__slot_submit(loader, slot) : status;
 }
 
@@ -108,16 +109,16 @@ static void end_thread(void *what)
 static void fetch_into(const ph__loader_thread *self, ph__loader_slot *slot)
 {
     ph_data_loader *loader = self->loader;
-    uint64_t took = 0;
+    uint64_t fetch_ns = 0;
     slot->state = PH__BATCH_FETCHING;
     ph__mutex_unlock(&loader->lock);
     left_fetch left = {self, slot};
     PH__UNWIND unwind = {end_thread, &left};
-    ph_status status = fetch_batch(self, slot, &took);
+    ph_status status = fetch_batch(self, slot, &fetch_ns);
     unwind.undo = NULL;
     ph__mutex_lock(&loader->lock);
     loader->stats.fetches++;
-    loader->stats.fetch_ns += took;
+    loader->stats.fetch_ns += fetch_ns;
     put_back(self, slot, status);
 }
 

@@ -34,7 +34,7 @@ void ph__called_failed(ph_tape *tape)
         return;
     tape->placed = true;
     const ph_module *top = add_called_name(&name, tape->called);
-    char *path = ph__text_take(&name);
+    char *path = ph__text_detach(&name);
     bool below = path && path[0];
     ph__line_format(words, sizeof words, "; in %s%smodule %s", below ? path : "",
                     below ? " of " : "", top->name);

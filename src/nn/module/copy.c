@@ -92,7 +92,7 @@ static char *copied_module_name(const ph_module_copier *copier, const ph_module 
         ph__text_add(&text, "'");
     }
     ph__text_format(&text, " (%s)", module->name);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 static ph_status refuse_module(const ph_module_copier *copier, const ph_module *module,

@@ -34,7 +34,7 @@ static char *name_of_place(const place *outer, const ph_module *module)
     }
     if (!outer || !ph__module_add_name(&name, outer->module, module))
         name.length = 0;
-    return ph__text_take(&name);
+    return ph__text_detach(&name);
 }
 
 static place *make_place(const place *outer, ph_module *module)

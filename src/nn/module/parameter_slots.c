@@ -89,16 +89,16 @@ static void describe_slot(char *text, size_t size, const char *prefix,
                     slot->name, how);
 }
 
-typedef struct looking {
+typedef struct search {
     char *text;
     size_t size;
     const ph__parameter_slot *slot; /* the one that is looked for; NULL: one that has changed */
     bool found;
-} looking;
+} search;
 
 /* A buffer that there was none of is no part of the module: forward may make one when it first
  * needs it. */
-static bool is_looked_for(const looking *l, const ph__parameter_slot *slot)
+static bool is_searched(const search *l, const ph__parameter_slot *slot)
 {
     if (l->slot)
         return slot->at == l->slot->at;
@@ -107,10 +107,10 @@ static bool is_looked_for(const looking *l, const ph__parameter_slot *slot)
 
 static bool visit_slot(const ph__entry *entry, void *user)
 {
-    looking *l = user;
+    search *l = user;
     const ph__parameter_slots *own = slots_of(entry->module);
     for (size_t i = 0; !entry->tensor && !l->found && i < own->count; i++)
-        if (is_looked_for(l, &own->at[i])) {
+        if (is_searched(l, &own->at[i])) {
             describe_slot(l->text, l->size, entry->name, l->slot ? l->slot : &own->at[i]);
             l->found = true;
         }
@@ -120,7 +120,7 @@ static bool visit_slot(const ph__entry *entry, void *user)
 void ph__parameter_slots_report(char *text, size_t size, const ph__parameter_slots *parameter_slots,
                                 const ph_module *module)
 {
-    looking l = {.text = text, .size = size};
+    search l = {.text = text, .size = size};
     for (size_t i = 0; i < parameter_slots->count && !l.slot; i++)
         if (*parameter_slots->at[i].at != parameter_slots->at[i].was)
             l.slot = &parameter_slots->at[i];
@@ -134,7 +134,7 @@ void ph__parameter_slots_report(char *text, size_t size, const ph__parameter_slo
 ph_status ph__module_check_parameter_slots(const ph_module *module, const char *call)
 {
     char changed[160];
-    looking l = {.text = changed, .size = sizeof changed};
+    search l = {.text = changed, .size = sizeof changed};
     bool whole = ph__module_walk(module, visit_slot, &l);
     if (!l.found)
         return whole ? PH_OK : ph__fail_host_memory(call, "the names of a module's tensors");

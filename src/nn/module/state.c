@@ -136,7 +136,7 @@ ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safet
     ph__text words = {.at = NULL};
     compare_wanted(&words, wanted, count, file, strict);
     bool differs = words.length > 0, failed = words.failed;
-    char *text = ph__text_take(&words);
+    char *text = ph__text_detach(&words);
     ph_status status = PH_OK;
     if (failed || (differs && !text))
         status = ph__fail_host_memory(call, "the list of what does not match");
@@ -309,10 +309,10 @@ static void warn_of_names(const ph__module_load *l)
     ph__text names = {.at = NULL}, line = {.at = NULL};
     visit_names(l, add_left_alone, &names);
     bool complete = names.length == 0 && !names.failed;
-    char *list = ph__text_take(&names);
+    char *list = ph__text_detach(&names);
     ph__text_format(&line, "%s: %s: %zu of %zu tensors were loaded: %s", l->call, l->path,
                     count_matching(l), l->state.tensors.count, list ? list : "");
-    char *text = ph__text_take(&line);
+    char *text = ph__text_detach(&line);
     if (!complete)
         ph_log_write(PH_LOG_WARNING,
                      list && text ? text

@@ -9,7 +9,7 @@ static char *join_names(const char *name, const char *suffix)
 {
     ph__text text = {.at = NULL};
     ph__text_format(&text, "%s.%s", name, suffix);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 void ph__state_entries_free(ph__state_entries *all)

@@ -184,9 +184,9 @@ static bool derive_some(step *s, size_t group, size_t base)
     bool any = false;
     memcpy(args.number, g->settings.number, sizeof args.number);
     for (size_t i = 0; i < count; i++) {
-        bool takes_part = o->params.at[base + i].grad && o->params.at[base + i].group == group;
-        args.mask[i / 64] |= (uint64_t)takes_part << i % 64;
-        any |= takes_part;
+        bool participates = o->params.at[base + i].grad && o->params.at[base + i].group == group;
+        args.mask[i / 64] |= (uint64_t)participates << i % 64;
+        any |= participates;
     }
     return !any || (rate_of(&args.lr_at, s, group) &&
                     ph__op_launch(&s->op, &ph__count_kernel,

@@ -118,7 +118,7 @@ static void put_gradient(ph_tape *tape, const ph__bucket_part *part, ph_tensor *
         ph_tensor_fill(tape, part->view, 0);
 }
 
-static void take_part(ph_tape *tape, ph__bucket_part *part, ph_tensor *grad)
+static void accept_part(ph_tape *tape, ph__bucket_part *part, ph_tensor *grad)
 {
     put_gradient(tape, part, grad);
     part->arrived = true;
@@ -132,17 +132,17 @@ ph_tensor *ph__bucket_part_arrives(ph_tape *tape, ph_tensor *grad, void *user)
     ph__bucket_part *part = user;
     if (!part->parallel->running || part->arrived)
         return grad;
-    take_part(tape, part, grad);
+    accept_part(tape, part, grad);
     ph_tape_check(tape, ph_tensor_set_grad(part->parameter, NULL));
     return grad;
 }
 
 /* A part that has not arrived counts as zero. */
-static void take_rest(ph_tape *tape, ph_data_parallel *parallel)
+static void accept_rest(ph_tape *tape, ph_data_parallel *parallel)
 {
     for (size_t i = parallel->parts.count; i-- > 0 && !ph__tape_failed(tape);)
         if (!parallel->parts.at[i].arrived)
-            take_part(tape, &parallel->parts.at[i], NULL);
+            accept_part(tape, &parallel->parts.at[i], NULL);
 }
 
 /* The means of all ranks become those of the active ones. */
@@ -198,7 +198,7 @@ void ph__parallel_pass_begin(ph_data_parallel *parallel)
 void ph__parallel_pass_end(ph_tape *tape, ph_data_parallel *parallel)
 {
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
-    take_rest(tape, parallel);
+    accept_rest(tape, parallel);
     parallel->running = false;
     if (parallel->buckets.count > 0)
         ph__parallel_wait(tape, parallel);

@@ -53,7 +53,7 @@ bool ph__parallel_pass_check(ph_tape *tape, const ph_data_parallel *parallel, co
     else if (parallel->broken)
         ph_tape_fail(tape, PH_ERROR_STATE,
                      "%s: an earlier pass failed on this rank, and other ranks may be in another "
-                     "one; tell them with ph_comm_abort, and make communicator and network again",
+                     "one; end them with ph_comm_abort, and make communicator and network again",
                      call);
     else if (ph_tape_device(tape) != ph_module_device(parallel->module))
         ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE, "%s: the tape is of another device than %s", call,

@@ -216,7 +216,7 @@ static ph_status make_room(const saving *g, whole *w)
         if (w->made)
             w->values = ph__calloc(ph_tensor_bytes(n.of), 1);
     }
-    w->name = ph__text_take(&n.text);
+    w->name = ph__text_detach(&n.text);
     return w->name && (w->values || !w->made)
                ? PH_OK
                : ph__fail_host_memory(g->call, "the whole state, on rank 0");

@@ -74,8 +74,8 @@ static void set_defaults(ph_lr_piece *p)
     p->final_div_factor = ph__option_real(p->final_div_factor, 1e4);
 }
 
-ph_status ph__lr_piece_take(ph_lr_piece *out, const ph_lr_piece *from, size_t which, bool last,
-                            const char *call)
+ph_status ph__lr_piece_complete(ph_lr_piece *out, const ph_lr_piece *from, size_t which, bool last,
+                                const char *call)
 {
     *out = *from;
     if (!PH__RESERVED_OK(from))

@@ -6,8 +6,8 @@
 
 /* The piece with its defaults; ARGUMENT where it means nothing. which: its place,
  * for the message. */
-ph_status ph__lr_piece_take(ph_lr_piece *out, const ph_lr_piece *from, size_t which, bool last,
-                            const char *call);
+ph_status ph__lr_piece_complete(ph_lr_piece *out, const ph_lr_piece *from, size_t which, bool last,
+                                const char *call);
 /* of the step t of the piece */
 double ph__lr_piece_rate(const ph_lr_piece *piece, double base, uint64_t t);
 #endif

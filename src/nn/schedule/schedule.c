@@ -104,7 +104,7 @@ ph_status ph_lr_schedule_create(ph_lr_schedule **out, ph_optimizer *optimizer,
     schedule->groups = ph_optimizer_group_count(optimizer);
     ph_status status = read_bases(schedule, call);
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        status = ph__lr_piece_take(&schedule->piece[i], &pieces[i], i, i + 1 == count, call);
+        status = ph__lr_piece_complete(&schedule->piece[i], &pieces[i], i, i + 1 == count, call);
     if (status == PH_OK)
         status = check_groups(schedule, schedule->base, 0, PH_ERROR_ARGUMENT, call);
     if (status == PH_OK)

@@ -30,7 +30,7 @@ char *ph__folder_join(const char *folder, const char *name)
 {
     ph__text text = {.at = NULL};
     ph__text_format(&text, "%s/%s", folder, name);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 static ph_status join_path(char **out, const char *folder, const char *name, const char *call)

@@ -71,7 +71,7 @@ static ph_status check_parts(const loading *l)
     ph__text words = {.at = NULL};
     compare_manifest(&words, l->training, &l->manifest);
     bool differs = words.length > 0 || words.failed;
-    char *text = ph__text_take(&words);
+    char *text = ph__text_detach(&words);
     ph_status status = PH_OK;
     if (differs)
         status = text
@@ -305,7 +305,7 @@ static void warn(const ph_training *training)
         size_t length = strcspn(at, "\n");
         ph__text_format(&line, "%s: passed over: ", call);
         ph__text_add_bytes(&line, at, length);
-        char *text = ph__text_take(&line);
+        char *text = ph__text_detach(&line);
         if (text)
             ph_log_write(PH_LOG_WARNING, text);
         ph__free(text);
@@ -327,7 +327,7 @@ static ph_status keep_report(loading *l)
     l->training->passed_over = NULL;
     if (l->passed_over == 0)
         return PH_OK;
-    l->training->passed_over = ph__text_take(&l->wrong);
+    l->training->passed_over = ph__text_detach(&l->wrong);
     return l->training->passed_over
                ? PH_OK
                : ph__fail_host_memory(call, "what is wrong with a saved state");

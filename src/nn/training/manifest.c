@@ -38,7 +38,7 @@ char *ph__manifest_path(const char *folder, const char *name)
 {
     ph__text text = {.at = NULL};
     ph__text_format(&text, "%s/%s.safetensors", folder, name);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 /* ---- writing ---- */

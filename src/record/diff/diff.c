@@ -224,7 +224,7 @@ static void finish_diff(ph_diff *diff, ph__differ *d)
     diff->count = d->changes.count;
     diff->changes = ph__calloc(diff->count + 1, sizeof *diff->changes);
     ph__text_add_bytes(&d->text, "", 1); /* there is one also without changes */
-    diff->text = ph__text_take(&d->text);
+    diff->text = ph__text_detach(&d->text);
     d->failed = d->failed || diff->changes == NULL || diff->text == NULL;
     for (size_t i = 0; !d->failed && i < diff->count; i++) {
         diff->changes[i] = d->changes.at[i].change;
@@ -357,6 +357,6 @@ ph_status ph_diff_text(char **out, const ph_diff *diff)
         ph__text_add(&text, diff->changes[i].blocks_update ? " (blocks an update)\n" : "\n");
     }
     put_summary(&text, diff);
-    *out = ph__text_take(&text);
+    *out = ph__text_detach(&text);
     return *out ? PH_OK : ph__fail_host_memory(call, "the text");
 }

@@ -34,7 +34,7 @@ static char *join_texts(const char *const *pieces)
     ph__text_add(&text, ph__text_prelude);
     for (size_t i = 0; pieces && pieces[i]; i++)
         ph__text_add(&text, pieces[i]);
-    return ph__text_take(&text);
+    return ph__text_detach(&text);
 }
 
 static ph_kernel *create_kernel(ph__backend *backend, const ph__kernel_def *def)

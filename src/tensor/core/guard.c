@@ -126,7 +126,7 @@ static ph_status check_zone(const ph__guarded *guarded, const char *zone, const 
 /* Takes those of the device that were released out of the list; the others stay where they are. */
 static ph__guarded *unlink_released(const ph_device *device)
 {
-    ph__guarded *taken = NULL;
+    ph__guarded *released = NULL;
     for (ph__guarded **at = &all; *at;) {
         ph__guarded *guarded = *at;
         if (!guarded->released || guarded->backend->device != device) {
@@ -134,10 +134,10 @@ static ph__guarded *unlink_released(const ph_device *device)
             continue;
         }
         *at = guarded->next;
-        guarded->next = taken;
-        taken = guarded;
+        guarded->next = released;
+        released = guarded;
     }
-    return taken;
+    return released;
 }
 
 /* The lock is held throughout: this is for tests, and nothing in it calls the user. */
@@ -151,12 +151,12 @@ bool ph__storage_debug_check(ph_device *device)
             if (status == PH_OK)
                 status = check_zone(guarded, ph__guarded_data(guarded) + guarded->bytes, "behind");
         }
-    ph__guarded *taken = unlink_released(device);
+    ph__guarded *released = unlink_released(device);
     pthread_mutex_unlock(&lock);
-    while (taken) {
-        ph__guarded *next = taken->next;
-        destroy_guarded(taken);
-        taken = next;
+    while (released) {
+        ph__guarded *next = released->next;
+        destroy_guarded(released);
+        released = next;
     }
     return status == PH_OK;
 }

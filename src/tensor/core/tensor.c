@@ -124,11 +124,11 @@ void ph__tensor_spares_free(ph__spare_tensors *spares)
 }
 
 /* NULL: no host memory. */
-static fresh *take_record(ph__spare_tensors *spares)
+static fresh *acquire_record(ph__spare_tensors *spares)
 {
     if (!spares || !spares->first)
         return ph__alloc(sizeof(fresh));
-    return ph__alloc_take_again() ? unlink_spare(spares) : NULL;
+    return ph__alloc_reuse() ? unlink_spare(spares) : NULL;
 }
 
 /* A handle that is to be kept has a host allocation of its own. */
@@ -139,7 +139,7 @@ static inline ph_status make_fresh(ph_tensor **out, ph__spare_tensors *spares, p
     *out = NULL;
     if (__builtin_expect(ph__quarantine_is_on(backend), 0))
         return make_apart(out, backend, dtype, shape, bytes, stream, key);
-    fresh *both = take_record(spares);
+    fresh *both = acquire_record(spares);
     if (!both)
         return ph__fail_host_memory("a tensor", "its note");
     ph_status status = ph__storage_init(&both->storage, both, backend, bytes, stream, key);

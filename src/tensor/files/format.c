@@ -205,7 +205,7 @@ static char *print_tensor(printer *p, const ph_tensor *x)
         add_axis(p, 0, 0, count / p->shape.dim[0], strlen(head));
     }
     ph__text_format(&p->text, ", %s)", ph__describe(described, x));
-    return ph__text_take(&p->text);
+    return ph__text_detach(&p->text);
 }
 
 /* The edges of x alone, by the tape's own operators. */

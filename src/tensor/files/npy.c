@@ -327,7 +327,7 @@ static char *make_npy_header(size_t *length, const ph_tensor *x, const char *cod
         ph__text_add(&text, " ");
     ph__text_add(&text, "\n");
     *length = text.length;
-    char *all = ph__text_take(&text);
+    char *all = ph__text_detach(&text);
     if (all) {
         all[8] = (char)((*length - 10) & 0xFF);
         all[9] = (char)((*length - 10) >> 8);

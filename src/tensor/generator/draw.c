@@ -77,7 +77,7 @@ static void graph_released(void *user)
     release_drawn(user);
 }
 
-static ph_status make_taken(ph_generator_state *state, ph_stream *stream, uint64_t capture)
+static ph_status make_drawn(ph_generator_state *state, ph_stream *stream, uint64_t capture)
 {
     ph__drawn *t = ph__calloc(1, sizeof *t);
     if (!t)
@@ -141,7 +141,7 @@ static ph_status draw_captured(ph__draw *out, ph_generator_state *state, ph_stre
                                uint64_t capture, uint64_t increment)
 {
     while (!draw_from(out, state, capture, increment))
-        PH_TRY(make_taken(state, stream, capture));
+        PH_TRY(make_drawn(state, stream, capture));
     return ph_cells_require(stream);
 }
 

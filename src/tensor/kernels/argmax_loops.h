@@ -22,7 +22,7 @@ PH__LEVEL_TARGET static void NAME(argmax, start)(void *accumulators, const void 
 }
 
 /* Equal values of a smaller index win, too: the very first element may be the lowest number. */
-PH__LEVEL_TARGET static void NAME(argmax, take)(NAME(best, type) * to, T value, int64_t index)
+PH__LEVEL_TARGET static void NAME(argmax, update)(NAME(best, type) * to, T value, int64_t index)
 {
     bool ties = (value == to->value) | (IS_NAN(value) & IS_NAN(to->value));
     if (NAME(argmax, beats)(value, to->value) || (ties && index < to->index))
@@ -38,7 +38,7 @@ PH__LEVEL_TARGET static void NAME(argmax, row)(void *accumulators, const void *x
     NAME(max, row)(&largest, x, n, index, a);
     for (int64_t i = 0; i < n; i++) {
         if ((xs[i] == largest) | (IS_NAN(xs[i]) & IS_NAN(largest))) {
-            NAME(argmax, take)(accumulators, xs[i], index + i);
+            NAME(argmax, update)(accumulators, xs[i], index + i);
             return;
         }
     }
@@ -50,7 +50,7 @@ PH__LEVEL_TARGET static void NAME(argmax, columns)(void *accumulators, const voi
     const T *xs = x;
     (void)a;
     for (int64_t i = 0; i < n; i++)
-        NAME(argmax, take)((NAME(best, type) *)accumulators + i, xs[i], index);
+        NAME(argmax, update)((NAME(best, type) *)accumulators + i, xs[i], index);
 }
 
 PH__LEVEL_TARGET static void NAME(argmax, join)(void *accumulators, const void *x, int64_t n,
@@ -59,7 +59,7 @@ PH__LEVEL_TARGET static void NAME(argmax, join)(void *accumulators, const void *
     const NAME(best, type) *from = x;
     (void)index, (void)a;
     for (int64_t i = 0; i < n; i++)
-        NAME(argmax, take)(accumulators, from[i].value, from[i].index);
+        NAME(argmax, update)(accumulators, from[i].value, from[i].index);
 }
 
 PH__LEVEL_TARGET static void NAME(argmax, end)(void *out, const void *accumulator, double a,

@@ -55,7 +55,7 @@ static void set_dims(ph__reduce_args *args, const ph_tensor *x, uint32_t gone)
 }
 
 /* Whether threads side by side should take outputs side by side. */
-static bool takes_columns(const ph__reduce_args *args)
+static bool reduces_columns(const ph__reduce_args *args)
 {
     const uint32_t kept = args->kept_rank - 1, gone = args->gone_rank - 1;
     bool beside = args->kept_stride[kept] == 1 && args->kept_dim[kept] > 1;
@@ -138,7 +138,7 @@ bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, con
     if (out->count == 0)
         return true;
     set_dims(&args, x, gone);
-    const bool columns = args.length > 0 && takes_columns(&args);
+    const bool columns = args.length > 0 && reduces_columns(&args);
     const int64_t blocks = columns ? lay_columns(&args) : lay_rows(&args);
     ph__kernel_def *def = columns ? columns_def(reduce, &args, x->dtype) : reduce->rows[x->dtype];
     if (args.splits == 1)

@@ -50,7 +50,7 @@ static bool is_refused_operand(const ph_tape *tape, const ph_tensor *x)
 
 /* One that the operator itself refuses is left to it: the message is in its name then, and not
  * in a cast's. */
-static bool takes_part(const ph_tape *tape, const ph_tensor *x)
+static bool is_castable(const ph_tape *tape, const ph_tensor *x)
 {
     return x &&
            (x->dtype == PH_DTYPE_F32 || x->dtype == PH_DTYPE_F16 || x->dtype == PH_DTYPE_BF16) &&
@@ -61,7 +61,7 @@ static ph_dtype widest_dtype(const ph_tape *tape, ph_tensor *const *in, size_t c
 {
     ph_dtype dtype = 0;
     for (size_t i = 0; i < count; i++)
-        if (takes_part(tape, in[i]))
+        if (is_castable(tape, in[i]))
             dtype = dtype == 0 || dtype == in[i]->dtype ? in[i]->dtype : PH_DTYPE_F32;
     return dtype;
 }
@@ -79,7 +79,7 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
     cast->dtype = dtype;
     tape->autocast.dtype = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!takes_part(tape, in[i]) || in[i]->dtype == dtype)
+        if (!is_castable(tape, in[i]) || in[i]->dtype == dtype)
             continue;
         cast->has_cast = true;
         in[i] = is_kept(tape, &cast->mode, in[i], dtype) ? cast_weight(tape, in[i], dtype)

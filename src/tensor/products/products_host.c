@@ -34,7 +34,7 @@ typedef void dgemm_fn(int order, int transpose_a, int transpose_b, int m, int n,
 /* Written once, before the first kernel that reads it is launched. */
 static struct {
     pthread_mutex_t lock;
-    bool looked;
+    bool searched;
     sgemm_fn *sgemm; /* both, or none: the plain product */
     dgemm_fn *dgemm;
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -134,11 +134,11 @@ bool ph__blas_load(void)
     const char *own = ph__environment("PH_BLAS");
     bool named = own && own[0] && strcmp(own, "none") != 0, good = true;
     pthread_mutex_lock(&blas.lock);
-    if (!blas.looked && (named || !own || !own[0])) {
+    if (!blas.searched && (named || !own || !own[0])) {
         void *library = open_blas(named ? own : "libopenblas.so.0");
         good = (library && find_functions(library)) || !named;
     }
-    blas.looked = good;
+    blas.searched = good;
     pthread_mutex_unlock(&blas.lock);
     if (!good)
         ph_ignore(

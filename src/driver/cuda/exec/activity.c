@@ -202,7 +202,7 @@ static bool find_node_ids(ph__cuda_activity *activity, char why[256])
         if (result != 0) {
             ph__line_format(
                 why, 256,
-                "CUPTI does not tell what it calls the nodes (cuptiGetGraphNodeId gave %d)",
+                "CUPTI does not report its numbers of the nodes (cuptiGetGraphNodeId gave %d)",
                 result);
             return false;
         }

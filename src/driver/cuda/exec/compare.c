@@ -164,7 +164,7 @@ static bool same_fill(const ph__cuda_pair *pair, ph__drv_update *out)
             pair->mine->index, (unsigned)mine->value_size, (unsigned)theirs->value_size);
     if (pair->mine->is_core_fill == pair->theirs->is_core_fill)
         return true;
-    if (!pair->outer && ph__cuda_fill_takes_clone(pair->mine, pair->theirs))
+    if (!pair->outer && ph__cuda_fill_accepts_clone(pair->mine, pair->theirs))
         return true;
     if (fill_bytes(pair->mine) <= PH__CUDA_FILL_LIMIT &&
         fill_bytes(pair->theirs) <= PH__CUDA_FILL_LIMIT)

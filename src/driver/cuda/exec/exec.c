@@ -51,7 +51,7 @@ static int create_exec(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 }
 
 /* Memory that the device has less than before is added to the executable's. */
-static int add_taken(ph__drv_exec *exec, size_t before)
+static int add_used_bytes(ph__drv_exec *exec, size_t before)
 {
     size_t after, total;
     int result = ph__cu.MemGetInfo(&after, &total);
@@ -72,7 +72,7 @@ static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
         return result;
     result = ph__cuda_report_memory(upload(exec));
     if (result == PH__R_OK)
-        result = add_taken(exec, before);
+        result = add_used_bytes(exec, before);
     if (result != PH__R_OK)
         (void)ph__cu.GraphExecDestroy(exec->handle);
     exec->uploads = 1;
@@ -91,7 +91,7 @@ static int upload_apart(ph__drv_exec *exec)
     if (result == PH__R_OK)
         result = ph__cuda_report_memory(upload(exec));
     if (result == PH__R_OK)
-        result = add_taken(exec, before);
+        result = add_used_bytes(exec, before);
     if (result == PH__R_OK) {
         exec->deferred = false;
         exec->uploads++;
@@ -194,7 +194,7 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
         ph__cuda_submission_leave(&submission, stream);
     }
     if (result == PH__R_OK)
-        result = add_taken(exec, before);
+        result = add_used_bytes(exec, before);
     if (result == PH__R_OK) {
         exec->deferred = false;
         exec->uploads++;

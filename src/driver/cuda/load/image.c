@@ -90,8 +90,7 @@ static int check_form(const char *image, size_t bytes)
         return PH__R_OK;
     if (form == FORM_CUT_OFF)
         ph__driver_set_reason(
-            "its cuda_image is cut off: cuda_image_bytes is %zu, and its header tells of more",
-            bytes);
+            "its cuda_image is cut off: cuda_image_bytes is %zu, and its header says more", bytes);
     else
         ph__driver_set_reason("its cuda_image of %zu bytes is neither PTX text (which begins with "
                               ".version), nor a cubin, "

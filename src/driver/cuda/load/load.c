@@ -135,10 +135,9 @@ static const char *remedy(int result)
     case PH__CU_R_OPERATING_SYSTEM:
     case PH__CU_R_UNKNOWN:
         return "the kernel module or its files in /dev may be missing: nvidia-smi and "
-               "nvidia-modprobe tell "
-               "more";
+               "nvidia-modprobe may say more";
     default:
-        return "nvidia-smi may tell more";
+        return "nvidia-smi may say more";
     }
 }
 

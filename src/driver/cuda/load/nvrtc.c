@@ -326,7 +326,7 @@ static int compile_text(ph__cuda_image *out, const nvrtc_functions *nvrtc, const
     nvrtc_program program = NULL;
     ph__text file = {0};
     ph__text_format(&file, "%s.cu", source->name);
-    char *file_name = ph__text_take(&file);
+    char *file_name = ph__text_detach(&file);
     if (!file_name)
         return PH__R_OUT_OF_MEMORY;
     int number = nvrtc->CreateProgram(&program, source->cuda, file_name, 0, NULL, NULL);

@@ -168,7 +168,7 @@ int ph__cuda_graph_lower(ph__drv_graph *graph)
 
 /* ---- updates ---- */
 
-bool ph__cuda_fill_takes_clone(const ph__drv_node *mine, const ph__drv_node *theirs)
+bool ph__cuda_fill_accepts_clone(const ph__drv_node *mine, const ph__drv_node *theirs)
 {
     return mine->is_core_fill && is_small_fill(theirs) &&
            is_reached(theirs->graph->device, &theirs->info.fill);

@@ -41,7 +41,7 @@ _Static_assert(sizeof(work) <= PH__HOST_COMMAND_BYTES,
 
 static work *work_create(ph__host_stream *stream, void (*run)(ph__host_command *command))
 {
-    work *fresh = ph__host_command_take(stream);
+    work *fresh = ph__host_command_acquire(stream);
     if (!fresh)
         return NULL;
     fresh->command = (ph__host_command){.run = run};

@@ -85,12 +85,12 @@ static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
     return true;
 }
 
-static bool image_takes_all(const ph__host_exec *exec)
+static bool image_accepts_all(const ph__host_exec *exec)
 {
     for (size_t i = 0; i < exec->dirty_count; i++) {
         const ph__exec_slot *slot = &exec->params->slots[exec->dirty[i]];
         if (slot->shared_bytes > exec->image->shared_max ||
-            !ph__exec_slot_takes(&exec->image->params->slots[slot->index], slot))
+            !ph__exec_slot_accepts(&exec->image->params->slots[slot->index], slot))
             return false;
     }
     return true;
@@ -100,7 +100,7 @@ bool ph__exec_prepare_image(ph__host_exec *exec, ph__exec_launch *launch)
 {
     if (!exec->last)
         return apply_now(exec);
-    if (image_takes_all(exec)) {
+    if (image_accepts_all(exec)) {
         if (!make_patches(exec, launch))
             return false;
         forget_dirty(exec);

@@ -33,7 +33,7 @@ static ph__host_exec *exec_create(ph__host_graph *graph)
     exec->params = ph__exec_params_of_graph(graph);
     exec->dirty = ph__calloc(graph->slot_count, sizeof exec->dirty[0]);
     exec->image = exec->params && exec->dirty ? ph__exec_image_create(exec, exec->params) : NULL;
-    exec->spare = exec->image ? ph__exec_launch_take(exec) : NULL;
+    exec->spare = exec->image ? ph__exec_launch_acquire(exec) : NULL;
     if (!exec->spare) {
         ph__exec_free(exec);
         return NULL;

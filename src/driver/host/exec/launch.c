@@ -19,7 +19,7 @@ void ph__exec_launch_free(ph__exec_launch *launch)
     ph__free(launch);
 }
 
-ph__exec_launch *ph__exec_launch_take(ph__host_exec *exec)
+ph__exec_launch *ph__exec_launch_acquire(ph__host_exec *exec)
 {
     ph__exec_launch *launch = exec->spare;
     if (launch) {
@@ -58,7 +58,7 @@ static int wait_for_last(ph__host_exec *exec, ph__host_stream *stream)
 static void run_launch(ph__exec_launch *launch, ph__rng *chaos)
 {
     ph__exec_image *image = launch->image;
-    /* image_takes_all() has found that the image takes them */
+    /* image_accepts_all() has found that the image takes them */
     for (size_t i = 0; i < launch->patch_count; i++)
         (void)ph__exec_image_apply(image, &launch->patches[i]);
     for (size_t i = 0, event = 0; event < image->params->event_count; i++) {
@@ -107,7 +107,7 @@ static void run_command(ph__host_command *command)
  * have come further on their way. */
 static int prepare_launch(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch **out)
 {
-    ph__exec_launch *launch = ph__exec_launch_take(exec);
+    ph__exec_launch *launch = ph__exec_launch_acquire(exec);
     if (!launch)
         return PH__R_OUT_OF_MEMORY;
     int result = ph__exec_acquire_markers(launch, stream);

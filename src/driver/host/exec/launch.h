@@ -6,7 +6,7 @@
 
 /* A launch for the executable, NULL when out of memory. Under its lock, or before anybody else has
  * the executable. */
-ph__exec_launch *ph__exec_launch_take(ph__host_exec *exec);
+ph__exec_launch *ph__exec_launch_acquire(ph__host_exec *exec);
 /* For good. Takes NULL. */
 void ph__exec_launch_free(ph__exec_launch *launch);
 #endif

@@ -177,7 +177,7 @@ void ph__exec_params_free(ph__exec_params *params)
     ph__free(params);
 }
 
-bool ph__exec_slot_takes(const ph__exec_slot *to, const ph__exec_slot *from)
+bool ph__exec_slot_accepts(const ph__exec_slot *to, const ph__exec_slot *from)
 {
     if (is_event(to))
         return event_args(to)->event == event_args(from)->event;

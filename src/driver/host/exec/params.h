@@ -49,7 +49,7 @@ ph__exec_params *ph__exec_params_of_graph(const ph__host_graph *graph); /* NULL:
 ph__exec_params *ph__exec_params_clone(const ph__exec_params *params);
 void ph__exec_params_free(ph__exec_params *params); /* takes NULL */
 /* its arguments, in place */
-bool ph__exec_slot_takes(const ph__exec_slot *to, const ph__exec_slot *from);
+bool ph__exec_slot_accepts(const ph__exec_slot *to, const ph__exec_slot *from);
 void ph__exec_slot_assign(ph__exec_slot *to,
                           /* the parameters to copy; index, enabled, dirty and arena stay */
                           const ph__exec_slot *from);

@@ -191,7 +191,7 @@ static bool params_accept(void *context, const ph__host_node *node, size_t slot)
 {
     const ph__host_exec *exec = context;
     const ph__exec_slot view = view_for(exec, node, slot);
-    return ph__exec_slot_takes(&exec->params->slots[slot], &view);
+    return ph__exec_slot_accepts(&exec->params->slots[slot], &view);
 }
 
 /* Arguments that have bytes are never called equal: they may hold a user's padding, which nobody

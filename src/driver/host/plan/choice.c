@@ -36,7 +36,7 @@ void ph__choice_init(ph__choice *choice, bool lanes_possible)
     memset(choice, 0, sizeof *choice);
     choice->profiles = choice->profiles_left = lanes_possible ? PROFILES : 0;
     choice->wake_price = START_ASLEEP_NS;
-    choice->retry_after = choice->look_after = FIRST_RETRY;
+    choice->retry_after = choice->check_after = FIRST_RETRY;
 }
 
 static void measure_again(ph__choice *choice, bool once)
@@ -52,21 +52,21 @@ static void measure_again(ph__choice *choice, bool once)
 void ph__choice_forget(ph__choice *choice, bool once)
 {
     measure_again(choice, once);
-    choice->retry_after = choice->look_after = FIRST_RETRY;
+    choice->retry_after = choice->check_after = FIRST_RETRY;
 }
 
 /* The profiles that a decision was made of may have been disturbed in some nodes, by so little that
  * no later run surprises: lanes were rejected, or take longer than was predicted. Both may be
- * right, too: each look comes after twice as many runs as the one before. */
-static bool looks_again(ph__choice *choice, bool awake)
+ * right, too: each check comes after twice as many runs as the one before. */
+static bool checks_again(ph__choice *choice, bool awake)
 {
     const double start = awake ? START_AWAKE_NS : START_ASLEEP_NS;
     const bool doubted =
         choice->rejected ||
         (choice->have_lanes && choice->lanes_ns[awake] > DOUBTED * (choice->predicted_ns + start));
-    if (!doubted || ++choice->doubted_runs < choice->look_after)
+    if (!doubted || ++choice->doubted_runs < choice->check_after)
         return false;
-    choice->look_after = next_retry(choice->look_after);
+    choice->check_after = next_retry(choice->check_after);
     measure_again(choice, true);
     return true;
 }
@@ -107,23 +107,23 @@ static bool lanes_pay(ph__choice *choice, bool awake)
 
 ph__choice_run ph__choice_next(ph__choice *choice, bool awake)
 {
-    if (choice->profiles_left > 0 || looks_again(choice, awake))
+    if (choice->profiles_left > 0 || checks_again(choice, awake))
         return PH__RUN_PROFILE;
     if (!choice->serial_known)
         return PH__RUN_TIMED;
     bool far = choice->lanes_ns[awake] > 2 * (choice->predicted_ns + START_AWAKE_NS);
-    bool look = choice->have_lanes &&
-                choice->lane_runs >= (uint64_t)(far ? SERIAL_SOON : SERIAL_EVERY) * choice->lanes;
-    if (choice->have_lanes && !look && lanes_pay(choice, awake)) {
+    bool due = choice->have_lanes &&
+               choice->lane_runs >= (uint64_t)(far ? SERIAL_SOON : SERIAL_EVERY) * choice->lanes;
+    if (choice->have_lanes && !due && lanes_pay(choice, awake)) {
         choice->lane_runs++;
         choice->since_lanes = 0;
         return PH__RUN_LANES;
     }
     choice->since_lanes++;
-    return look || ++choice->serial_runs >= TIMED_EVERY ? PH__RUN_TIMED : PH__RUN_SERIAL;
+    return due || ++choice->serial_runs >= TIMED_EVERY ? PH__RUN_TIMED : PH__RUN_SERIAL;
 }
 
-void ph__choice_profile_took(ph__choice *choice, double ns)
+void ph__choice_profile_measured(ph__choice *choice, double ns)
 {
     choice->profiles_left--;
     if (choice->profile_ns == 0 || ns < choice->profile_ns)
@@ -131,13 +131,13 @@ void ph__choice_profile_took(ph__choice *choice, double ns)
     if (ns < LONG_NS)
         return;
     choice->profiles_left = 0;
-    ph__choice_serial_took(choice, ns);
+    ph__choice_serial_measured(choice, ns);
 }
 
 /* One run that took much longer was interrupted; several in a row mean that the bodies have
  * changed. One that took much shorter says so at once, or that what is known was interrupted:
  * nothing makes a run shorter than it is. */
-void ph__choice_serial_took(ph__choice *choice, double ns)
+void ph__choice_serial_measured(ph__choice *choice, double ns)
 {
     choice->serial_runs = choice->lane_runs = 0;
     if (!choice->serial_known) {
@@ -159,7 +159,7 @@ void ph__choice_serial_took(ph__choice *choice, double ns)
     choice->serial_ns += (ns - choice->serial_ns) / 8;
 }
 
-void ph__choice_lanes_took(ph__choice *choice, double ns, bool awake)
+void ph__choice_lanes_measured(ph__choice *choice, double ns, bool awake)
 {
     double *known = &choice->lanes_ns[awake];
     if (choice->trials_left > 0) {

@@ -30,7 +30,7 @@ typedef struct ph__choice {
     uint64_t since_lanes;  /* serial runs since the last run in lanes ... */
     uint64_t retry_after;  /* ... after which lanes that did not pay are tried again */
     uint64_t doubted_runs; /* since the decision, which is made anew ... */
-    uint64_t look_after;   /* ... after so many */
+    uint64_t check_after;  /* ... after so many */
     uint32_t trials_left;
     /* Waking sleeping workers pays only when the next run comes while they are awake. */
     double credit, wake_price;
@@ -46,9 +46,9 @@ ph__choice_run ph__choice_next(ph__choice *choice, bool awake);
 
 /* Reports the duration of a run. One profile is enough, and counts as a timed run too, when it took
  * milliseconds. */
-void ph__choice_profile_took(ph__choice *choice, double ns);
-void ph__choice_serial_took(ph__choice *choice, double ns);
-void ph__choice_lanes_took(ph__choice *choice, double ns, bool awake);
+void ph__choice_profile_measured(ph__choice *choice, double ns);
+void ph__choice_serial_measured(ph__choice *choice, double ns);
+void ph__choice_lanes_measured(ph__choice *choice, double ns, bool awake);
 /* A schedule was made: lanes 0 or 1 when none is possible. Where it takes longer than was
  * predicted, and where schedules were made and rejected, ph__choice_next asks for one more profile
  * and another decision: after 64 runs, and then twice as many each time, up to 16,384. */

@@ -131,14 +131,14 @@ static void run_profile(ph__plan *plan)
         if (plan->cost_ns[n] < 0 || cost < (double)plan->cost_ns[n])
             plan->cost_ns[n] = (float)cost;
     }
-    ph__choice_profile_took(&plan->choice, sum);
+    ph__choice_profile_measured(&plan->choice, sum);
 }
 
 static void run_timed(ph__plan *plan)
 {
     uint64_t start = ph__now_ns();
     run_serial(plan);
-    ph__choice_serial_took(&plan->choice, (double)(ph__now_ns() - start));
+    ph__choice_serial_measured(&plan->choice, (double)(ph__now_ns() - start));
     if (plan->choice.serial_known)
         return;
     /* the bodies have changed: what was measured of each is out of date too */
@@ -154,16 +154,16 @@ static void run_timed(ph__plan *plan)
 static ph_block_range bite(ph__plan_chaos_node *left, const ph_block_range *whole, ph__rng *chaos)
 {
     ph_block_range range = *whole;
-    uint64_t blocks = left->end - left->next, take = blocks;
+    uint64_t blocks = left->end - left->next, part = blocks;
     uint64_t how = ph__rng_below(chaos, 4);
     if (how > 1)
-        take = 1 + ph__rng_below(chaos, blocks);
+        part = 1 + ph__rng_below(chaos, blocks);
     if (how == 2) {
         range.begin = left->next;
-        range.end = left->next += take;
+        range.end = left->next += part;
     } else {
         range.end = left->end;
-        range.begin = left->end -= take;
+        range.begin = left->end -= part;
     }
     return range;
 }
@@ -267,7 +267,7 @@ static void run_chosen(ph__plan *plan)
     case PH__RUN_LANES: {
         uint64_t start = ph__now_ns();
         if (run_lanes(plan, run_lane))
-            ph__choice_lanes_took(&plan->choice, (double)(ph__now_ns() - start), awake);
+            ph__choice_lanes_measured(&plan->choice, (double)(ph__now_ns() - start), awake);
         else
             run_serial(plan);
         break;

@@ -3,7 +3,7 @@
 #include "driver/host/stream/command.h"
 #include "base/alloc.h"
 
-void *ph__host_command_take(ph__host_stream *stream)
+void *ph__host_command_acquire(ph__host_stream *stream)
 {
     ph__spin_lock(&stream->lock);
     ph__host_command *command = stream->spare_commands;

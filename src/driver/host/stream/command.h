@@ -19,7 +19,7 @@ enum {
     PH__HOST_COMMAND_BYTES = 448,
     PH__HOST_SPARE_COMMANDS = 1024 /* of a stream, at most */
 };
-void *ph__host_command_take(ph__host_stream *stream);
+void *ph__host_command_acquire(ph__host_stream *stream);
 void ph__host_command_finish(ph__host_stream *stream, void *command); /* by its run function */
 void ph__host_command_drop(ph__host_stream *stream,
                            void *command); /* of a command that was never submitted */

@@ -67,13 +67,13 @@ int ph__host_stream_order(ph__host_stream *stream)
     ph__host_stream *legacy = stream->device->legacy;
     unsigned last = atomic_load_explicit(&legacy->submitted, memory_order_acquire);
     if (ph__host_stream_done(legacy, last) ||
-        atomic_load_explicit(&stream->taken_from_legacy, memory_order_acquire) == last)
+        atomic_load_explicit(&stream->received_from_legacy, memory_order_acquire) == last)
         return 0;
     pthread_mutex_lock(&stream->device->streams_lock);
     unsigned number = 0;
     int result = chain(legacy, stream, &number);
     if (!result)
-        atomic_store_explicit(&stream->taken_from_legacy, number, memory_order_release);
+        atomic_store_explicit(&stream->received_from_legacy, number, memory_order_release);
     pthread_mutex_unlock(&stream->device->streams_lock);
     return result;
 }

@@ -172,7 +172,7 @@ unsigned ph__host_stream_submit(ph__host_stream *stream, ph__host_command *comma
 ph__host_command *ph__host_queue_marker_command(ph__host_stream *stream, ph__host_marker *wait,
                                                 ph__host_marker *signal)
 {
-    ph__host_command *command = ph__host_command_take(stream);
+    ph__host_command *command = ph__host_command_acquire(stream);
     if (command)
         *command = (ph__host_command){.wait = wait, .signal = signal};
     return command;

@@ -47,7 +47,7 @@ struct ph__host_stream {
     /* implicit order: the last number that the legacy stream waits for */
     unsigned given_to_legacy;
     /* the last number of the legacy stream that this one waits for */
-    atomic_uint taken_from_legacy;
+    atomic_uint received_from_legacy;
     /* capture: capture/capture.c, under capture_lock; `capturing` may be read without it */
     atomic_bool capturing; /* in a capture, active or invalidated */
     ph__host_capture *capture;

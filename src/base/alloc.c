@@ -24,7 +24,7 @@ static bool must_fail(void)
     return false;
 }
 
-static void *counted(void *pointer)
+static void *count_allocation(void *pointer)
 {
     if (pointer)
         atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
@@ -33,7 +33,7 @@ static void *counted(void *pointer)
 
 void *ph__alloc(size_t bytes)
 {
-    return must_fail() ? NULL : counted(malloc(bytes ? bytes : 1));
+    return must_fail() ? NULL : count_allocation(malloc(bytes ? bytes : 1));
 }
 
 void *ph__calloc(size_t count, size_t size)
@@ -41,7 +41,7 @@ void *ph__calloc(size_t count, size_t size)
     size_t bytes;
     if (!ph__mul(count, size, &bytes) || must_fail())
         return NULL;
-    return counted(calloc(1, bytes ? bytes : 1));
+    return count_allocation(calloc(1, bytes ? bytes : 1));
 }
 
 void *ph__realloc(void *old, size_t bytes)

@@ -20,7 +20,7 @@ typedef char *demangle_fn(const char *name, char *buffer, size_t *size, int *sta
 static _Atomic(demangle_fn *) known;
 
 /* Where its library can be made to stay loaded. */
-static void keep(demangle_fn *demangle)
+static void keep_library(demangle_fn *demangle)
 {
     Dl_info info;
     void *address;
@@ -42,7 +42,7 @@ static demangle_fn *find_in(const char *library)
     if (handle || !library)
         *(void **)&demangle = dlsym(library ? handle : RTLD_DEFAULT, "__cxa_demangle");
     if (demangle)
-        keep(demangle);
+        keep_library(demangle);
     if (handle)
         (void)dlclose(handle);
     return demangle;

@@ -78,7 +78,7 @@ static bool find_tables(Elf64_Shdr *symbols, Elf64_Shdr *strings, int file)
 }
 
 /* A function of known size that holds the address. */
-static bool holds(const Elf64_Sym *symbol, uint64_t address)
+static bool symbol_holds(const Elf64_Sym *symbol, uint64_t address)
 {
     return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
            address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
@@ -119,7 +119,7 @@ size_t ph__elf_find(ph__elf_symbol *symbols, size_t count, int file)
             break;
         for (size_t s = 0; s < part; s++)
             for (size_t i = 0; i < count; i++)
-                if (!symbols[i].name[0] && holds(&some[s], symbols[i].address))
+                if (!symbols[i].name[0] && symbol_holds(&some[s], symbols[i].address))
                     found += read_name(&symbols[i], file, &strings, &some[s]);
         left -= part;
         at += part * sizeof some[0];

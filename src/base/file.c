@@ -21,7 +21,7 @@ enum {
 };
 
 /* By the errno of a system call that has just failed. */
-static ph_status fail(const ph__file *file, const char *system_call)
+static ph_status fail_system_call(const ph__file *file, const char *system_call)
 {
     int number = errno;
     char buffer[128];
@@ -100,7 +100,7 @@ static ph_status begin_replacing(ph__file *file)
 {
     char target[PATH_MAX];
     if (!follow_all(target, file->path))
-        return fail(file, "readlink");
+        return fail_system_call(file, "readlink");
     file->target = ph__strdup(target);
     file->temporary = file->target ? ph__alloc(strlen(file->target) + TEMPORARY_NAME_BYTES) : NULL;
     if (!file->temporary) {
@@ -109,7 +109,7 @@ static ph_status begin_replacing(ph__file *file)
     }
     if (open_temporary(file))
         return PH_OK;
-    ph_status status = fail(file, "open");
+    ph_status status = fail_system_call(file, "open");
     free_names(file);
     return status;
 }
@@ -134,15 +134,16 @@ ph_status ph__file_create(ph__file *file, const char *path, const char *call)
     /* A link that Linux does not follow (ELOOP, or somebody else's in /tmp) is not followed here
      * either. */
     if (!exists && errno != ENOENT && is_link(path))
-        return fail(file, "stat");
+        return fail_system_call(file, "stat");
     if (!exists || S_ISREG(there.st_mode)) {
         file->mode = exists ? there.st_mode : 0;
         /* Replacing asks for rights on the folder alone: those on the file count too. */
-        return exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 ? fail(file, "faccessat")
-                                                                          : begin_replacing(file);
+        return exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0
+                   ? fail_system_call(file, "faccessat")
+                   : begin_replacing(file);
     }
     file->number = open(path, O_WRONLY | O_CLOEXEC);
-    return file->number < 0 ? fail(file, "open") : PH_OK;
+    return file->number < 0 ? fail_system_call(file, "open") : PH_OK;
 }
 
 ph_status ph__file_write(ph__file *file, const void *bytes, size_t size)
@@ -152,7 +153,7 @@ ph_status ph__file_write(ph__file *file, const void *bytes, size_t size)
         if (written >= 0)
             done += (size_t)written;
         else if (errno != EINTR)
-            return fail(file, "write");
+            return fail_system_call(file, "write");
     }
     return PH_OK;
 }
@@ -163,17 +164,17 @@ static ph_status close_checked(ph__file *file)
 {
     int number = file->number;
     file->number = -1;
-    return close(number) != 0 && errno != EINTR ? fail(file, "close") : PH_OK;
+    return close(number) != 0 && errno != EINTR ? fail_system_call(file, "close") : PH_OK;
 }
 
 static ph_status put_in_place(ph__file *file)
 {
     if (file->mode != 0 && fchmod(file->number, file->mode & 07777) != 0)
-        return fail(file, "fchmod");
+        return fail_system_call(file, "fchmod");
     if (fsync(file->number) != 0)
-        return fail(file, "fsync");
+        return fail_system_call(file, "fsync");
     PH_TRY(close_checked(file));
-    return rename(file->temporary, file->target) != 0 ? fail(file, "rename") : PH_OK;
+    return rename(file->temporary, file->target) != 0 ? fail_system_call(file, "rename") : PH_OK;
 }
 
 ph_status ph__file_commit(ph__file *file)

@@ -52,7 +52,7 @@ static void add_quoted(ph__text *text, const char *value)
 }
 
 /* The comma before a key, or before a value that follows no key. */
-static void separate(ph__json *json)
+static void write_separator(ph__json *json)
 {
     if (json->after_key)
         json->after_key = false;
@@ -64,7 +64,7 @@ static void separate(ph__json *json)
 
 void ph__json_open(ph__json *json, char bracket)
 {
-    separate(json);
+    write_separator(json);
     ph__text_add_bytes(&json->text, &bracket, 1);
     json->depth++;
     json->first = true;
@@ -83,7 +83,7 @@ void ph__json_close(ph__json *json, char bracket)
 
 void ph__json_key(ph__json *json, const char *key)
 {
-    separate(json);
+    write_separator(json);
     add_quoted(&json->text, key);
     ph__text_add(&json->text, ":");
     json->after_key = true;
@@ -91,7 +91,7 @@ void ph__json_key(ph__json *json, const char *key)
 
 void ph__json_string(ph__json *json, const char *value)
 {
-    separate(json);
+    write_separator(json);
     if (value)
         add_quoted(&json->text, value);
     else
@@ -110,26 +110,26 @@ static char *put_digits(char *end, uint64_t value, unsigned base)
 void ph__json_u64(ph__json *json, uint64_t value)
 {
     char room[20], *end = room + sizeof room, *at = put_digits(end, value, 10);
-    separate(json);
+    write_separator(json);
     ph__text_add_bytes(&json->text, at, (size_t)(end - at));
 }
 
 void ph__json_us(ph__json *json, uint64_t ns)
 {
-    separate(json);
+    write_separator(json);
     ph__text_format(&json->text, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
 }
 
 void ph__json_i64(ph__json *json, int64_t value)
 {
-    separate(json);
+    write_separator(json);
     ph__text_format(&json->text, "%" PRId64, value);
 }
 
 void ph__json_hex(ph__json *json, uint64_t value)
 {
     char room[20], *end = room + sizeof room, *at = end;
-    separate(json);
+    write_separator(json);
     *--at = '"';
     at = put_digits(at, value, 16);
     *--at = 'x';
@@ -140,7 +140,7 @@ void ph__json_hex(ph__json *json, uint64_t value)
 
 void ph__json_bool(ph__json *json, bool value)
 {
-    separate(json);
+    write_separator(json);
     ph__text_add(&json->text, value ? "true" : "false");
 }
 
@@ -161,7 +161,7 @@ static void add_number(ph__text *text, const char *printed)
 void ph__json_f64(ph__json *json, double value)
 {
     char printed[64];
-    separate(json);
+    write_separator(json);
     if (!isfinite(value)) {
         ph__text_add(&json->text, "null");
         return;

@@ -11,7 +11,7 @@ enum {
 };
 
 /* How many ranges of the piece begin at or before the address. */
-static size_t begun(const ph__range_piece *piece, uintptr_t address)
+static size_t count_piece_begun(const ph__range_piece *piece, uintptr_t address)
 {
     size_t low = 0, high = piece->count;
     while (low < high) {
@@ -43,7 +43,7 @@ const ph__range *ph__range_map_find(const ph__range_map *map, uintptr_t address)
     if (map->count == 0)
         return NULL;
     const ph__range_piece *piece = &map->pieces[piece_of(map, address)];
-    size_t index = begun(piece, address);
+    size_t index = count_piece_begun(piece, address);
     if (index == 0)
         return NULL;
     const ph__range *range = &piece->at[index - 1];
@@ -56,7 +56,7 @@ const ph__range *ph__range_map_from(const ph__range_map *map, uintptr_t address)
         return NULL;
     size_t which = piece_of(map, address);
     const ph__range_piece *piece = &map->pieces[which];
-    size_t index = begun(piece, address);
+    size_t index = count_piece_begun(piece, address);
     if (index > 0 && address - piece->at[index - 1].base < piece->at[index - 1].size)
         return &piece->at[index - 1];
     if (index < piece->count)
@@ -138,7 +138,7 @@ bool ph__range_map_add(ph__range_map *map, uintptr_t base, size_t size, void *va
     ph__range_piece *piece = &map->pieces[which];
     if (!reserve_range(piece))
         return false;
-    size_t index = begun(piece, base);
+    size_t index = count_piece_begun(piece, base);
     memmove(&piece->at[index + 1], &piece->at[index], (piece->count - index) * sizeof range);
     piece->at[index] = range;
     piece->count++;
@@ -180,7 +180,7 @@ void *ph__range_map_remove(ph__range_map *map, uintptr_t base)
         return NULL;
     size_t which = piece_of(map, base);
     ph__range_piece *piece = &map->pieces[which];
-    size_t index = begun(piece, base);
+    size_t index = count_piece_begun(piece, base);
     if (index == 0 || piece->at[index - 1].base != base)
         return NULL;
     void *value = piece->at[index - 1].value;

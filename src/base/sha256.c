@@ -20,36 +20,36 @@ static const uint32_t constants[ROUNDS] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t rotate(uint32_t x, unsigned by)
+static uint32_t rotate_right(uint32_t x, unsigned by)
 {
     return x >> by | x << (32 - by);
 }
 
 /* 6.2.2, step 1: the message schedule. */
-static void schedule(uint32_t w[ROUNDS], const uint8_t *block)
+static void expand_block(uint32_t w[ROUNDS], const uint8_t *block)
 {
     for (size_t t = 0; t < 16; t++)
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
                (uint32_t)block[4 * t + 2] << 8 | (uint32_t)block[4 * t + 3];
     for (size_t t = 16; t < ROUNDS; t++) {
-        uint32_t sigma0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
-        uint32_t sigma1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
+        uint32_t sigma0 = rotate_right(w[t - 15], 7) ^ rotate_right(w[t - 15], 18) ^ w[t - 15] >> 3;
+        uint32_t sigma1 = rotate_right(w[t - 2], 17) ^ rotate_right(w[t - 2], 19) ^ w[t - 2] >> 10;
         w[t] = sigma1 + w[t - 7] + sigma0 + w[t - 16];
     }
 }
 
 /* 6.2.2, steps 2 to 4; state[0] to state[7] are the working variables a to h. */
-static void absorb(uint32_t hash[8], const uint8_t *block)
+static void absorb_block(uint32_t hash[8], const uint8_t *block)
 {
     uint32_t w[ROUNDS], state[8];
-    schedule(w, block);
+    expand_block(w, block);
     memcpy(state, hash, sizeof state);
     for (size_t t = 0; t < ROUNDS; t++) {
         uint32_t a = state[0], e = state[4];
-        uint32_t sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+        uint32_t sum1 = rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25);
         uint32_t choice = (e & state[5]) ^ (~e & state[6]);
         uint32_t first = state[7] + sum1 + choice + constants[t] + w[t];
-        uint32_t sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+        uint32_t sum0 = rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22);
         uint32_t majority = (a & state[1]) ^ (a & state[2]) ^ (state[1] & state[2]);
         memmove(state + 1, state, 7 * sizeof *state);
         state[4] += first;
@@ -67,7 +67,7 @@ void ph__sha256(uint8_t out[PH__SHA256_BYTES], const void *data, size_t bytes)
     const uint8_t *at = data;
     size_t left = bytes;
     for (; left >= BLOCK_BYTES; left -= BLOCK_BYTES, at += BLOCK_BYTES)
-        absorb(hash, at);
+        absorb_block(hash, at);
 
     /* 5.1.1: a one bit, zeros, and the length in bits fill the last block or the last two. */
     uint8_t last[2 * BLOCK_BYTES] = {0};
@@ -78,7 +78,7 @@ void ph__sha256(uint8_t out[PH__SHA256_BYTES], const void *data, size_t bytes)
     for (size_t i = 0; i < 8; i++)
         last[padded - 1 - i] = (uint8_t)((uint64_t)bytes << 3 >> 8 * i);
     for (size_t begin = 0; begin < padded; begin += BLOCK_BYTES)
-        absorb(hash, last + begin);
+        absorb_block(hash, last + begin);
 
     for (size_t i = 0; i < PH__SHA256_BYTES; i++)
         out[i] = (uint8_t)(hash[i / 4] >> (24 - 8 * (i % 4)));

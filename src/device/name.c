@@ -126,8 +126,8 @@ ph_status ph__device_name_parse(ph__device_name *out, ph_device_options *options
     return parse_settings(options, rest, name, call);
 }
 
-static void append(char out[PH__DEVICE_NAME_BYTES], const char *separator, const char *key,
-                   uint64_t value)
+static void append_option(char out[PH__DEVICE_NAME_BYTES], const char *separator, const char *key,
+                          uint64_t value)
 {
     size_t used = strlen(out);
     char piece[48];
@@ -159,7 +159,7 @@ void ph__device_name_format(char out[PH__DEVICE_NAME_BYTES], const char *driver,
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (!settings[i].say)
             continue;
-        append(out, separator, settings[i].key, settings[i].value);
+        append_option(out, separator, settings[i].key, settings[i].value);
         separator = ",";
     }
 }

@@ -13,7 +13,7 @@ const char ph__driver_forked_words[] =
     "here (on a "
     "GPU that takes a new program, or a fork before the first device is opened)";
 
-static int refuse(void)
+static int refuse_in_child(void)
 {
     ph__driver_set_reason("%s", ph__driver_forked_words);
     return PH__R_ILLEGAL_STATE;
@@ -22,7 +22,7 @@ static int refuse(void)
 #define PH__FALLIBLE(name, parameters, arguments)                                                  \
     static int name parameters                                                                     \
     {                                                                                              \
-        return refuse();                                                                           \
+        return refuse_in_child();                                                                  \
     }
 #define PH__ENTRY(type, name, parameters)
 #include "driver/driver.def"

@@ -32,7 +32,7 @@ static const char *object_name(const Dl_info *info)
     return slash ? slash + 1 : path;
 }
 
-static bool begins(const char *text, const char *with)
+static bool begins_with(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -66,9 +66,10 @@ static frame_owner owner_of(const void *frame, const void *own)
     const char *name = object_name(&info);
     if (own && info.dli_fbase == own)
         return OWNER_LIBRARY;
-    if (begins(name, "libcuda.so") || begins(name, "libcudart.so") || begins(name, "libcupti.so"))
+    if (begins_with(name, "libcuda.so") || begins_with(name, "libcudart.so") ||
+        begins_with(name, "libcupti.so"))
         return OWNER_CUDA;
-    return begins(name, "libc.so") || begins(name, "ld-linux") ? OWNER_LIBC : OWNER_OTHER;
+    return begins_with(name, "libc.so") || begins_with(name, "ld-linux") ? OWNER_LIBC : OWNER_OTHER;
 }
 
 /* A log callback of CUDA's comes from inside CUDA: this library's frames stand in front of it. The
@@ -183,10 +184,10 @@ static int first_by_name(const named_frame *frames, int count)
 {
     int first = 0;
     for (int i = 0; i < count && i <= first + GAP; i++) {
-        if (!begins(frames[i].symbol.name, "ph_"))
+        if (!begins_with(frames[i].symbol.name, "ph_"))
             continue;
         first = i + 1;
-        if (!begins(frames[i].symbol.name, "ph__"))
+        if (!begins_with(frames[i].symbol.name, "ph__"))
             break;
     }
     return first < count ? first : 0;

@@ -15,8 +15,8 @@ static bool potentially_unsafe(const int column[2][3])
     return column[0][PH_CAPTURE_GLOBAL] == 900 && column[0][PH_CAPTURE_RELAXED] == 0;
 }
 
-static int outcome(const int column[2][3], bool same_thread, ph_capture_mode capture_mode,
-                   ph_capture_mode thread_mode)
+static int outcome_of_rule(const int column[2][3], bool same_thread, ph_capture_mode capture_mode,
+                           ph_capture_mode thread_mode)
 {
     if (potentially_unsafe(column)) {
         if (thread_mode == PH_CAPTURE_RELAXED)
@@ -30,11 +30,11 @@ static int outcome(const int column[2][3], bool same_thread, ph_capture_mode cap
 int ph__rule_driver(ph__rule rule, bool same_thread, ph_capture_mode capture_mode,
                     ph_capture_mode thread_mode)
 {
-    return outcome(ph__rules[rule].driver, same_thread, capture_mode, thread_mode);
+    return outcome_of_rule(ph__rules[rule].driver, same_thread, capture_mode, thread_mode);
 }
 
 int ph__rule_public(ph__rule rule, bool same_thread, ph_capture_mode capture_mode,
                     ph_capture_mode thread_mode)
 {
-    return outcome(ph__rules[rule].public_, same_thread, capture_mode, thread_mode);
+    return outcome_of_rule(ph__rules[rule].public_, same_thread, capture_mode, thread_mode);
 }

@@ -142,7 +142,7 @@ static bool load_suspect(ph__suspect *out, uint64_t number)
 }
 
 /* The first number that may still be in the ring. */
-static uint64_t oldest(uint64_t since, uint64_t next)
+static uint64_t oldest_in_ring(uint64_t since, uint64_t next)
 {
     uint64_t first = next > PH__SUSPECTS ? next - PH__SUSPECTS : 1;
     return since > first ? since : first;
@@ -152,23 +152,23 @@ size_t ph__suspects_read(ph__suspect *out, size_t capacity, uint64_t since)
 {
     uint64_t next = ph__suspects_next();
     size_t count = 0;
-    for (uint64_t number = oldest(since, next); number < next && count < capacity; number++)
+    for (uint64_t number = oldest_in_ring(since, next); number < next && count < capacity; number++)
         count += load_suspect(&out[count], number);
     return count;
 }
 
-static bool invalidates(int result)
+static bool is_invalidating(int result)
 {
     return result == PH__R_CAPTURE_UNSUPPORTED ||
            (result >= PH__R_CAPTURE_MERGE && result <= PH__R_CAPTURED_EVENT);
 }
 
 /* The lower the more likely; 0: it was another capture's. */
-static int rank(const ph__suspect *note, uint64_t capture_id, uint64_t owner_thread)
+static int rank_suspect(const ph__suspect *note, uint64_t capture_id, uint64_t owner_thread)
 {
     if (note->capture_id != 0)
         return note->capture_id == capture_id ? 1 : 0;
-    if (invalidates(note->result))
+    if (is_invalidating(note->result))
         return note->thread == owner_thread ? 2 : 3;
     return 4;
 }
@@ -178,9 +178,10 @@ bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id,
 {
     uint64_t next = ph__suspects_next();
     int best = 0;
-    for (uint64_t number = oldest(since, next); number < next && best != 1; number++) {
+    for (uint64_t number = oldest_in_ring(since, next); number < next && best != 1; number++) {
         ph__suspect note;
-        int likely = load_suspect(&note, number) ? rank(&note, capture_id, owner_thread) : 0;
+        int likely =
+            load_suspect(&note, number) ? rank_suspect(&note, capture_id, owner_thread) : 0;
         if (likely != 0 && (best == 0 || likely < best)) {
             best = likely;
             *out = note;
@@ -192,7 +193,7 @@ bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id,
 /* ---- words ---- */
 
 /* The driver's own words, where they say more than its number does. */
-static bool explains(const ph__suspect *suspect)
+static bool has_explanation(const ph__suspect *suspect)
 {
     return suspect->text[0] && strcmp(suspect->text, ph__result_text(suspect->result)) != 0;
 }
@@ -202,8 +203,8 @@ size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, 
     char trace[TRACE_BYTES];
     ph__line_buffer to = {.out = out, .size = size};
     ph__line_add(&to, "%s (%d, %s%s%s) on ", suspect->call, suspect->result,
-                 ph__result_name(suspect->result), explains(suspect) ? ": " : "",
-                 explains(suspect) ? suspect->text : "");
+                 ph__result_name(suspect->result), has_explanation(suspect) ? ": " : "",
+                 has_explanation(suspect) ? suspect->text : "");
     if (suspect->thread == ph__thread_id())
         ph__line_add(&to, "this thread");
     else if (suspect->thread_name[0])

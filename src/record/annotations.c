@@ -161,8 +161,8 @@ static bool find_survivors(survivors *out, const ph_record *to, const ph__map *n
     return out->at != NULL;
 }
 
-static ph_status inherit(ph_record *to, const survivors *s, const ph__driver *driver,
-                         const char *call)
+static ph_status inherit_annotations(ph_record *to, const survivors *s, const ph__driver *driver,
+                                     const char *call)
 {
     for (size_t i = 0; i < to->node_count; i++) {
         ph__record_node *node = &to->nodes[i];
@@ -193,7 +193,7 @@ ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__dri
     if (status == PH_OK && !find_survivors(&found, to, &nodes, driver))
         status = ph__fail_host_memory(call, "the annotations of the record");
     if (status == PH_OK)
-        status = inherit(to, &found, driver, call);
+        status = inherit_annotations(to, &found, driver, call);
     ph__free(found.at);
     ph__map_free(&nodes);
     return status;

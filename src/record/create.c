@@ -253,7 +253,7 @@ static bool has_pairs(const ph__annotation *annotation, const ph_record_source_n
     return same;
 }
 
-static ph_status annotate(maker *m, const ph_record_source_node *node, size_t index)
+static ph_status annotate_node(maker *m, const ph_record_source_node *node, size_t index)
 {
     const ph__pairs pairs = {node->annotation, node->annotation_count};
     ph__annotation **to = &m->record->annotations[index];
@@ -293,7 +293,7 @@ static ph_status fill_node(maker *m, const ph_record_source_node *node, size_t i
     if (node->info.body && node->info.body->depth >= m->record->depth)
         m->record->depth = node->info.body->depth + 1;
     m->record->node_count = index + 1;
-    return annotate(m, node, index);
+    return annotate_node(m, node, index);
 }
 
 /* Walking the nodes in order makes each list of dependents ascending. */

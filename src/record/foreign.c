@@ -30,7 +30,7 @@ static bool is_untyped(const ph_word *word, const ph__record_node *node)
            word->offset + sizeof(uint64_t) <= node->info.args_size;
 }
 
-static bool asks(const ph_word *word, const ph__record_node *node)
+static bool asks_driver(const ph_word *word, const ph__record_node *node)
 {
     return word->base == NULL && !word->internal && may_be_address(word->value) &&
            (word->kind == PH_WORD_PROVED || is_untyped(word, node));
@@ -80,7 +80,7 @@ static bool look_up_words(asker *a, ph_record *record)
             if (is_number(node, w))
                 continue;
             const ph_word *word = ph__record_word(&room, node, w);
-            if (asks(word, node) && !ask_driver(a, word->value))
+            if (asks_driver(word, node) && !ask_driver(a, word->value))
                 return false;
         }
         if (node->info.body && !look_up_words(a, (ph_record *)(uintptr_t)node->info.body))
@@ -119,7 +119,7 @@ const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record
                                           const ph__record_node *node, size_t w)
 {
     const ph_word *word = ph__record_word(room, node, w);
-    if (record->foreign == NULL || record->foreign->list.count == 0 || !asks(word, node))
+    if (record->foreign == NULL || record->foreign->list.count == 0 || !asks_driver(word, node))
         return word;
     const ph__range *range = ph__ranges_find(&record->foreign->ranges, (uintptr_t)word->value);
     if (range == NULL)

@@ -25,7 +25,7 @@ void ph__record_note_origin(ph_record *record, const ph_device *device, uint64_t
     record->origin = (ph__record_origin){device, graph, date_now()};
 }
 
-static void put(ph__json *json, const char *key, const char *value)
+static void put_text(ph__json *json, const char *key, const char *value)
 {
     if (value[0] == '\0')
         return;
@@ -39,7 +39,7 @@ static void put_date(ph__json *json, time_t date)
     struct tm parts;
     if (gmtime_r(&date, &parts))
         (void)strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    put(json, "date", text);
+    put_text(json, "date", text);
 }
 
 static void put_device(ph__json *json, const ph_device *device)
@@ -48,12 +48,12 @@ static void put_device(ph__json *json, const ph_device *device)
     char version[sizeof((ph_driver_info *)NULL)->version] = "";
     char reason[sizeof((ph_driver_info *)NULL)->reason];
     uint32_t count;
-    put(json, "device", device->name);
+    put_text(json, "device", device->name);
     if (device->driver->device_info(&info, device->handle) == PH__R_OK)
-        put(json, "description", info.description);
-    put(json, "driver", device->driver->name);
+        put_text(json, "description", info.description);
+    put_text(json, "driver", device->driver->name);
     device->driver->describe(version, &count, reason);
-    put(json, "driver_version", version);
+    put_text(json, "driver_version", version);
 }
 
 void ph__record_origin_to_json(ph__json *json, const ph_record *record)
@@ -64,11 +64,11 @@ void ph__record_origin_to_json(ph__json *json, const ph_record *record)
         return;
     ph__json_key(json, "origin");
     ph__json_open(json, '{');
-    put(json, "program", program_invocation_short_name);
+    put_text(json, "program", program_invocation_short_name);
     (void)snprintf(graph, sizeof graph, "graph %llu", (unsigned long long)origin->graph);
-    put(json, "graph", graph);
+    put_text(json, "graph", graph);
     put_date(json, origin->date);
     put_device(json, origin->device);
-    put(json, "library", ph_version());
+    put_text(json, "library", ph_version());
     ph__json_close(json, '}');
 }

@@ -163,7 +163,7 @@ static ph_status make_room(ph__builder *b)
     return PH_OK;
 }
 
-static ph_status build(ph__builder *b)
+static ph_status build_record(ph__builder *b)
 {
     b->order = ph__calloc(b->count + 1, sizeof *b->order);
     b->index = ph__calloc(b->count + 1, sizeof *b->index);
@@ -196,7 +196,7 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_GRAPH_GET_NODES,
                                "%s: the captured graph could not be read back", call);
-    ph_status status = build(&b);
+    ph_status status = build_record(&b);
     if (b.record)
         b.record->held = b.held;
     else

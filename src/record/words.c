@@ -61,7 +61,7 @@ bool ph__words_next(ph__words *words, ph__word_slot *out)
     return false;
 }
 
-static size_t append(char *out, size_t size, size_t used, const char *text, size_t length)
+static size_t append_text(char *out, size_t size, size_t used, const char *text, size_t length)
 {
     if (used < size)
         memcpy(out + used, text, length < size - used ? length : size - used);
@@ -76,7 +76,7 @@ static size_t append_number(char *out, size_t size, size_t used, size_t number)
         digits[--at] = (char)('0' + number % 10);
     while (number /= 10);
     digits[--at] = '+';
-    return append(out, size, used, digits + at, sizeof digits - at);
+    return append_text(out, size, used, digits + at, sizeof digits - at);
 }
 
 /* Kernels of other libraries have some hundred words each: their names are written once. */
@@ -104,7 +104,7 @@ const char *ph__word_lasting_name(const ph__word_slot *slot)
 
 size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot)
 {
-    size_t used = slot->param ? append(out, size, 0, slot->param, strlen(slot->param)) : 0;
+    size_t used = slot->param ? append_text(out, size, 0, slot->param, strlen(slot->param)) : 0;
     if (!slot->param || slot->piece != 0)
         used = append_number(out, size, used, slot->param ? slot->piece : slot->offset);
     if (size > 0)

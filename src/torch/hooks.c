@@ -17,7 +17,7 @@ ph_status ph_torch_device(ph_device **out, int index)
 }
 
 /* ---- memory ---- */
-static ph_status allocate(void **out, size_t bytes, int index, void *native)
+static ph_status allocate_for_torch(void **out, size_t bytes, int index, void *native)
 {
     ph_stream *stream;
     PH_TRY(ph__torch_stream(&stream, index, native, "ph_torch_malloc"));
@@ -27,7 +27,7 @@ static ph_status allocate(void **out, size_t bytes, int index, void *native)
 void *ph_torch_malloc(ptrdiff_t bytes, int index, void *stream)
 {
     void *address = NULL;
-    if (bytes > 0 && allocate(&address, (size_t)bytes, index, stream) != PH_OK)
+    if (bytes > 0 && allocate_for_torch(&address, (size_t)bytes, index, stream) != PH_OK)
         ph__raise_last();
     return address;
 }

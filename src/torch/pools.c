@@ -29,12 +29,12 @@ static torch_pool *leaving; /* nobody's any more, and not let go yet */
 static atomic_size_t begun;
 
 /* Filters throw. */
-static void unlock(pthread_mutex_t **held)
+static void unlock_pools(pthread_mutex_t **held)
 {
     pthread_mutex_unlock(*held);
 }
 #define HOLD_LOCK()                                                                                \
-    __attribute__((cleanup(unlock), unused)) pthread_mutex_t *held_lock = &lock;                   \
+    __attribute__((cleanup(unlock_pools), unused)) pthread_mutex_t *held_lock = &lock;             \
     pthread_mutex_lock(&lock)
 
 /* Lock held. */

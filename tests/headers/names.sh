@@ -9,10 +9,12 @@ cd "$source/src"
 still=' '
 find . -name '*.[ch]' | sed 's|^\./||' | sort | xargs awk -v still="$still" -f "$source/tests/headers/names.awk"
 
-# A backtrace has the names of static functions alone. In these folders each says what it does on what, and no two files share one.
-grep -rnE '^(COLD )?static [^=;{(]*[ *][a-z0-9_]+\(' graph memory tensor nn/graphed nn/module --include='*.c' | grep -v 'static inline' |
+# A backtrace has the names of static functions alone: each says what it does on what. In some folders no two files share one. `describe` of
+# driver/forked.c is an entry of driver.def.
+grep -rnE '^(COLD )?static [^=;{(]*[ *][a-z0-9_]+\(' * --include='*.c' | grep -v -e 'static inline' -e '^driver/forked\.c:.* describe(' |
     sed -E 's|^([^:]*):([0-9]+):.*[ *]([a-z0-9_]+)\(.*|\3 \1 \2|' | sort -u | awk '
     $1 !~ /_/ { print "src/" $2 ":" $3 ": " $1 " does not say what it does on what"; failed = 1 }
+    $2 !~ /^(graph|memory|tensor|nn\/graphed|nn\/module)\// { next }
     $1 == name && $2 != file { print "src/" $2 ":" $3 ": " $1 " is a function of src/" file " too"; failed = 1 }
     { name = $1; file = $2 }
     END { exit failed }'

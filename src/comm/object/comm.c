@@ -32,7 +32,7 @@ static void free_comm(ph_comm *comm)
     ph_device_release(device);
 }
 
-static ph_status connect(ph_comm *comm, const char *call)
+static ph_status connect_ranks(ph_comm *comm, const char *call)
 {
     uint64_t deadline = ph__comm_deadline(comm->timeout_ns);
     ph__operation create = {.kind = PH__OPERATION_CREATE};
@@ -90,7 +90,7 @@ static ph_status make_comm(ph_comm **out, ph_device *device, const ph__comm_plac
     comm->timeout_ns = (timeout_ms ? timeout_ms : TIMEOUT_MS) * 1000000;
     ph_status status = comm->size == 1  ? PH_OK
                        : is_gpu(device) ? ph__gpu_connect(comm, options, call)
-                                        : connect(comm, call);
+                                        : connect_ranks(comm, call);
     if (status != PH_OK) {
         free_comm(comm);
         return status;

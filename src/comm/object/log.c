@@ -120,7 +120,7 @@ static void describe_first(char text[400], const ph__board *board, uint32_t with
                     (unsigned)board->own->rank, (unsigned)with, (unsigned long long)to);
 }
 
-static bool differs(ph__board *board, uint32_t rank, char text[400])
+static bool log_differs(ph__board *board, uint32_t rank, char text[400])
 {
     ph__peer *peer = &board->peers[rank];
     const ph__seat *own = board->own;
@@ -142,7 +142,7 @@ static bool differs(ph__board *board, uint32_t rank, char text[400])
 bool ph__board_find_other(ph__board *board, char text[400])
 {
     for (uint32_t i = 0; board->own && i < board->size; i++)
-        if (board->peers[i].seat && differs(board, i, text))
+        if (board->peers[i].seat && log_differs(board, i, text))
             return true;
     return false;
 }

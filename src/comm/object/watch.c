@@ -76,7 +76,7 @@ static void check_nccl(ph_comm *comm, ph__nccl *nccl)
                                  (unsigned)comm->size, reason));
 }
 
-static void *watch(void *argument)
+static void *watch_communicator(void *argument)
 {
     watcher w = {.comm = argument};
     ph_comm *comm = argument;
@@ -111,7 +111,8 @@ static void wake_watcher(ph_comm *comm)
 bool ph__gpu_watch(ph_comm *comm)
 {
     comm->wake = wake_watcher;
-    comm->gpu->watched = ph__thread_start(&comm->gpu->thread, "ph-nccl-watch", watch, comm);
+    comm->gpu->watched =
+        ph__thread_start(&comm->gpu->thread, "ph-nccl-watch", watch_communicator, comm);
     return comm->gpu->watched;
 }
 

@@ -76,7 +76,7 @@ static void *allocate_block(ph__comm_source *source, size_t bytes, bool *no_memo
     return block ? (void *)block->address : NULL;
 }
 
-static void leave(ph__comm_source *source, ph__registered *region)
+static void deregister_region(ph__comm_source *source, ph__registered *region)
 {
     if (region->leaves)
         return;
@@ -100,15 +100,15 @@ static void let_go(ph__comm_source *source)
             ph__heap_remove_segment(source->heap, region->segment);
             ph__registered_destroy(region, source->device);
         } else {
-            leave(source, region);
+            deregister_region(source, region);
         }
     }
 }
 
 /* ---- the pool's functions ---- */
 /* Adds a region of that size, and takes it or, where it does not matter, an equal piece. */
-static ph_status grow(void **out, ph__comm_source *source, ph_comm *comm, size_t bytes, bool keep,
-                      const char *call)
+static ph_status grow_source(void **out, ph__comm_source *source, ph_comm *comm, size_t bytes,
+                             bool keep, const char *call)
 {
     ph__registered *region = NULL;
     bool no_memory = false;
@@ -178,7 +178,7 @@ ph_status ph__source_alloc(void **out, size_t bytes, ph_stream *stream, void *us
                        "registered with it; take another pool, or keep the communicator");
     ph_status status = ph__comm_check_usable(comm, call);
     if (status == PH_OK)
-        status = grow(out, source, comm, bytes, false, call);
+        status = grow_source(out, source, comm, bytes, false, call);
     ph_comm_release(comm);
     return status;
 }
@@ -193,7 +193,7 @@ void ph__source_free(void *memory, size_t bytes, void *user)
     ph__block *block = ph__heap_find(source->heap, (uintptr_t)memory);
     ph__segment *segment = ph__heap_give(source->heap, block);
     if (segment->used_blocks == 0 && !((ph__registered *)segment->user)->kept)
-        leave(source, segment->user);
+        deregister_region(source, segment->user);
     let_go(source);
     ph__mutex_unlock(&source->lock);
     ph__error_restore(&saved);
@@ -204,7 +204,7 @@ void ph__source_free(void *memory, size_t bytes, void *user)
 static void leave_all(ph__comm_source *source)
 {
     for (ph__segment *s = ph__heap_first_segment(source->heap); s; s = s->next)
-        leave(source, s->user);
+        deregister_region(source, s->user);
     let_go(source);
 }
 
@@ -298,7 +298,7 @@ ph_status ph__source_create(ph__comm_source **out, ph_comm *comm, size_t reserve
     source->heap = heap;
     source->reserve = reserve;
     comm->leave_sources = leave_sources;
-    ph_status status = reserve ? grow(NULL, source, comm, reserve, true, call) : PH_OK;
+    ph_status status = reserve ? grow_source(NULL, source, comm, reserve, true, call) : PH_OK;
     if (status != PH_OK) {
         release_source(source);
         return status;

@@ -116,8 +116,8 @@ typedef struct extent {
     uint64_t count, fingerprint, exchanges;
 } extent;
 
-static ph_status gather(ph_comm *comm, const void *send, void *receive, size_t bytes,
-                        const ph__operation *what, uint64_t deadline)
+static ph_status gather_from_ranks(ph_comm *comm, const void *send, void *receive, size_t bytes,
+                                   const ph__operation *what, uint64_t deadline)
 {
     ph__transfer *t = NULL;
     int result = comm->engine->all_gather(&t, comm->control.raw, send, receive, bytes);
@@ -131,7 +131,7 @@ static ph_status exchange_extents(bool *same, extent *all, size_t *most, const p
     extent own = {of->list.count, of->fingerprint, 0};
     for (size_t i = 0; i < of->list.count; i++)
         own.exchanges += is_exchange(&of->list.at[i]);
-    PH_TRY(gather(of->comm, &own, all, sizeof own, what, deadline));
+    PH_TRY(gather_from_ranks(of->comm, &own, all, sizeof own, what, deadline));
     *same = true;
     *most = 0;
     for (uint32_t i = 0; i < of->comm->size; i++) {
@@ -158,7 +158,7 @@ static ph_status exchange_lists(bool *agreed, const extent *all, size_t most,
         memcpy(own, of->list.at, of->list.count * sizeof *own);
         for (uint32_t i = 0; i < comm->size; i++)
             counts[i] = (size_t)all[i].count;
-        status = gather(comm, own, lists, most * sizeof *own, what, deadline);
+        status = gather_from_ranks(comm, own, lists, most * sizeof *own, what, deadline);
         if (status != PH_OK)
             return status;
         *agreed = ph__agree_compare(lists, counts, most, comm->size, text, sizeof text);

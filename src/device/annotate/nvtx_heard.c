@@ -39,7 +39,7 @@ typedef struct interned {
     char text[];
 } interned;
 
-static const char *intern(const char *text)
+static const char *intern_text(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *c = text; *c; c++)
@@ -100,7 +100,7 @@ static void put_string(const void *domain, const void *handle, const char *text)
         ph__free(fresh);
 }
 
-static const char *registered(const void *domain, const void *handle)
+static const char *registered_string(const void *domain, const void *handle)
 {
     pthread_mutex_lock(&next.lock);
     const string *known = find_string(domain, handle);
@@ -115,7 +115,7 @@ static const char *registered(const void *domain, const void *handle)
 static void *remember_handle(bool made, const void *domain, void *handle, const char *text)
 {
     pthread_mutex_lock(&next.lock);
-    const char *kept = intern(text);
+    const char *kept = intern_text(text);
     if (!made)
         handle = (void *)(uintptr_t)kept;
     if (handle)
@@ -134,7 +134,7 @@ static void push_event(const void *domain, const ph__nvtx_event *event)
         ph__wide_to_utf8(name, (const wchar_t *)(const void *)event->message);
         text = name;
     } else if (event && event->message_type == PH__NVTX_MESSAGE_REGISTERED) {
-        text = registered(domain, event->message);
+        text = registered_string(domain, event->message);
     }
     ph__scope_push_range(domain, text ? text : "");
 }
@@ -168,7 +168,7 @@ static int push_wide(const wchar_t *message)
     return theirs ? theirs(message) : PH__NVTX_NO_LEVEL;
 }
 
-static int pop(void)
+static int pop_range(void)
 {
     ph__scope_pop_range(NULL);
     int (*theirs)(void) = NEXT(int (*)(void), core, PH__NVTX_RANGE_POP);
@@ -234,7 +234,7 @@ static ph__nvtx_domain note_domain(bool made, ph__nvtx_domain theirs, const char
     bool own = strcmp(name, own_domain) == 0, kept = true;
     pthread_mutex_lock(&next.lock);
     if (!made)
-        domain = (ph__nvtx_domain)(uintptr_t)intern(name);
+        domain = (ph__nvtx_domain)(uintptr_t)intern_text(name);
     if (domain && own)
         kept = ph__map_put(&next.own, (uintptr_t)domain, (void *)(uintptr_t)own_domain);
     else if (domain)
@@ -277,7 +277,7 @@ static const ours functions[] = {
     {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_PUSH_EX, (ph__nvtx_function)push_ex},
     {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_PUSH_A, (ph__nvtx_function)push_ascii},
     {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_PUSH_W, (ph__nvtx_function)push_wide},
-    {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_POP, (ph__nvtx_function)pop},
+    {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_POP, (ph__nvtx_function)pop_range},
     {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_RANGE_PUSH, (ph__nvtx_function)domain_push},
     {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_RANGE_POP, (ph__nvtx_function)domain_pop},
     {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_REGISTER_A, (ph__nvtx_function)register_ascii},
@@ -297,7 +297,7 @@ static ph__nvtx_function *place_of(const ph__nvtx_callbacks *callbacks, const ou
     return there ? places[of->number] : NULL;
 }
 
-static ph__nvtx_function *kept(const ours *of)
+static ph__nvtx_function *kept_function(const ours *of)
 {
     return of->module == PH__NVTX_MODULE_CORE ? &next.core[of->number] : &next.core2[of->number];
 }
@@ -311,8 +311,8 @@ static bool keep_theirs(ph__nvtx_function *const places[OURS], const ph__nvtx_fu
     for (size_t i = 0; i < OURS; i++) {
         ph__nvtx_function theirs = places[i] && *places[i] != before[i] ? *places[i] : NULL;
         if (!next.known)
-            *kept(&functions[i]) = theirs;
-        same = same && *kept(&functions[i]) == theirs;
+            *kept_function(&functions[i]) = theirs;
+        same = same && *kept_function(&functions[i]) == theirs;
     }
     next.known = true;
     pthread_mutex_unlock(&next.lock);

@@ -163,7 +163,7 @@ struct ph_culprit_watch {
     ph__capture capture; /* the parts that a blame needs */
 };
 
-static void listen(const ph_device *device, bool begins)
+static void count_listeners(const ph_device *device, bool begins)
 {
     if (device->driver->capture_watch)
         device->driver->capture_watch(begins);
@@ -193,7 +193,7 @@ ph_status ph_culprit_watch_begin(ph_culprit_watch **out, ph_device *device, uint
     watch->device = ph_device_retain(device);
     watch->capture.id = capture_id;
     watch->capture.owner_thread = ph__thread_id();
-    listen(device, true);
+    count_listeners(device, true);
     watch->capture.suspects_since = ph__suspects_next();
     *out = watch;
     return PH_OK;
@@ -213,7 +213,7 @@ ph_status ph_culprit_watch_end(char **text, ph_culprit_watch *watch)
         (void)ph__suspect_describe(trace, sizeof trace, &suspect, PH__SUSPECT_FRAMES);
         *text = ph__strdup(trace);
     }
-    listen(watch->device, false);
+    count_listeners(watch->device, false);
     ph_device_release(watch->device);
     ph__free(watch);
     return found && !*text ? ph__fail_host_memory(call, "the text") : PH_OK;

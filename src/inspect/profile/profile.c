@@ -59,7 +59,7 @@ static ph_status check_profile(const ph_graph *graph, const ph_stream *stream)
 
 /* ---- replays ---- */
 
-static ph_status replay(const run *r)
+static ph_status replay_measured(const run *r)
 {
     ph_status status = ph_graph_replay(r->graph, r->stream);
     if (status == PH_OK)
@@ -165,7 +165,7 @@ static ph_status start_run(run *r)
 {
     size_t known = 0;
     PH_TRY(open_source(r, r->options.source));
-    PH_TRY(replay(r));
+    PH_TRY(replay_measured(r));
     PH_TRY(read_spans(r, NULL, &known));
     if (known > 0 || r->timed == 0 || r->source != PH_PROFILE_CUPTI)
         return PH_OK;
@@ -175,7 +175,7 @@ static ph_status start_run(run *r)
                        "%s: CUPTI gives no record of the graph's nodes; use PH_PROFILE_EVENTS",
                        call);
     PH_TRY(open_source(r, PH_PROFILE_EVENTS));
-    PH_TRY(replay(r));
+    PH_TRY(replay_measured(r));
     return read_spans(r, NULL, &known);
 }
 
@@ -230,14 +230,14 @@ static ph_status measure_nodes(run *r)
 {
     PH_TRY(check_room(r));
     for (unsigned i = 0; i < r->options.warmup; i++)
-        PH_TRY(replay(r));
+        PH_TRY(replay_measured(r));
     PH_TRY(check_ready(r->graph));
     PH_TRY(inspect_nodes(r));
     PH_TRY(make_room(r));
     PH_TRY(start_run(r));
     for (unsigned i = 0; i < r->options.replays; i++) {
         size_t known;
-        PH_TRY(replay(r));
+        PH_TRY(replay_measured(r));
         PH_TRY(check_ready(r->graph));
         PH_TRY(read_spans(r, r->times.at + i * r->times.nodes, &known));
     }

@@ -43,7 +43,7 @@ static ph_status make_events(run *r, unsigned replays, const char *call)
     return PH_OK;
 }
 
-static ph_status replay(const run *r, ph_stream *stream)
+static ph_status replay_segments(const run *r, ph_stream *stream)
 {
     PH_TRY(ph_graph_replay(r->graph, stream));
     return ph_stream_synchronize(stream);
@@ -64,16 +64,16 @@ static ph_status read_times(const run *r, ph__profile_time *into)
     return PH_OK;
 }
 
-static ph_status measure(run *r, ph_stream *stream, const ph_profile_options *options,
-                         const char *call)
+static ph_status measure_segments(run *r, ph_stream *stream, const ph_profile_options *options,
+                                  const char *call)
 {
     PH_TRY(make_events(r, options->replays, call));
     for (unsigned i = 0; i < options->warmup; i++)
-        PH_TRY(replay(r, stream));
+        PH_TRY(replay_segments(r, stream));
     r->graph->segments->mark_user = r;
     r->graph->segments->mark = record_mark;
     for (unsigned i = 0; i < options->replays; i++) {
-        PH_TRY(replay(r, stream));
+        PH_TRY(replay_segments(r, stream));
         PH_TRY(read_times(r, r->times.at + i * r->times.nodes));
     }
     return PH_OK;
@@ -103,7 +103,7 @@ ph_status ph__profile_segments(ph_profile **out, ph_graph *graph, ph_stream *str
                        call);
     graph->bodies++; /* a destroy inside a function waits */
     PH__UNWIND unwind = {finish_run, &r};
-    ph_status status = measure(&r, stream, options, call);
+    ph_status status = measure_segments(&r, stream, options, call);
     unwind.undo = NULL;
     if (status == PH_OK)
         status = ph__profile_make(out, graph->record, &r.times, PH_PROFILE_EVENTS, call);

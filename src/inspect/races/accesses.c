@@ -86,7 +86,7 @@ static bool read_extent(uint64_t *out, const ph__record_node *node, const ph_par
 }
 
 /* ---- nodes ---- */
-static void declare(ph__access *access, uint64_t bytes)
+static void declare_access(ph__access *access, uint64_t bytes)
 {
     access->declared = true;
     access->begin = access->address;
@@ -104,7 +104,7 @@ static void read_kernel_word(ph__access *access, const ph__record_node *node, co
     access->kind = param->access.kind;
     access->writes = access->kind != PH_ACCESS_IN;
     if (read_extent(&bytes, node, &param->access) && bytes <= UINT64_MAX - access->address)
-        declare(access, bytes);
+        declare_access(access, bytes);
 }
 
 static void read_transfer_word(ph__access *access, const ph__record_node *node, const ph_word *word)
@@ -114,7 +114,7 @@ static void read_transfer_word(ph__access *access, const ph__record_node *node, 
     access->writes = !source;
     use_block(access);
     if (node->rows == NULL && node->info.bytes <= UINT64_MAX - access->address)
-        declare(access, node->info.bytes);
+        declare_access(access, node->info.bytes);
 }
 
 /* An access for each row; of too many, and of arrays, all of the allocation. */

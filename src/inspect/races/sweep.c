@@ -82,7 +82,7 @@ static size_t leaf_at(const sweep *s, uint64_t bound)
 }
 
 /* ---- entries ---- */
-static bool enter(sweep *s, uint32_t *list, uint32_t access)
+static bool enter_access(sweep *s, uint32_t *list, uint32_t access)
 {
     uint32_t at = s->unused;
     s->out->steps++;
@@ -98,7 +98,7 @@ static bool enter(sweep *s, uint32_t *list, uint32_t access)
     return true;
 }
 
-static void drop(sweep *s, uint32_t *link)
+static void drop_entry(sweep *s, uint32_t *link)
 {
     uint32_t at = *link;
     *link = s->entries.at[at].next;
@@ -131,7 +131,7 @@ static bool has_enough(const sweep *s)
 }
 
 /* One for each pair of nodes, a certain one where there is any. */
-static void note(sweep *s, uint32_t one, uint32_t two)
+static void note_pair(sweep *s, uint32_t one, uint32_t two)
 {
     const ph__access *at = s->accesses->at;
     bool certain = is_certain(s, &at[one], &at[two]);
@@ -159,14 +159,14 @@ static void scan_list(sweep *s, uint32_t *list, uint32_t two, bool covered)
         const ph__access *a = &at[one];
         s->out->steps++;
         if (is_repeated(s, a)) {
-            drop(s, link);
+            drop_entry(s, link);
             continue;
         }
         if (a->node != b->node) {
             if (!ph__clocks_order(s->clocks, a->node, b->node)) {
-                note(s, one, two);
+                note_pair(s, one, two);
             } else if (covered && b->writes >= a->writes && b->declared >= a->declared) {
-                drop(s, link);
+                drop_entry(s, link);
                 continue;
             }
         }
@@ -196,17 +196,17 @@ static void ask_part(sweep *s, size_t i, uint32_t access)
 static bool enter_part(sweep *s, size_t i, uint32_t access)
 {
     bool writes = s->accesses->at[access].writes;
-    if (!enter(s, &s->parts[i].lists[writes ? COVER_WRITE : COVER_READ], access))
+    if (!enter_access(s, &s->parts[i].lists[writes ? COVER_WRITE : COVER_READ], access))
         return false;
     for (i /= 2; i > 0 && s->parts[i].entered != access + 1; i /= 2) {
         s->parts[i].entered = access + 1;
-        if (!enter(s, &s->parts[i].lists[writes ? INSIDE_WRITE : INSIDE_READ], access))
+        if (!enter_access(s, &s->parts[i].lists[writes ? INSIDE_WRITE : INSIDE_READ], access))
             return false;
     }
     return true;
 }
 
-static bool visit(sweep *s, uint32_t access, bool entering)
+static bool visit_access(sweep *s, uint32_t access, bool entering)
 {
     size_t low = leaf_at(s, s->accesses->at[access].begin),
            high = leaf_at(s, s->accesses->at[access].end);
@@ -253,9 +253,9 @@ static bool sweep_nodes(sweep *s)
     for (uint32_t first = 0, end; first < count; first = end) {
         for (end = first; end < count && s->accesses->at[end].node == s->accesses->at[first].node;
              end++)
-            (void)visit(s, end, false);
+            (void)visit_access(s, end, false);
         for (uint32_t i = first; i < end; i++)
-            if (!visit(s, i, true))
+            if (!visit_access(s, i, true))
                 return false;
         if (!keep_here(s))
             return false;

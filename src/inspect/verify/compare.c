@@ -138,7 +138,7 @@ double ph__number_value(const void *bytes, ph_number_type type)
     }
 }
 
-static bool alike(const ph_verify_options *options, double a, double b)
+static bool are_alike(const ph_verify_options *options, double a, double b)
 {
     if (a == b || (isnan(a) && isnan(b)))
         return true;
@@ -167,8 +167,8 @@ static void compare_output(ph__difference *out, const ph__verify *verify,
         const unsigned char *y = b->bytes + kept->at + (base - kept->base) + i * size;
         out->compared++;
         if (memcmp(x, y, size) == 0 ||
-            alike(verify->options, ph__number_value(x, output->type),
-                  ph__number_value(y, output->type)) ||
+            are_alike(verify->options, ph__number_value(x, output->type),
+                      ph__number_value(y, output->type)) ||
             (poisons && number_still_poison(kept, base + i * size, x, y, size)))
             continue;
         if (out->different == 0) {

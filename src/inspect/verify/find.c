@@ -15,7 +15,8 @@
  * first `count` nodes; after none it does not, after all it does, or the last one is it. */
 typedef ph_status probe(bool *shows, ph__difference *difference, ph__verify *verify, size_t count);
 
-static ph_status bisect(size_t *node, ph__difference *difference, ph__verify *verify, probe *ask)
+static ph_status bisect_nodes(size_t *node, ph__difference *difference, ph__verify *verify,
+                              probe *ask)
 {
     size_t without = 0, with = verify->switches.count;
     bool shows = false;
@@ -59,7 +60,7 @@ static ph_status judge_poison(bool *done, ph__verify *verify, bool serial)
     PH_TRY(both_poisons(done, &difference, verify, serial ? 0 : verify->switches.count, serial, 0));
     if (!*done)
         return PH_OK;
-    PH_TRY(bisect(&node, &first, verify, poison_shows));
+    PH_TRY(bisect_nodes(&node, &first, verify, poison_shows));
     verify->out->compared = difference.compared;
     ph__verify_say(verify, PH_VERIFY_POISON, node, node == SIZE_MAX ? &difference : &first, &words);
     return PH_OK;
@@ -102,7 +103,7 @@ static ph_status judge_order(bool *done, ph__verify *verify, const ph__differenc
     *done = !ph__verify_compare(&difference, verify, &verify->replay, &verify->eager, 0);
     if (!*done)
         return PH_OK;
-    PH_TRY(bisect(&node, &difference, verify, at_once_differs));
+    PH_TRY(bisect_nodes(&node, &difference, verify, at_once_differs));
     ph__verify_say(verify, PH_VERIFY_ORDER, node, node == SIZE_MAX ? seen : &difference, &words);
     return add_race(verify);
 }
@@ -213,7 +214,7 @@ static ph_status judge_capture(bool *done, ph__verify *verify, const ph__differe
     PH_TRY(captures_differ(done, &difference, verify, verify->switches.count));
     if (!*done)
         return PH_OK;
-    PH_TRY(bisect(&node, &difference, verify, captures_differ));
+    PH_TRY(bisect_nodes(&node, &difference, verify, captures_differ));
     bool explained = node != SIZE_MAX && ph__verify_is_changed(verify, node);
     if (!explained) {
         PH_TRY(judge_same_nodes(done, verify, node == SIZE_MAX ? seen : &difference));
@@ -338,7 +339,7 @@ static ph_status judge_races(bool *done, ph__verify *verify)
     return ph__switches_restore(&verify->switches, verify->call);
 }
 
-static ph_status judge(ph__verify *verify, ph__written *written)
+static ph_status judge_written(ph__verify *verify, ph__written *written)
 {
     ph__difference seen, with_poison;
     bool poison = false, found = false;
@@ -375,7 +376,7 @@ ph_status ph__verify_judge(ph__verify *verify)
     ph__written written = {.bytes = 0};
     PH_TRY(ph__verify_eager(verify, &verify->eager));
     ph__verify_compare_held(verify);
-    ph_status status = judge(verify, &written);
+    ph_status status = judge_written(verify, &written);
     ph__written_free(&written);
     return status;
 }

@@ -88,7 +88,7 @@ static void mark_before(search *s, size_t node)
 }
 
 /* ---- who writes ---- what is there without the node, and with it */
-static ph_status writes(bool *out, search *s, const ph_race_side *at)
+static ph_status node_writes(bool *out, search *s, const ph_race_side *at)
 {
     ph__verify *verify = s->verify;
     const ph__kept *kept = ph__verify_find_kept(verify, (uintptr_t)at->address);
@@ -130,7 +130,7 @@ static ph_status run_ordered(search *s, const pair *at, bool two_first, ph__imag
 }
 
 /* A run that is not the same twice proves nothing. */
-static ph_status matters(bool *out, search *s, const pair *at)
+static ph_status race_matters(bool *out, search *s, const pair *at)
 {
     ph__verify *verify = s->verify;
     ph__difference difference;
@@ -153,14 +153,14 @@ static bool can_prove(const search *s)
 static ph_status inspect_pair(bool *races, ph__race *out, search *s, const pair *at)
 {
     *races = false;
-    PH_TRY(writes(races, s, &at->race->first));
+    PH_TRY(node_writes(races, s, &at->race->first));
     if (!*races)
-        PH_TRY(writes(races, s, &at->race->second));
+        PH_TRY(node_writes(races, s, &at->race->second));
     if (!*races)
         return PH_OK;
     if (can_prove(s)) {
         s->proofs++;
-        PH_TRY(matters(&out->proved, s, at));
+        PH_TRY(race_matters(&out->proved, s, at));
         *races = out->proved;
     }
     if (!*races)

@@ -11,7 +11,7 @@
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */
 /* A call that fails without a message must not show the message of an earlier failure. */
-static void forget(ph_error *before)
+static void forget_error(ph_error *before)
 {
     const ph_error none = {.status = PH_OK};
     ph__error_save(before);
@@ -34,7 +34,7 @@ static ph_status say_whose(const ph__verify *verify, ph_status status, const ph_
 /* Scopes that a callback leaves open would be around all that this thread does from then on. */
 static void enter_run(const ph__verify *verify, ph_error *before, size_t *depth)
 {
-    forget(before);
+    forget_error(before);
     *depth = ph_annotation_depth();
     verify->graph->busy++;
 }
@@ -163,7 +163,7 @@ ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_patter
 }
 
 /* ---- nodes on and off ---- */
-static void nothing(void *user)
+static void do_nothing(void *user)
 {
     (void)user;
 }
@@ -216,7 +216,7 @@ void ph__switches_free(ph__switches *switches)
 }
 
 /* A host function is taken out by another one in its place. */
-static int turn(const ph__switches *switches, size_t at, bool on)
+static int set_node_enabled(const ph__switches *switches, size_t at, bool on)
 {
     const ph_graph *graph = switches->graph;
     const ph__driver *driver = graph->device->driver;
@@ -224,7 +224,7 @@ static int turn(const ph__switches *switches, size_t at, bool on)
     if (node->info.kind != PH_NODE_HOST)
         return driver->exec_set_enabled(graph->exec, node->handle, on);
     ph__drv_node_info info;
-    const ph__drv_host none = {nothing, NULL};
+    const ph__drv_host none = {do_nothing, NULL};
     int result = on ? driver->node_info(&info, node->handle) : PH__R_OK;
     return result == PH__R_OK
                ? driver->exec_set_host(graph->exec, node->handle, on ? &info.host : &none)
@@ -236,7 +236,7 @@ static ph_status switch_node(ph__switches *switches, size_t node, bool on, const
     if (switches->now[node] == on || !can_switch(switches, node))
         return PH_OK;
     switches->touched = true;
-    int result = turn(switches, node, on);
+    int result = set_node_enabled(switches, node, on);
     if (result != PH__R_OK)
         return fail_switch(switches, node, result, call);
     switches->now[node] = on;
@@ -282,7 +282,7 @@ static size_t node_at(const size_t *order, size_t i)
 
 /* Whether a node begins after another one has ended, also where one launch runs both. Behind an
  * edge that is programmatic it may not. */
-static bool follows(const ph__switches *switches, size_t node, size_t before)
+static bool follows_node(const ph__switches *switches, size_t node, size_t before)
 {
     const ph__record_node *at = &switches->graph->record->nodes[node];
     for (size_t d = at->info.dependency_count; d-- > 0;)
@@ -296,7 +296,8 @@ static bool follows(const ph__switches *switches, size_t node, size_t before)
 static size_t end_of_chain(const ph__switches *switches, const size_t *order, size_t first)
 {
     size_t end = first + 1;
-    while (end < switches->count && follows(switches, node_at(order, end), node_at(order, end - 1)))
+    while (end < switches->count &&
+           follows_node(switches, node_at(order, end), node_at(order, end - 1)))
         end++;
     return end;
 }

@@ -92,7 +92,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint64_t median(uint64_t *values, unsigned count)
+static uint64_t median_of(uint64_t *values, unsigned count)
 {
     qsort(values, count, sizeof *values, compare_times);
     return values[(count - 1) / 2];
@@ -117,10 +117,10 @@ static ph_status measure_both(ph_verdict *out, const work *eager, const work *re
         host[i] = one.host_ns;
     }
     PH_TRY(measure_device(&out->device_ns, replays, rounds));
-    out->eager_ns = median(eager_total, rounds);
-    out->eager_host_ns = median(eager_host, rounds);
-    out->replay_ns = median(total, rounds);
-    out->replay_host_ns = median(host, rounds);
+    out->eager_ns = median_of(eager_total, rounds);
+    out->eager_host_ns = median_of(eager_host, rounds);
+    out->replay_ns = median_of(total, rounds);
+    out->replay_host_ns = median_of(host, rounds);
     return PH_OK;
 }
 
@@ -253,7 +253,7 @@ static ph_status count_bytes(ph_verdict *out, ph_graph *graph)
 }
 
 /* The graph keeps it, for the record that is written later. */
-static ph_status judge(ph_verdict *v, ph_graph *graph)
+static ph_status judge_profile(ph_verdict *v, ph_graph *graph)
 {
     v->bound = v->eager_host_ns >= v->device_ns ? PH_BOUND_LAUNCH : PH_BOUND_DEVICE;
     v->worth = !is_other_work(v) && v->eager_ns > v->replay_ns &&
@@ -303,7 +303,7 @@ ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, 
     if (status == PH_OK)
         status = count_bytes(&v, graph);
     if (status == PH_OK)
-        status = judge(&v, graph);
+        status = judge_profile(&v, graph);
     graph->bodies--;
     ph__graph_leave(graph);
     if (status == PH_OK)

@@ -76,7 +76,7 @@ static ph__kernel_def *const sums[] = {&ph__norm_f32, &ph__norm_f64},
                              *const ends[] = {&ph__norm_end_f32, &ph__norm_end_f64};
 
 /* The norm; *factor: what the gradients are to be multiplied by. */
-static ph_tensor *measure(double **factor, ph__gradients *g, const norm *n)
+static ph_tensor *measure_norm(double **factor, ph__gradients *g, const norm *n)
 {
     const ph_shape scalar = PH_SCALAR;
     ph_dtype dtype = g->all_wide ? PH_DTYPE_F64 : PH_DTYPE_F32;
@@ -104,7 +104,7 @@ static ph_tensor *measure(double **factor, ph__gradients *g, const norm *n)
 static ph_tensor *clip_begun(ph__gradients *g, const norm *n)
 {
     double *factor = NULL;
-    ph_tensor *total = ph__gradients_make(g, products) ? measure(&factor, g, n) : NULL;
+    ph_tensor *total = ph__gradients_make(g, products) ? measure_norm(&factor, g, n) : NULL;
     const ph__gradients_args multiply = {.factor = factor};
     return total && ph__gradients_run(g, products, &multiply, true) ? total : NULL;
 }
@@ -153,7 +153,7 @@ ph_tensor *ph__clip_part_norm(ph_tape *tape, ph_module *module, const char *call
     ph__gradients g = {.writes = false};
     ph_tensor *total = NULL;
     if (ph__gradients_begin(&g, tape, module, NULL, NULL, 0, call))
-        total = measure(&factor, &g, &n);
+        total = measure_norm(&factor, &g, &n);
     return ph__gradients_end(&g, false, total);
 }
 

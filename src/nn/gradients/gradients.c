@@ -18,7 +18,7 @@ typedef struct gathering {
     bool failed;
 } gathering;
 
-static bool fail(gathering *to, const char *name, const char *what)
+static bool fail_gradient(gathering *to, const char *name, const char *what)
 {
     ph_tape_fail(to->tape, PH_ERROR_STATE, "%s: the gradient of parameter %s %s",
                  to->gradients->call, name, what);
@@ -40,7 +40,7 @@ static bool check_shared(gathering *to, const char *name, const ph_tensor *grad,
                                    ph_shape_equal(&other->shape, &grad->shape) &&
                                    other->contiguous && grad->contiguous);
         if (!*known && ph__tensors_overlap(other, grad))
-            return fail(to, name, "overlaps another one in memory; give each its own");
+            return fail_gradient(to, name, "overlaps another one in memory; give each its own");
     }
     return true;
 }
@@ -49,13 +49,14 @@ static bool check_part(gathering *to, const char *name, const ph_tensor *param)
 {
     ph__leaf_part part = ph__leaf_part_of(param);
     if (part == PH__LEAF_SHARDED)
-        return fail(to, name,
-                    "is that of its shards, as the network was made with shard_optimizer; see "
-                    "ph_data_parallel_shards");
+        return fail_gradient(
+            to, name,
+            "is that of its shards, as the network was made with shard_optimizer; see "
+            "ph_data_parallel_shards");
     if (part == PH__LEAF_SHARD && to->gradients->whole)
-        return fail(to, name,
-                    "is a part of it, and other ranks have the others; call "
-                    "ph_data_parallel_clip_grad_norm");
+        return fail_gradient(to, name,
+                             "is a part of it, and other ranks have the others; call "
+                             "ph_data_parallel_clip_grad_norm");
     return true;
 }
 
@@ -75,9 +76,10 @@ static bool add_gradient(gathering *to, const char *name, const ph_tensor *param
         return false;
     }
     if (grad->storage->read_only)
-        return fail(to, name, "is in read-only memory");
+        return fail_gradient(to, name, "is in read-only memory");
     if (to->gradients->writes && ph__tensor_is_expanded(grad))
-        return fail(to, name, "is expanded: several of its elements are one; ph_contiguous it");
+        return fail_gradient(to, name,
+                             "is expanded: several of its elements are one; ph_contiguous it");
     if (!check_shared(to, name, grad, &known))
         return false;
     if (!ph__vec_push(&to->gradients->params, param)) {
@@ -151,7 +153,8 @@ bool ph__gradients_begin(ph__gradients *g, ph_tape *tape, const ph_module *modul
 }
 
 /* From *next on the gradients of dtype that fit; *next moves behind them. */
-static uint64_t fill(ph__gradients_args *a, const ph__gradients *g, ph_dtype dtype, size_t *next)
+static uint64_t fill_chunk(ph__gradients_args *a, const ph__gradients *g, ph_dtype dtype,
+                           size_t *next)
 {
     uint64_t blocks = 0;
     for (; *next < g->list.count && a->tensors < PH__GRADIENT_TENSORS; ++*next) {
@@ -189,7 +192,7 @@ bool ph__gradients_run(ph__gradients *g, ph__kernel_def *const defs[2],
         for (size_t next = 0; next < g->list.count;) {
             ph__gradients_args args = *with;
             args.partial = partial;
-            uint64_t blocks = fill(&args, g, wide ? PH_DTYPE_F64 : PH_DTYPE_F32, &next);
+            uint64_t blocks = fill_chunk(&args, g, wide ? PH_DTYPE_F64 : PH_DTYPE_F32, &next);
             if (!ph__op_launch(&g->op, defs[wide], blocks, PH__GRADIENT_THREADS, 0, &args))
                 return false;
             g->written = g->written || writes;

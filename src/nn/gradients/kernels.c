@@ -37,7 +37,7 @@ static void note_infinity(float *found_inf)
 }
 
 /* The sums are in double whatever T is. */
-static double larger(double most, double size)
+static double larger_size(double most, double size)
 {
     return size > most || size != size ? size : most;
 }
@@ -71,7 +71,7 @@ static double larger(double most, double size)
         double sum = 0;                                                                            \
         if (flags & PH__NORM_LARGEST)                                                              \
             for (int64_t i = 0; i < n; i++)                                                        \
-                sum = larger(sum, fabs((double)g[i]));                                             \
+                sum = larger_size(sum, fabs((double)g[i]));                                        \
         else if (flags & PH__NORM_SUM)                                                             \
             for (int64_t i = 0; i < n; i++)                                                        \
                 sum += fabs((double)g[i]);                                                         \
@@ -111,7 +111,8 @@ static double larger(double most, double size)
         double sum = 0;                                                                            \
         (void)range;                                                                               \
         for (int64_t i = 0; i < a->count; i++)                                                     \
-            sum = a->flags & PH__NORM_LARGEST ? larger(sum, a->partial[i]) : sum + a->partial[i];  \
+            sum = a->flags & PH__NORM_LARGEST ? larger_size(sum, a->partial[i])                    \
+                                              : sum + a->partial[i];                               \
         if (a->flags & PH__NORM_SQUARES)                                                           \
             sum = sqrt(sum);                                                                       \
         else if (!(a->flags & (PH__NORM_LARGEST | PH__NORM_SUM)))                                  \

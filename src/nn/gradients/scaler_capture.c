@@ -24,7 +24,7 @@ struct ph__scaler_capture {
     stages optimizers[PH_GRAD_SCALER_OPTIMIZERS];
 };
 
-static void drop(ph__scaler_capture *c)
+static void drop_capture(ph__scaler_capture *c)
 {
     ph_grad_scaler *scaler = c->scaler;
     ph__spin_lock(&scaler->lock);
@@ -66,7 +66,7 @@ static void capture_ended(void *user)
 static void graph_released(void *user)
 {
     capture_ended(user);
-    drop(user);
+    drop_capture(user);
 }
 
 /* ---- replays ---- */
@@ -142,7 +142,7 @@ static ph_status make_capture(ph__scaler_capture **out, ph_grad_scaler *scaler, 
     ph_status status = ph_cells_create(&cell, stream, &source);
     if (status != PH_OK) {
         c->references = 1;
-        drop(c);
+        drop_capture(c);
         return status;
     }
     *out = c;
@@ -152,7 +152,7 @@ static ph_status make_capture(ph__scaler_capture **out, ph_grad_scaler *scaler, 
         scaler->captures = c;
     }
     ph__spin_unlock(&scaler->lock);
-    drop(c);
+    drop_capture(c);
     return PH_OK;
 }
 

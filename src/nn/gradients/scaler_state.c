@@ -89,7 +89,8 @@ static ph_status check_call(const ph_grad_scaler *scaler, const char *path, cons
     return path ? PH_OK : ph__fail_null(call, "path");
 }
 
-static ph_status save(ph_tape *tape, ph_grad_scaler *scaler, const char *path, const char *call)
+static ph_status save_scaler(ph_tape *tape, ph_grad_scaler *scaler, const char *path,
+                             const char *call)
 {
     ph__grad_scaler_state state;
     ph_named_tensor all[NAMES];
@@ -108,7 +109,7 @@ ph_status ph_grad_scaler_save(ph_grad_scaler *scaler, const char *path)
     ph_tape *tape;
     PH_TRY(check_call(scaler, path, call));
     PH_TRY(ph__state_begin(&tape, scaler->device, call));
-    return ph__layer_finish(tape, save(tape, scaler, path, call), call);
+    return ph__layer_finish(tape, save_scaler(tape, scaler, path, call), call);
 }
 
 static ph_status check_names(const ph_safetensors *file, const char *path, const char *call)

@@ -64,8 +64,8 @@ static ph__scaled_optimizer *optimizer_of(ph_tape *tape, ph_grad_scaler *scaler,
 
 /* The begin of all calls with an optimizer; NULL: the tape has failed, or (disabled) there is
  * nothing to do. */
-static ph__scaled_optimizer *begin(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer,
-                                   const char *call)
+static ph__scaled_optimizer *begin_with_optimizer(ph_tape *tape, ph_grad_scaler *scaler,
+                                                  ph_optimizer *optimizer, const char *call)
 {
     if (optimizer->device != scaler->device) {
         ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE,
@@ -100,19 +100,19 @@ typedef struct division {
     bool any; /* there was a gradient */
 } division;
 
-static float *address(const ph_tensor *x)
+static float *address_of(const ph_tensor *x)
 {
     return x ? (float *)(void *)x->data : NULL;
 }
 
-static void divide(ph_tape *tape, ph_optimizer *optimizer, division *d, const char *call)
+static void divide_gradients(ph_tape *tape, ph_optimizer *optimizer, division *d, const char *call)
 {
     ph__gradients g = {.writes = d->writes};
     ph__kernel_def *const defs[] = {&ph__unscale_f32, &ph__unscale_f64};
     ph_tensor *more[] = {d->scale, d->scale2, d->found_inf};
-    const ph__gradients_args args = {.scale = address(d->scale),
-                                     .scale2 = address(d->scale2),
-                                     .found_inf = address(d->found_inf),
+    const ph__gradients_args args = {.scale = address_of(d->scale),
+                                     .scale2 = address_of(d->scale2),
+                                     .found_inf = address_of(d->found_inf),
                                      .flags = d->writes ? PH__GRADIENTS_WRITE : 0};
     bool runs = ph__gradients_begin(&g, tape, NULL, optimizer, more, 3, call);
     d->any = g.list.count > 0;
@@ -136,7 +136,7 @@ static void check_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_op
         return;
     bool was_dirty = o->dirty && ph_stream_is_capturing(ph_tape_stream(tape));
     o->dirty = true;
-    divide(tape, o->optimizer, &d, call);
+    divide_gradients(tape, o->optimizer, &d, call);
     if (ph__tape_failed(tape))
         return;
     o->dirty = was_dirty;
@@ -151,7 +151,7 @@ void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer 
     static const char call[] = "ph_grad_scaler_unscale";
     if (!ph__grad_scaler_check(tape, scaler, optimizer, "optimizer", call) || scaler->disabled)
         return;
-    ph__scaled_optimizer *o = begin(tape, scaler, optimizer, call);
+    ph__scaled_optimizer *o = begin_with_optimizer(tape, scaler, optimizer, call);
     if (!o)
         return;
     if (o->stage != PH__SCALER_READY) {
@@ -201,7 +201,7 @@ static void prepare_gradients(ph_tape *tape, ph_grad_scaler *scaler, ph__scaled_
             set_stage(scaler, o, own ? PH__SCALER_DIVIDED : PH__SCALER_UNSCALED);
     } else if (own && o->stage == PH__SCALER_UNSCALED) {
         division d = {.scale = own, .writes = true};
-        divide(tape, optimizer, &d, call);
+        divide_gradients(tape, optimizer, &d, call);
         if (!ph__tape_failed(tape))
             set_stage(scaler, o, PH__SCALER_DIVIDED);
     }
@@ -216,7 +216,7 @@ void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *op
         ph_optimizer_step(tape, optimizer);
         return;
     }
-    ph__scaled_optimizer *o = begin(tape, scaler, optimizer, call);
+    ph__scaled_optimizer *o = begin_with_optimizer(tape, scaler, optimizer, call);
     if (!o || !check_step(tape, o, call))
         return;
     bool divides = scaler->fused && is_new(o) && !optimizer->scales;
@@ -266,9 +266,9 @@ static void launch_update(ph_tape *tape, ph_grad_scaler *scaler, bool sets, doub
 {
     ph__op op;
     ph_tensor *in[] = {scaler->scale, scaler->tracker, scaler->found_inf, from};
-    ph__scaler_args args = {.scale = address(scaler->scale),
+    ph__scaler_args args = {.scale = address_of(scaler->scale),
                             .tracker = (int64_t *)(void *)scaler->tracker->data,
-                            .found_inf = address(scaler->found_inf),
+                            .found_inf = address_of(scaler->found_inf),
                             .growth_factor = scaler->growth_factor,
                             .backoff_factor = scaler->backoff_factor,
                             .value = value,
@@ -281,14 +281,14 @@ static void launch_update(ph_tape *tape, ph_grad_scaler *scaler, bool sets, doub
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "the new scale must be a scalar in f32");
         return;
     }
-    args.from = address(from);
+    args.from = address_of(from);
     if (ph__op_launch(&op, &ph__scaler_update, 1, 32, 0, &args) &&
         ph__op_change(&op, scaler->scale) && ph__op_done_n(&op, NULL, 0))
         forget_all(scaler, ph_stream_is_capturing(ph_tape_stream(tape)));
 }
 
-static void update(ph_tape *tape, ph_grad_scaler *scaler, bool sets, double value, ph_tensor *from,
-                   const char *call)
+static void update_scale(ph_tape *tape, ph_grad_scaler *scaler, bool sets, double value,
+                         ph_tensor *from, const char *call)
 {
     bool checked = false, enabled = ph_tape_set_grad_enabled(tape, false);
     if (!scaler->scaled)
@@ -308,7 +308,7 @@ void ph_grad_scaler_update(ph_tape *tape, ph_grad_scaler *scaler)
 {
     static const char call[] = "ph_grad_scaler_update";
     if (ph__grad_scaler_check(tape, scaler, scaler, "scaler", call) && !scaler->disabled)
-        update(tape, scaler, false, 0, NULL, call);
+        update_scale(tape, scaler, false, 0, NULL, call);
 }
 
 void ph_grad_scaler_update_to(ph_tape *tape, ph_grad_scaler *scaler, double scale)
@@ -321,12 +321,12 @@ void ph_grad_scaler_update_to(ph_tape *tape, ph_grad_scaler *scaler, double scal
                      "%s: scale is %g, and must be from 2^-126 to the largest f32", call, scale);
         return;
     }
-    update(tape, scaler, true, scale, NULL, call);
+    update_scale(tape, scaler, true, scale, NULL, call);
 }
 
 void ph_grad_scaler_update_from(ph_tape *tape, ph_grad_scaler *scaler, ph_tensor *scale)
 {
     static const char call[] = "ph_grad_scaler_update_from";
     if (ph__grad_scaler_check(tape, scaler, scale, "scale", call) && !scaler->disabled)
-        update(tape, scaler, true, 0, scale, call);
+        update_scale(tape, scaler, true, 0, scale, call);
 }

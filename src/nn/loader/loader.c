@@ -99,8 +99,8 @@ static ph_status add_field(ph_data_loader *loader, const ph_batch_field *from, s
 }
 
 /* ---- making ---- */
-static ph_status build(ph_data_loader *loader, ph_device *device, const ph_data_loader_options *o,
-                       const char *call)
+static ph_status build_loader(ph_data_loader *loader, ph_device *device,
+                              const ph_data_loader_options *o, const char *call)
 {
     PH_TRY(ph__epoch_order_init(&loader->order, o, call));
     PH_TRY(ph__backend_of(&loader->backend, device, call));
@@ -141,7 +141,7 @@ ph_status ph_data_loader_create(ph_data_loader **out, ph_device *device,
     loader->epochs = options->epochs;
     loader->thread_count = options->threads ? options->threads : default_threads();
     loader->slot_count = (options->prefetch ? options->prefetch : 2 * loader->thread_count) + 1;
-    ph_status status = build(loader, device, options, call);
+    ph_status status = build_loader(loader, device, options, call);
     if (status == PH_OK)
         *out = loader;
     else

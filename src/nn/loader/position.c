@@ -52,7 +52,7 @@ ph_status ph_data_loader_get_stats(ph_data_loader_stats *out, ph_data_loader *lo
 }
 
 /* ---- going on ---- */
-static ph_status mismatch(const char *what, uint64_t saved, uint64_t own, const char *call)
+static ph_status fail_mismatch(const char *what, uint64_t saved, uint64_t own, const char *call)
 {
     return ph_fail(PH_ERROR_MISMATCH,
                    "%s: the position is of a loader with %s %llu, and this one has %llu: its "
@@ -73,7 +73,7 @@ static ph_status check_same(const ph_data_loader_position *p, const ph__epoch_or
                 {"drop_last", p->drop_last, order->drop_last}};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         if (same[i].saved != same[i].own)
-            return mismatch(same[i].what, same[i].saved, same[i].own, call);
+            return fail_mismatch(same[i].what, same[i].saved, same[i].own, call);
     return PH_OK;
 }
 

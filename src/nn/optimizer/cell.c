@@ -18,7 +18,7 @@ struct ph__lr_cell {
     bool over; /* the capture has ended, or gone */
 };
 
-static void drop(ph__lr_cell *cell)
+static void drop_cell(ph__lr_cell *cell)
 {
     ph_optimizer *optimizer = cell->optimizer;
     ph__spin_lock(&optimizer->lock);
@@ -56,7 +56,7 @@ static void capture_ended(void *user)
 static void graph_released(void *user)
 {
     capture_ended(user);
-    drop(user);
+    drop_cell(user);
 }
 
 static uint64_t *find_cell(ph_optimizer *optimizer, size_t group, uint64_t capture)
@@ -90,7 +90,7 @@ static ph_status make_cell(uint64_t **out, ph_optimizer *optimizer, size_t group
     ph_status status = ph_cells_create(cell->at, stream, &source);
     if (status != PH_OK) {
         cell->references = 1;
-        drop(cell);
+        drop_cell(cell);
         return status;
     }
     *out = cell->at[group - cell->first];
@@ -100,7 +100,7 @@ static ph_status make_cell(uint64_t **out, ph_optimizer *optimizer, size_t group
         optimizer->cells = cell;
     }
     ph__spin_unlock(&optimizer->lock);
-    drop(cell);
+    drop_cell(cell);
     return PH_OK;
 }
 

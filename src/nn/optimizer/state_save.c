@@ -75,8 +75,8 @@ ph_status ph__optimizer_state_tensors(ph_named_tensor *all, ph_tape *tape, const
     return status == PH_OK ? ph_tape_status(tape) : status;
 }
 
-static ph_status save(ph_tape *tape, const ph_optimizer *o, const ph__state_entries *n,
-                      const char *path)
+static ph_status save_entries(ph_tape *tape, const ph_optimizer *o, const ph__state_entries *n,
+                              const char *path)
 {
     static const char call[] = "ph_optimizer_save";
     ph_named_tensor *all = ph__calloc(n->count, sizeof *all);
@@ -101,7 +101,7 @@ ph_status ph_optimizer_save(ph_optimizer *optimizer, const char *path)
     PH_TRY(ph__state_entries_of(&n, optimizer, NULL, call));
     ph_status status = ph__state_begin(&tape, optimizer->device, call);
     if (status == PH_OK)
-        status = ph__layer_finish(tape, save(tape, optimizer, &n, path), call);
+        status = ph__layer_finish(tape, save_entries(tape, optimizer, &n, path), call);
     ph__state_entries_free(&n);
     return status;
 }

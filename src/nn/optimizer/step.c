@@ -29,7 +29,7 @@ static uint32_t begins_unfilled(const ph_optimizer *o, const ph__trained *p)
 }
 
 /* ---- who takes part ---- with the gradient that the user sees; it is made contiguous later. */
-static bool choose(ph_optimizer *o)
+static bool choose_params(ph_optimizer *o)
 {
     bool any = false;
     for (size_t i = 0; i < o->params.count; i++) {
@@ -40,7 +40,7 @@ static bool choose(ph_optimizer *o)
     return any;
 }
 
-static void forget(ph_optimizer *o)
+static void forget_gradients(ph_optimizer *o)
 {
     for (size_t i = 0; i < o->params.count; i++)
         o->params.at[i].grad = NULL;
@@ -121,7 +121,7 @@ static bool make_states(const step *s)
     return true;
 }
 
-static bool begin(step *s)
+static bool begin_step(step *s)
 {
     ph_optimizer *o = s->optimizer;
     size_t count = 0;
@@ -195,7 +195,7 @@ static bool derive_some(step *s, size_t group, size_t base)
 }
 
 /* The numbers that the updates take from the counters. */
-static bool derive(step *s)
+static bool derive_factors(step *s)
 {
     const ph_optimizer *o = s->optimizer;
     if (o->kind->rule == PH__COUNT_NOTHING)
@@ -262,7 +262,7 @@ static void set_numbers(ph__update_args *a, const step *s, const batch *b)
 }
 
 /* From *next on the members of b that fit; *next moves behind them. Gives the number of blocks. */
-static uint64_t fill(ph__update_args *a, const ph_optimizer *o, const batch *b, size_t *next)
+static uint64_t fill_batch(ph__update_args *a, const ph_optimizer *o, const batch *b, size_t *next)
 {
     uint64_t blocks = 0;
     for (; *next < o->params.count && a->tensors < PH__OPTIMIZER_TENSORS; ++*next) {
@@ -310,7 +310,7 @@ static bool launch_batch(step *s, const batch *b, size_t first)
         ph__update_args args;
         memset(&args, 0, sizeof args);
         set_numbers(&args, s, b);
-        uint64_t blocks = fill(&args, o, b, &first);
+        uint64_t blocks = fill_batch(&args, o, b, &first);
         if (blocks == 0)
             break;
         if (!s->counted)
@@ -357,8 +357,8 @@ static bool prepare_step(step *s, const char *call)
     acquire_rates(s->optimizer);
     s->capture = info.id;
     if (info.status == PH_CAPTURE_NONE)
-        return !host_skips(s, call) && make_states(s) && begin(s);
-    return check_capture(s) && begin(s);
+        return !host_skips(s, call) && make_states(s) && begin_step(s);
+    return check_capture(s) && begin_step(s);
 }
 
 void ph__optimizer_step(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_scale,
@@ -368,10 +368,10 @@ void ph__optimizer_step(ph_tape *tape, ph_optimizer *optimizer, ph_tensor *grad_
         .tape = tape, .optimizer = optimizer, .grad_scale = grad_scale, .found_inf = found_inf};
     bool enabled = ph_tape_set_grad_enabled(tape, false);
     ph_tape_check(tape, ph__optimizer_check_parts(optimizer, call));
-    if (!ph__tape_failed(tape) && choose(optimizer) && prepare_step(&s, call) && derive(&s) &&
-        launch_all(&s))
+    if (!ph__tape_failed(tape) && choose_params(optimizer) && prepare_step(&s, call) &&
+        derive_factors(&s) && launch_all(&s))
         ph__op_done_n(&s.op, NULL, 0);
-    forget(optimizer);
+    forget_gradients(optimizer);
     ph_tape_set_grad_enabled(tape, enabled);
 }
 

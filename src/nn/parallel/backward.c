@@ -146,7 +146,8 @@ static void accept_rest(ph_tape *tape, ph_data_parallel *parallel)
 }
 
 /* The means of all ranks become those of the active ones. */
-static void rescale(ph_tape *tape, const ph_data_parallel *parallel, const ph__bucket *bucket)
+static void rescale_bucket(ph_tape *tape, const ph_data_parallel *parallel,
+                           const ph__bucket *bucket)
 {
     ph_dtype wide = bucket->dtype == PH_DTYPE_F64 ? PH_DTYPE_F64 : PH_DTYPE_F32;
     ph_tensor *size = ph_full(tape, wide, PH_SHAPE(1), ph_comm_size(parallel->comm));
@@ -164,7 +165,7 @@ static void read_buckets(ph_tape *tape, const ph_data_parallel *parallel)
         if (bucket->reduced)
             ph_tensor_copy(tape, bucket->own, bucket->own_reduced);
         if (parallel->divide_by_active)
-            rescale(tape, parallel, bucket);
+            rescale_bucket(tape, parallel, bucket);
         ph_tape_scope_end(tape, mark, NULL, 0);
     }
 }

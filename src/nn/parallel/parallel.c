@@ -100,8 +100,8 @@ static ph_status add_hooks(ph_data_parallel *parallel)
     return PH_OK;
 }
 
-static ph_status build(ph_data_parallel *parallel, const ph_data_parallel_options *options,
-                       const char *call)
+static ph_status build_parallel(ph_data_parallel *parallel, const ph_data_parallel_options *options,
+                                const char *call)
 {
     visit v = {parallel, call, PH_OK};
     ph_device *device = ph_module_device(parallel->module);
@@ -137,7 +137,7 @@ ph_status ph_data_parallel_create(ph_data_parallel **out, ph_module *module, ph_
         return ph__fail_host_memory(call, "the data-parallel network");
     parallel->module = ph_module_retain(module);
     parallel->comm = ph_comm_retain(comm);
-    ph_status status = build(parallel, options, call);
+    ph_status status = build_parallel(parallel, options, call);
     if (status != PH_OK) {
         ph_data_parallel_destroy(parallel);
         return status;

@@ -68,7 +68,7 @@ static ph_status describe_entry(record *out, const saving *g, size_t i)
     return PH_OK;
 }
 
-static ph_status prepare(saving *g)
+static ph_status prepare_save(saving *g)
 {
     PH_TRY(ph__shard_places_make(&g->places, g->parallel, g->optimizer, g->call));
     PH_TRY(ph__state_entries_of(&g->entries, g->optimizer, g->places.at, g->call));
@@ -348,7 +348,7 @@ static void free_saving(saving *g)
 
 static ph_status save_shards(saving *g, const char *path)
 {
-    PH_TRY(ph__parallel_agree(g->parallel, prepare(g), g->call));
+    PH_TRY(ph__parallel_agree(g->parallel, prepare_save(g), g->call));
     PH_TRY(exchange_records(g));
     PH_TRY(find_wholes(g));
     PH_TRY(ph__parallel_agree(g->parallel, make_rooms(g), g->call));

@@ -14,12 +14,12 @@
 #include <phonograph/clip_grad.h>
 
 /* ---- segments ---- */
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -32,8 +32,8 @@ static bool add_segments(ph_data_parallel *parallel, size_t index)
     int64_t each = parallel->buckets.at[part->bucket].count / size,
             count = ph_tensor_count(part->parameter);
     for (uint32_t rank = 0; rank < size; rank++) {
-        int64_t begin = larger(each * rank - part->at, 0),
-                end = smaller(each * (rank + 1) - part->at, count);
+        int64_t begin = larger_of(each * rank - part->at, 0),
+                end = smaller_of(each * (rank + 1) - part->at, count);
         const ph__shard_segment segment = {.part = index, .rank = rank, .begin = begin, .end = end};
         if (begin < end && !ph__vec_push(&parallel->segments, segment))
             return false;

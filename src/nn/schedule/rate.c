@@ -100,7 +100,7 @@ ph_status ph__lr_piece_complete(ph_lr_piece *out, const ph_lr_piece *from, size_
 }
 
 /* ---- the formulas ---- */
-static double anneal(const ph_lr_piece *p, double start, double end, double part)
+static double anneal_rate(const ph_lr_piece *p, double start, double end, double part)
 {
     if (p->linear_anneal)
         return (end - start) * part + start;
@@ -116,10 +116,10 @@ static double one_cycle(const ph_lr_piece *p, double t)
     double low = p->three_phase ? 2 * p->pct_start * total - 2 : top;
     t = t < end ? t : end;
     if (t <= top)
-        return top > 0 ? anneal(p, first, p->max_lr, t / top) : p->max_lr;
+        return top > 0 ? anneal_rate(p, first, p->max_lr, t / top) : p->max_lr;
     if (p->three_phase && t <= low)
-        return anneal(p, p->max_lr, first, (t - top) / (low - top));
-    return anneal(p, p->three_phase ? first : p->max_lr, last, (t - low) / (end - low));
+        return anneal_rate(p, p->max_lr, first, (t - top) / (low - top));
+    return anneal_rate(p, p->three_phase ? first : p->max_lr, last, (t - low) / (end - low));
 }
 
 double ph__lr_piece_rate(const ph_lr_piece *p, double base, uint64_t t)

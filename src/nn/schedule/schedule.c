@@ -24,7 +24,7 @@ static const ph_lr_piece *piece_of(const ph_lr_schedule *schedule, uint64_t step
     return piece;
 }
 
-static double rate(const ph_lr_schedule *schedule, double base, uint64_t step)
+static double rate_at_step(const ph_lr_schedule *schedule, double base, uint64_t step)
 {
     uint64_t t;
     const ph_lr_piece *piece = piece_of(schedule, step, &t);
@@ -61,7 +61,8 @@ static ph_status check_groups(const ph_lr_schedule *schedule, const double *base
 static ph_status set_rates(const ph_lr_schedule *schedule, const double *bases, uint64_t step)
 {
     for (size_t g = 0; g < schedule->groups; g++)
-        PH_TRY(ph_optimizer_group_set_lr(schedule->optimizer, g, rate(schedule, bases[g], step)));
+        PH_TRY(ph_optimizer_group_set_lr(schedule->optimizer, g,
+                                         rate_at_step(schedule, bases[g], step)));
     return PH_OK;
 }
 
@@ -141,7 +142,7 @@ uint64_t ph_lr_schedule_steps(const ph_lr_schedule *schedule)
 
 double ph_lr_schedule_rate(const ph_lr_schedule *schedule, uint64_t step)
 {
-    return schedule ? rate(schedule, schedule->base[schedule->groups - 1], step) : 0;
+    return schedule ? rate_at_step(schedule, schedule->base[schedule->groups - 1], step) : 0;
 }
 
 /* ---- state ---- "steps", and the base of the last group as "base_lr"; those of the others as

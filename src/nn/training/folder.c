@@ -58,7 +58,7 @@ uint64_t ph__folder_number_of(const char *name)
 /* false stops; it may remove the file of the name. */
 typedef ph_status (*name_fn)(const char *name, void *user);
 
-static ph_status visit(const char *folder, name_fn fn, void *user, const char *call)
+static ph_status visit_names(const char *folder, name_fn fn, void *user, const char *call)
 {
     DIR *dir = opendir(folder);
     if (!dir)
@@ -91,7 +91,7 @@ static ph_status add_number(const char *name, void *user)
                : ph__fail_host_memory(v->call, "the list of saved states");
 }
 
-static int falling(const void *a, const void *b)
+static int by_falling_step(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? 1 : x > y ? -1 : 0;
@@ -101,9 +101,9 @@ ph_status ph__folder_list(ph__folder_numbers *out, const char *folder, const cha
 {
     visiting v = {folder, call, out};
     ph__vec_clear(out);
-    PH_TRY(visit(folder, add_number, &v, call));
+    PH_TRY(visit_names(folder, add_number, &v, call));
     if (out->count > 0)
-        qsort(out->at, out->count, sizeof *out->at, falling);
+        qsort(out->at, out->count, sizeof *out->at, by_falling_step);
     return PH_OK;
 }
 
@@ -187,7 +187,7 @@ static bool remove_at(int folder, const char *name);
 
 /* By errno. Takes the open folder. A link goes, and not what it leads to. Needs no memory of the
  * library: a save that has none removes what it made. */
-static bool empty(int folder)
+static bool empty_folder(int folder)
 {
     DIR *dir = fdopendir(folder);
     bool ok = dir != NULL;
@@ -217,7 +217,7 @@ static bool remove_at(int folder, const char *name)
     if (errno != EISDIR)
         return false;
     int number = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return number >= 0 && empty(number) && unlinkat(folder, name, AT_REMOVEDIR) == 0;
+    return number >= 0 && empty_folder(number) && unlinkat(folder, name, AT_REMOVEDIR) == 0;
 }
 
 ph_status ph__folder_remove(const char *path, const char *call)
@@ -249,5 +249,5 @@ ph_status ph__folder_clear(const char *folder, const char *call)
     visiting v = {.folder = folder, .call = call};
     PH_TRY(remove_inside(PH__TRAINING_SAVING, &v));
     PH_TRY(remove_inside(PH__TRAINING_REMOVING, &v));
-    return visit(folder, clear_file, &v, call);
+    return visit_names(folder, clear_file, &v, call);
 }

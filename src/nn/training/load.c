@@ -298,7 +298,7 @@ static ph_status find_state(loading *l, uint64_t number, uint64_t *found)
 }
 
 /* ---- the call ---- */
-static void warn(const ph_training *training)
+static void warn_of_state(const ph_training *training)
 {
     ph__text line = {.at = NULL};
     for (const char *at = ph_training_passed_over(training); *at;) {
@@ -354,7 +354,7 @@ ph_status ph_training_load(ph_training *training, uint64_t number, uint64_t *loa
     else
         ph__error_restore(&cause);
     if (status == PH_OK) {
-        warn(training);
+        warn_of_state(training);
         status = apply_state(&l);
     }
     unwind.undo = NULL;

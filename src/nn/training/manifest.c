@@ -182,7 +182,7 @@ static bool read_manifest(ph__manifest *manifest, ph__json_in *in)
            ph__json_in_end(in);
 }
 
-static ph_status parse(ph__manifest *manifest, const ph__reader *reader)
+static ph_status parse_manifest(ph__manifest *manifest, const ph__reader *reader)
 {
     size_t size = (size_t)reader->size;
     if (reader->size > MOST_BYTES)
@@ -229,7 +229,7 @@ ph_status ph__manifest_read(ph__manifest *manifest, const char *folder, uint64_t
         return ph__fail_host_memory(call, "the name of a file");
     ph_status status = ph__reader_open(&reader, path, call);
     if (status == PH_OK) {
-        status = parse(manifest, &reader);
+        status = parse_manifest(manifest, &reader);
         ph__reader_close(&reader);
     }
     ph__free(path);

@@ -135,7 +135,7 @@ static ph_status remove_older(const saving *s, ph__folder_numbers *numbers)
 }
 
 /* The new state is there, and its call a success: load finds it without "latest" too. */
-static void tidy(const saving *s)
+static void remove_old_states(const saving *s)
 {
     ph_error before;
     ph__folder_numbers numbers = {.at = NULL};
@@ -188,7 +188,7 @@ static void end_saving(void *what)
     ph__free(s->removing);
 }
 
-static void undo(saving *s)
+static void undo_save(saving *s)
 {
     ph_error cause;
     ph__error_save(&cause);
@@ -201,7 +201,7 @@ static void undo(saving *s)
 
 static void abandon_save(void *what)
 {
-    undo(what);
+    undo_save(what);
     end_saving(what);
 }
 
@@ -234,9 +234,9 @@ ph_status ph_training_save(ph_training *training, uint64_t *number)
     if (status == PH_OK)
         status = put_in_place(&s);
     if (status == PH_OK)
-        tidy(&s);
+        remove_old_states(&s);
     else
-        undo(&s);
+        undo_save(&s);
     if (status == PH_OK && number)
         *number = s.manifest.number;
     unwind.undo = NULL;

@@ -110,8 +110,8 @@ static ph_status check_part(const ph_training *training, const char *name, const
     return PH_OK;
 }
 
-static ph_status add(ph_training *training, const char *name, const ph__part_kind *kind,
-                     void *object, const char *what, const char *call)
+static ph_status add_part(ph_training *training, const char *name, const ph__part_kind *kind,
+                          void *object, const char *what, const char *call)
 {
     PH_TRY(check_part(training, name, object, what, call));
     ph__training_entry entry = {.name = ph__strdup(name), .kind = kind, .object = object};
@@ -123,7 +123,7 @@ static ph_status add(ph_training *training, const char *name, const ph__part_kin
 
 ph_status ph_training_add_module(ph_training *training, const char *name, ph_module *module)
 {
-    PH_TRY(add(training, name, &ph__part_module, module, "module", "ph_training_add_module"));
+    PH_TRY(add_part(training, name, &ph__part_module, module, "module", "ph_training_add_module"));
     ph_module_retain(module);
     return PH_OK;
 }
@@ -131,8 +131,8 @@ ph_status ph_training_add_module(ph_training *training, const char *name, ph_mod
 ph_status ph_training_add_optimizer(ph_training *training, const char *name,
                                     ph_optimizer *optimizer)
 {
-    PH_TRY(add(training, name, &ph__part_optimizer, optimizer, "optimizer",
-               "ph_training_add_optimizer"));
+    PH_TRY(add_part(training, name, &ph__part_optimizer, optimizer, "optimizer",
+                    "ph_training_add_optimizer"));
     ph__optimizer_retain(optimizer);
     return PH_OK;
 }
@@ -140,8 +140,8 @@ ph_status ph_training_add_optimizer(ph_training *training, const char *name,
 ph_status ph_training_add_generator(ph_training *training, const char *name,
                                     ph_generator *generator)
 {
-    PH_TRY(add(training, name, &ph__part_generator, generator, "generator",
-               "ph_training_add_generator"));
+    PH_TRY(add_part(training, name, &ph__part_generator, generator, "generator",
+                    "ph_training_add_generator"));
     ph_generator_retain(generator);
     return PH_OK;
 }
@@ -149,32 +149,32 @@ ph_status ph_training_add_generator(ph_training *training, const char *name,
 ph_status ph_training_add_lr_schedule(ph_training *training, const char *name,
                                       ph_lr_schedule *schedule)
 {
-    return add(training, name, &ph__part_lr_schedule, schedule, "schedule",
-               "ph_training_add_lr_schedule");
+    return add_part(training, name, &ph__part_lr_schedule, schedule, "schedule",
+                    "ph_training_add_lr_schedule");
 }
 
 ph_status ph_training_add_grad_scaler(ph_training *training, const char *name,
                                       ph_grad_scaler *scaler)
 {
-    return add(training, name, &ph__part_grad_scaler, scaler, "scaler",
-               "ph_training_add_grad_scaler");
+    return add_part(training, name, &ph__part_grad_scaler, scaler, "scaler",
+                    "ph_training_add_grad_scaler");
 }
 
 ph_status ph_training_add_data_loader(ph_training *training, const char *name,
                                       ph_data_loader *loader)
 {
-    return add(training, name, &ph__part_data_loader, loader, "loader",
-               "ph_training_add_data_loader");
+    return add_part(training, name, &ph__part_data_loader, loader, "loader",
+                    "ph_training_add_data_loader");
 }
 
 ph_status ph_training_add_integer(ph_training *training, const char *name, int64_t *value)
 {
-    return add(training, name, &ph__part_integer, value, "value", "ph_training_add_integer");
+    return add_part(training, name, &ph__part_integer, value, "value", "ph_training_add_integer");
 }
 
 ph_status ph_training_add_real(ph_training *training, const char *name, double *value)
 {
-    return add(training, name, &ph__part_real, value, "value", "ph_training_add_real");
+    return add_part(training, name, &ph__part_real, value, "value", "ph_training_add_real");
 }
 
 ph_status ph_training_add(ph_training *training, const char *name, const ph_training_part *part,

@@ -62,7 +62,7 @@ static ph_status check_name(const ph_values *values, const char *name, const cha
 }
 
 /* Takes value.text. */
-static ph_status set(ph_values *values, const char *name, ph__value value, const char *call)
+static ph_status set_value(ph_values *values, const char *name, ph__value value, const char *call)
 {
     ph__value *there = (ph__value *)(uintptr_t)ph__values_find(values, name);
     if (there) {
@@ -79,8 +79,8 @@ ph_status ph_values_set_integer(ph_values *values, const char *name, int64_t val
 {
     static const char call[] = "ph_values_set_integer";
     PH_TRY(check_name(values, name, call));
-    return set(values, name, (ph__value){.real = (double)value, .integer = value, .whole = true},
-               call);
+    return set_value(values, name,
+                     (ph__value){.real = (double)value, .integer = value, .whole = true}, call);
 }
 
 /* The whole numbers that a double has one by one: 2^53 and less. -0 is none: an integer has no sign
@@ -95,9 +95,9 @@ ph_status ph_values_set_real(ph_values *values, const char *name, double value)
     static const char call[] = "ph_values_set_real";
     PH_TRY(check_name(values, name, call));
     bool whole = is_whole(value);
-    return set(values, name,
-               (ph__value){.real = value, .integer = whole ? (int64_t)value : 0, .whole = whole},
-               call);
+    return set_value(
+        values, name,
+        (ph__value){.real = value, .integer = whole ? (int64_t)value : 0, .whole = whole}, call);
 }
 
 ph_status ph_values_set_text(ph_values *values, const char *name, const char *value)
@@ -111,7 +111,7 @@ ph_status ph_values_set_text(ph_values *values, const char *name, const char *va
     char *text = ph__strdup(value);
     if (!text)
         return ph__fail_host_memory(call, "a text");
-    return set(values, name, (ph__value){.text = text}, call);
+    return set_value(values, name, (ph__value){.text = text}, call);
 }
 
 /* ---- getting ---- */

@@ -32,28 +32,29 @@ typedef struct search {
     PH__VEC(uint32_t) rows;
 } search;
 
-static uint32_t *row(const search *s, long d)
+static uint32_t *row_of_search(const search *s, long d)
 {
     return s->rows.at + (size_t)(d * (d + 1) / 2);
 }
 
-static long reached(const search *s, long d, long k)
+static long point_reached(const search *s, long d, long k)
 {
-    return (long)row(s, d)[(k + d) / 2];
+    return (long)row_of_search(s, d)[(k + d) / 2];
 }
 
 /* Whether the furthest point of diagonal k with d differences comes from the diagonal above, by
  * an element of b alone. */
 static bool comes_down(const search *s, long d, long k)
 {
-    return k == -d || (k != d && reached(s, d - 1, k - 1) < reached(s, d - 1, k + 1));
+    return k == -d || (k != d && point_reached(s, d - 1, k - 1) < point_reached(s, d - 1, k + 1));
 }
 
 static long start_of(const search *s, long d, long k)
 {
     if (d == 0)
         return 0;
-    return comes_down(s, d, k) ? reached(s, d - 1, k + 1) : reached(s, d - 1, k - 1) + 1;
+    return comes_down(s, d, k) ? point_reached(s, d - 1, k + 1)
+                               : point_reached(s, d - 1, k - 1) + 1;
 }
 
 static long follow_diagonal(const search *s, long k, long x)
@@ -73,7 +74,7 @@ static long follow_diagonal(const search *s, long k, long x)
 static void store_path(const search *s, long d, long k)
 {
     for (;; d--) {
-        long x = reached(s, d, k), start = start_of(s, d, k);
+        long x = point_reached(s, d, k), start = start_of(s, d, k);
         for (; x > start; x--)
             s->align->mate[s->a.place[s->at.a0 + (size_t)x - 1]] =
                 s->b.place[s->at.b0 + (size_t)(x - k) - 1];
@@ -84,11 +85,11 @@ static void store_path(const search *s, long d, long k)
 }
 
 /* Of row d the diagonal whose point leaves least to do. */
-static long furthest(const search *s, long d)
+static long furthest_diagonal(const search *s, long d)
 {
     long n = (long)(s->at.a1 - s->at.a0), m = (long)(s->at.b1 - s->at.b0), best = 0, sum = -1;
     for (long k = -d; k <= d; k += 2) {
-        long x = reached(s, d, k), y = x - k;
+        long x = point_reached(s, d, k), y = x - k;
         if (x > n || y > m || x + y <= sum)
             continue;
         best = k;
@@ -98,7 +99,7 @@ static long furthest(const search *s, long d)
 }
 
 /* One search: pairs what it finds and moves the span's beginning behind it. */
-static bool advance(search *s)
+static bool advance_search(search *s)
 {
     long n = (long)(s->at.a1 - s->at.a0), m = (long)(s->at.b1 - s->at.b0);
     ph__vec_clear(&s->rows);
@@ -108,7 +109,7 @@ static bool advance(search *s)
         s->rows.count += (size_t)d + 1;
         for (long k = -d; k <= d; k += 2) {
             long x = follow_diagonal(s, k, start_of(s, d, k));
-            row(s, d)[(k + d) / 2] = (uint32_t)x;
+            row_of_search(s, d)[(k + d) / 2] = (uint32_t)x;
             if (x < n || x - k < m)
                 continue;
             store_path(s, d, k);
@@ -118,7 +119,7 @@ static bool advance(search *s)
         }
         if (d < MOST)
             continue;
-        long k = furthest(s, d), x = reached(s, d, k);
+        long k = furthest_diagonal(s, d), x = point_reached(s, d, k);
         store_path(s, d, k);
         s->at.a0 += (size_t)x;
         s->at.b0 += (size_t)(x - k);
@@ -134,7 +135,7 @@ static bool is_same(ph__align *align, size_t i, size_t j)
     return align->a[i] == align->b[j];
 }
 
-static void trim(ph__align *align, span *at)
+static void trim_span(ph__align *align, span *at)
 {
     for (; at->a0 < at->a1 && at->b0 < at->b1 && is_same(align, at->a0, at->b0); at->a0++, at->b0++)
         align->mate[at->a0] = at->b0;
@@ -150,8 +151,8 @@ static uint64_t key_of(uint64_t hash)
 
 /* Keeps the nodes of [begin, end) that the other range has: the others have no mate in any case,
  * and would only lengthen the search. */
-static bool choose(side *out, const uint64_t *from, size_t begin, size_t end, const uint64_t *other,
-                   size_t other_begin, size_t other_end)
+static bool choose_common(side *out, const uint64_t *from, size_t begin, size_t end,
+                          const uint64_t *other, size_t other_begin, size_t other_end)
 {
     ph__map there = {0};
     bool had_memory = true;
@@ -174,7 +175,7 @@ static bool search_all(search *s)
     bool had_memory = true;
     s->at = (span){0, s->a.count, 0, s->b.count};
     while (had_memory && s->at.a0 < s->at.a1 && s->at.b0 < s->at.b1)
-        had_memory = advance(s);
+        had_memory = advance_search(s);
     return had_memory;
 }
 
@@ -184,11 +185,11 @@ bool ph__align_range(ph__align *align, size_t a0, size_t a1, size_t b0, size_t b
     span at = {a0, a1, b0, b1};
     if (a1 - a0 >= UINT32_MAX - MOST || b1 - b0 >= UINT32_MAX - MOST)
         return true; /* so many have nothing in common */
-    trim(align, &at);
+    trim_span(align, &at);
     if (at.a0 == at.a1 || at.b0 == at.b1)
         return true;
-    bool had_memory = choose(&s.a, align->a, at.a0, at.a1, align->b, at.b0, at.b1) &&
-                      choose(&s.b, align->b, at.b0, at.b1, align->a, at.a0, at.a1) &&
+    bool had_memory = choose_common(&s.a, align->a, at.a0, at.a1, align->b, at.b0, at.b1) &&
+                      choose_common(&s.b, align->b, at.b0, at.b1, align->a, at.a0, at.a1) &&
                       search_all(&s);
     ph__free(s.a.at);
     ph__free(s.a.place);

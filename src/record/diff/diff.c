@@ -194,7 +194,7 @@ static ph_change *find_change(const ph__differ *d, const ph__refusal *refusal)
 }
 
 /* A refusal has a reason that the records do not show. */
-static void heed(ph__differ *d, const ph__refusal *refusal)
+static void note_refusal(ph__differ *d, const ph__refusal *refusal)
 {
     for (size_t i = 0; i < d->changes.count; i++)
         if (d->changes.at[i].change.blocks_update)
@@ -255,7 +255,7 @@ ph_status ph__record_compare(ph_diff **out, const ph_record *a, const ph_record 
     diff->of_b = b->node_count;
     compare_level(&d, NULL, a, b, NULL, &diff->alike);
     if (refusal && !d.failed)
-        heed(&d, refusal);
+        note_refusal(&d, refusal);
     finish_diff(diff, &d);
     bool failed = d.failed;
     differ_free(&d);

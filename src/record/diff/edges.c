@@ -29,7 +29,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Sorted, each once. */
-static void tidy(size_t *at, size_t *count)
+static void sort_unique(size_t *at, size_t *count)
 {
     size_t kept = 0;
     if (*count > 1)
@@ -67,7 +67,7 @@ static bool list_edges(ph__differ *d, ph__numbers *out, const side *s, const ph_
         if (!add_dependencies(d, out, s, &s->record->nodes[at]))
             return false;
     }
-    tidy(out->at, &out->count);
+    sort_unique(out->at, &out->count);
     return true;
 }
 

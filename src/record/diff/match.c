@@ -10,7 +10,7 @@
 
 /* Hashes only choose pairs, which are compared afterwards: two that collide cost a worse choice,
  * no wrong answer. */
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t mix_hash(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
@@ -20,20 +20,20 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 {
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return mix(hash, 0);
+    return mix_hash(hash, 0);
 }
 
 static uint64_t weak_hash(const ph__record_node *node)
 {
-    return mix_text(mix(0x50484f4eu, (uint64_t)node->info.kind), node->info.name);
+    return mix_text(mix_hash(0x50484f4eu, (uint64_t)node->info.kind), node->info.name);
 }
 
 /* Deeper bodies are compared when these are. */
 static uint64_t body_hash(const ph_record *body)
 {
-    uint64_t hash = mix(1, body->node_count);
+    uint64_t hash = mix_hash(1, body->node_count);
     for (size_t i = 0; i < body->node_count; i++)
-        hash = mix(hash, weak_hash(&body->nodes[i]));
+        hash = mix_hash(hash, weak_hash(&body->nodes[i]));
     return hash;
 }
 
@@ -42,23 +42,23 @@ static uint64_t strong_hash(const ph__record_node *node)
     const ph_node_info *info = &node->info;
     uint64_t hash = weak_hash(node);
     for (int i = 0; i < 3; i++)
-        hash = mix(mix(hash, info->grid[i]), info->block[i]);
-    hash = mix(mix(hash, info->shared_bytes), info->args_size);
-    hash = mix(mix(hash, info->bytes), info->value_size);
-    return info->body ? mix(hash, body_hash(info->body)) : hash;
+        hash = mix_hash(mix_hash(hash, info->grid[i]), info->block[i]);
+    hash = mix_hash(mix_hash(hash, info->shared_bytes), info->args_size);
+    hash = mix_hash(mix_hash(hash, info->bytes), info->value_size);
+    return info->body ? mix_hash(hash, body_hash(info->body)) : hash;
 }
 
 /* A hash of the parts that are equal in other memory. */
 static uint64_t exact_hash(const ph_record *record, const ph__record_node *node, uint64_t strong)
 {
-    uint64_t hash = mix(strong, node->info.value);
+    uint64_t hash = mix_hash(strong, node->info.value);
     for (size_t w = 0; w < node->info.word_count; w++) {
         ph_word room;
         const ph_word *word = ph__record_look_up_foreign(&room, record, node, w);
         if (word->kind == PH_WORD_VALUE)
-            hash = mix(hash, word->value);
+            hash = mix_hash(hash, word->value);
         else if (word->base)
-            hash = mix(hash, word->value - (uintptr_t)word->base);
+            hash = mix_hash(hash, word->value - (uintptr_t)word->base);
     }
     return hash;
 }
@@ -133,7 +133,7 @@ typedef struct slider {
     size_t budget; /* steps that are left */
 } slider;
 
-static long gain(const slider *s, size_t from, size_t to)
+static long gain_of_slide(const slider *s, size_t from, size_t to)
 {
     uint64_t theirs = s->theirs[s->mate[from]];
     return (s->mine[to] == theirs) - (s->mine[from] == theirs);
@@ -160,13 +160,13 @@ static size_t slide_run(slider *s, size_t begin, size_t end)
     size_t up = 0, down = 0;
     long sum = 0, best = 0;
     for (size_t k = 0; begin > k && can_slide(s, begin - k - 1, end - k - 1); k++) {
-        sum += gain(s, begin - k - 1, end - k - 1);
+        sum += gain_of_slide(s, begin - k - 1, end - k - 1);
         up = sum > best ? k + 1 : up;
         best = sum > best ? sum : best;
     }
     sum = 0;
     for (size_t k = 0; end + k < s->count && can_slide(s, end + k, begin + k); k++) {
-        sum += gain(s, end + k, begin + k);
+        sum += gain_of_slide(s, end + k, begin + k);
         down = sum > best ? k + 1 : down;
         best = sum > best ? sum : best;
     }
@@ -177,7 +177,7 @@ static size_t slide_run(slider *s, size_t begin, size_t end)
     return end + down;
 }
 
-static void slide(slider *s)
+static void slide_all_runs(slider *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         size_t begin = i;
@@ -216,7 +216,7 @@ static bool between_pairs(matcher *m, size_t n, size_t k, bool in_place)
     return true;
 }
 
-static void invert(size_t *out, const size_t *mate, size_t n)
+static void invert_mates(size_t *out, const size_t *mate, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (mate[i] != SIZE_MAX)
@@ -235,23 +235,23 @@ static bool slide_both(const matcher *m, size_t n, size_t k)
                    m->align.mate,
                    n,
                    8 * (n + k)};
-    slide(&mine);
+    slide_all_runs(&mine);
     memset(back, 0xff, k * sizeof *back);
-    invert(back, m->align.mate, n);
+    invert_mates(back, m->align.mate, n);
     slider theirs = {hashes_of(m, STRONG, true),
                      hashes_of(m, EXACT, true),
                      hashes_of(m, EXACT, false),
                      back,
                      k,
                      8 * (n + k)};
-    slide(&theirs);
+    slide_all_runs(&theirs);
     memset(m->align.mate, 0xff, n * sizeof *back);
-    invert(m->align.mate, back, k);
+    invert_mates(m->align.mate, back, k);
     ph__free(back);
     return true;
 }
 
-static bool align(matcher *m)
+static bool align_nodes(matcher *m)
 {
     size_t n = m->swapped ? m->b->node_count : m->a->node_count;
     size_t k = m->swapped ? m->a->node_count : m->b->node_count;
@@ -276,11 +276,11 @@ bool ph__record_match(size_t *there, size_t *back, const ph_record *a, const ph_
     if (!hash_nodes(&m))
         return false;
     m.align.mate = m.swapped ? back : there;
-    bool had_memory = align(&m);
+    bool had_memory = align_nodes(&m);
     if (m.swapped)
-        invert(there, back, b->node_count);
+        invert_mates(there, back, b->node_count);
     else
-        invert(back, there, a->node_count);
+        invert_mates(back, there, a->node_count);
     *steps += m.align.steps;
     ph__free(m.hashes);
     return had_memory;

@@ -26,7 +26,7 @@ static bool is_address(const ph_word *word)
 }
 
 /* Whether the memory of one stands for that of the other; what has none yet gets it. */
-static bool correspond(ph__differ *d, uint64_t mine, uint64_t theirs)
+static bool memory_corresponds(ph__differ *d, uint64_t mine, uint64_t theirs)
 {
     uint64_t there = (uint64_t)(uintptr_t)ph__map_get(&d->there, mine),
              back = (uint64_t)(uintptr_t)ph__map_get(&d->back, theirs);
@@ -48,7 +48,8 @@ static bool same_address(ph__differ *d, const ph_word *a, const ph_word *b)
         a->internal != b->internal || a->foreign != b->foreign)
         return false;
     uint64_t mine = memory_of(a), theirs = memory_of(b);
-    return a->value - mine == b->value - theirs && mine && theirs && correspond(d, mine, theirs);
+    return a->value - mine == b->value - theirs && mine && theirs &&
+           memory_corresponds(d, mine, theirs);
 }
 
 /* A number may happen to look like an address on one side. */

@@ -230,7 +230,7 @@ int ph__cuda_capture_end(ph__drv_graph **out, ph__drv_stream *stream)
 }
 
 /* The last resort: a new stream in the place of one that cannot leave its capture. */
-static bool replace(ph__drv_stream *stream)
+static bool replace_stream(ph__drv_stream *stream)
 {
     unsigned flags;
     int priority;
@@ -267,7 +267,7 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
     if (ours && end_at_driver(&graph, &over, stream) == PH__R_OK)
         (void)ph__cu.GraphDestroy(graph);
     discard_capture(capture);
-    if (!over && !replace(stream))
+    if (!over && !replace_stream(stream))
         ph__log(
             PH_LOG_WARNING,
             "a capture could not be ended: its stream, which the program owns, stays in it; end "

@@ -34,15 +34,15 @@ void ph__cuda_describe(char version[48], uint32_t *device_count, char reason[256
 
 /* ---- opening ---- */
 
-static int attribute(int *value, const ph__drv_device *device, int which)
+static int read_attribute(int *value, const ph__drv_device *device, int which)
 {
     *value = 0;
     return ph__cu.DeviceGetAttribute(value, which, device->number);
 }
 
-static int require(const ph__drv_device *device, int which, const char *what)
+static int require_attribute(const ph__drv_device *device, int which, const char *what)
 {
-    int has, result = attribute(&has, device, which);
+    int has, result = read_attribute(&has, device, which);
     if (result != PH__R_OK || has)
         return result;
     ph__driver_set_reason("this GPU or its driver's mode has no %s, which is needed", what);
@@ -52,18 +52,20 @@ static int require(const ph__drv_device *device, int which, const char *what)
 static int read_properties(ph__drv_device *device)
 {
     int major, minor, shared, processors;
-    int result = require(device, PH__CU_ATTRIBUTE_UNIFIED_ADDRESSING, "unified addressing");
+    int result =
+        require_attribute(device, PH__CU_ATTRIBUTE_UNIFIED_ADDRESSING, "unified addressing");
     if (result == PH__R_OK)
-        result = require(device, PH__CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-                         "virtual memory management");
+        result = require_attribute(device, PH__CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                                   "virtual memory management");
     if (result == PH__R_OK)
-        result = attribute(&major, device, PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+        result = read_attribute(&major, device, PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     if (result == PH__R_OK)
-        result = attribute(&minor, device, PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+        result = read_attribute(&minor, device, PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     if (result == PH__R_OK)
-        result = attribute(&shared, device, PH__CU_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        result =
+            read_attribute(&shared, device, PH__CU_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     if (result == PH__R_OK)
-        result = attribute(&processors, device, PH__CU_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        result = read_attribute(&processors, device, PH__CU_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     if (result != PH__R_OK)
         return result;
     device->capability = major * 10 + minor;

@@ -47,7 +47,7 @@ static void report_capture(uint64_t *capture_id, const ph__cuda_submission *subm
         *capture_id = submission->id;
 }
 
-static ph__cu_pointer pointer(const void *address)
+static ph__cu_pointer cuda_pointer(const void *address)
 {
     return (uintptr_t)address;
 }
@@ -124,9 +124,9 @@ int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *
     ph__cuda_submission submission;
     ph__cuda_submission_begin(&submission, stream);
     int result;
-    IN_CONTEXT(
-        result, stream,
-        ph__cu.MemcpyAsync(pointer(copy->dst), pointer(copy->src), copy->bytes, stream->handle));
+    IN_CONTEXT(result, stream,
+               ph__cu.MemcpyAsync(cuda_pointer(copy->dst), cuda_pointer(copy->src), copy->bytes,
+                                  stream->handle));
     if (submission.capturing) {
         ph__drv_node node = {.is_plain_copy = true,
                              .src_type = PH__CU_MEMORY_UNIFIED,
@@ -149,7 +149,7 @@ int ph__cuda_copy_sync(ph__drv_device *device, const ph__drv_memcpy *copy)
     int result = ph__cuda_enter(&scope, device);
     if (result != PH__R_OK)
         return result;
-    result = ph__cu.Memcpy(pointer(copy->dst), pointer(copy->src), copy->bytes);
+    result = ph__cu.Memcpy(cuda_pointer(copy->dst), cuda_pointer(copy->src), copy->bytes);
     ph__cuda_leave(&scope);
     return result;
 }
@@ -161,19 +161,19 @@ static int fill_plain(const ph__drv_stream *stream, const ph__drv_memset *fill)
     int result;
     if (fill->value_size == 1)
         IN_CONTEXT(result, stream,
-                   ph__cu.MemsetD8Async(pointer(fill->dst), (unsigned char)fill->value, fill->count,
-                                        stream->handle));
+                   ph__cu.MemsetD8Async(cuda_pointer(fill->dst), (unsigned char)fill->value,
+                                        fill->count, stream->handle));
     else
-        IN_CONTEXT(
-            result, stream,
-            ph__cu.MemsetD32Async(pointer(fill->dst), fill->value, fill->count, stream->handle));
+        IN_CONTEXT(result, stream,
+                   ph__cu.MemsetD32Async(cuda_pointer(fill->dst), fill->value, fill->count,
+                                         stream->handle));
     return result;
 }
 
 static int fill_by_kernel(const ph__drv_stream *stream, ph__cu_function function,
                           const ph__drv_memset *fill)
 {
-    ph__cuda_fill_args args = {pointer(fill->dst), fill->value, fill->value_size, fill->count};
+    ph__cuda_fill_args args = {cuda_pointer(fill->dst), fill->value, fill->value_size, fill->count};
     size_t bytes = sizeof args;
     void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, PH__CU_LAUNCH_PARAM_END};

@@ -237,7 +237,7 @@ static bool subscribe_to_cupti(ph__cuda_activity *activity, char why[256])
     return false;
 }
 
-static bool enable(ph__cuda_activity *activity, char why[256])
+static bool enable_activity(ph__cuda_activity *activity, char why[256])
 {
     int result = state.call.register_callbacks(give_room, read_buffer);
     while (result == 0 && activity->enabled < sizeof kinds / sizeof kinds[0]) {
@@ -277,7 +277,7 @@ bool ph__cuda_activity_open(ph__cuda_activity **out, const ph__drv_exec *exec, c
         return false;
     }
     activity->exec = exec;
-    if (subscribe_to_cupti(activity, why) && enable(activity, why) &&
+    if (subscribe_to_cupti(activity, why) && enable_activity(activity, why) &&
         find_node_ids(activity, why)) {
         *out = activity;
         return true;

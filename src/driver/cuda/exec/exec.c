@@ -32,7 +32,7 @@ static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
 /* Uploading maps all that the executable needs on the device. The wait, for the upload alone, is
  * legal wherever making an executable is: both are potentially unsafe, and the stream never
  * captures. */
-static int upload(const ph__drv_exec *exec)
+static int upload_exec(const ph__drv_exec *exec)
 {
     int result = ph__cu.GraphUpload(exec->handle, exec->device->upload);
     return result == PH__R_OK ? ph__cu.StreamSynchronize(exec->device->upload) : result;
@@ -70,7 +70,7 @@ static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
         result = create_exec(exec, flags, failed);
     if (result != PH__R_OK || exec->deferred)
         return result;
-    result = ph__cuda_report_memory(upload(exec));
+    result = ph__cuda_report_memory(upload_exec(exec));
     if (result == PH__R_OK)
         result = add_used_bytes(exec, before);
     if (result != PH__R_OK)
@@ -89,7 +89,7 @@ static int upload_apart(ph__drv_exec *exec)
     int mode = ph__cuda_relax();
     result = ph__cu.MemGetInfo(&before, &total);
     if (result == PH__R_OK)
-        result = ph__cuda_report_memory(upload(exec));
+        result = ph__cuda_report_memory(upload_exec(exec));
     if (result == PH__R_OK)
         result = add_used_bytes(exec, before);
     if (result == PH__R_OK) {

@@ -93,7 +93,7 @@ static int switch_off(const ph__cuda_clone *copy, const ph__drv_exec *exec)
 }
 
 /* As any executable, before it is changed. */
-static int upload(ph__cu_exec handle, const ph__drv_device *device)
+static int upload_timed(ph__cu_exec handle, const ph__drv_device *device)
 {
     int result = ph__cu.GraphUpload(handle, device->upload);
     return result == PH__R_OK ? ph__cu.StreamSynchronize(device->upload) : result;
@@ -113,7 +113,7 @@ static int clone_with_events(ph__cuda_clone *copy, const ph__drv_exec *exec)
         result = ph__cu.GraphInstantiateWithParams(&copy->handle, copy->graph, &params);
         if (result != PH__R_OK)
             return report_refusal(result, "cuGraphInstantiate");
-        result = upload(copy->handle, exec->device);
+        result = upload_timed(copy->handle, exec->device);
         if (result != PH__R_OK)
             return report_refusal(result, "cuGraphUpload");
     }

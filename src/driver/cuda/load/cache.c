@@ -223,7 +223,7 @@ static bool is_entry(const char *name)
            strcmp(name + HEX_DIGITS, ENTRY_SUFFIX) == 0;
 }
 
-static bool older(struct timespec a, struct timespec b)
+static bool is_older(struct timespec a, struct timespec b)
 {
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
 }
@@ -244,7 +244,7 @@ static uint64_t find_oldest(DIR *entries, char oldest[NAME_BYTES])
             !S_ISREG(there.st_mode) || there.st_size <= 0)
             continue;
         total += (uint64_t)there.st_size;
-        if (oldest[0] && !older(there.st_mtim, oldest_time))
+        if (oldest[0] && !is_older(there.st_mtim, oldest_time))
             continue;
         memcpy(oldest, entry->d_name, length + 1);
         oldest_time = there.st_mtim;

@@ -21,7 +21,7 @@ typedef enum image_form {
     FORM_WHOLE
 } image_form;
 
-static bool inside(uint64_t begin, uint64_t count, uint64_t size, size_t bytes)
+static bool is_inside_image(uint64_t begin, uint64_t count, uint64_t size, size_t bytes)
 {
     return begin <= bytes && count * size <= bytes - begin; /* both below 2^16 */
 }
@@ -36,8 +36,8 @@ static image_form cubin_form(const char *image, size_t bytes)
     memcpy(&header, image, sizeof header);
     if (header.e_ident[EI_CLASS] != ELFCLASS64)
         return FORM_UNKNOWN;
-    bool whole = inside(header.e_shoff, header.e_shnum, header.e_shentsize, bytes) &&
-                 inside(header.e_phoff, header.e_phnum, header.e_phentsize, bytes);
+    bool whole = is_inside_image(header.e_shoff, header.e_shnum, header.e_shentsize, bytes) &&
+                 is_inside_image(header.e_phoff, header.e_phnum, header.e_phentsize, bytes);
     return whole ? FORM_WHOLE : FORM_CUT_OFF;
 }
 
@@ -49,7 +49,8 @@ static image_form fatbin_form(const char *image, size_t bytes)
     if (bytes < sizeof header)
         return FORM_CUT_OFF;
     memcpy(&header, image, sizeof header);
-    bool whole = header.header_bytes >= sizeof header && inside(0, 1, header.header_bytes, bytes) &&
+    bool whole = header.header_bytes >= sizeof header &&
+                 is_inside_image(0, 1, header.header_bytes, bytes) &&
                  header.bytes <= bytes - header.header_bytes;
     return whole ? FORM_WHOLE : FORM_CUT_OFF;
 }

@@ -84,7 +84,7 @@ static size_t largest_alignment(const parameters *list)
     return largest;
 }
 
-static size_t padded(size_t end, size_t alignment)
+static size_t pad_offset(size_t end, size_t alignment)
 {
     return (end + alignment - 1) & ~(alignment - 1);
 }
@@ -95,7 +95,7 @@ static int check_args_size(const parameters *list, size_t args_size)
 {
     size_t end = end_of(list), largest = largest_alignment(list);
     for (size_t alignment = 1; alignment <= largest; alignment *= 2)
-        if (args_size == padded(end, alignment))
+        if (args_size == pad_offset(end, alignment))
             return PH__R_OK;
     ph__driver_set_reason("its parameters take %zu bytes, args_size is %zu: one struct with a "
                           "member per parameter, in "
@@ -171,7 +171,7 @@ static int describe_kernel(ph__drv_kernel *kernel, const ph_kernel_source *sourc
     for (size_t i = 0; i < list.count && i < PH__CUDA_LISTED_PARAMS; i++)
         kernel->offsets[i] = (uint16_t)list.at[i].offset;
     kernel->args_size =
-        source ? source->args_size : padded(kernel->args_end, largest < 8 ? largest : 8);
+        source ? source->args_size : pad_offset(kernel->args_end, largest < 8 ? largest : 8);
     ph__vec_free(&list);
     return result;
 }

@@ -113,7 +113,7 @@ static void *open_library(void)
     return dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
 }
 
-static const char *remedy(int result)
+static const char *remedy_of_result(int result)
 {
     switch (result) {
     case PH__R_NO_DEVICE:
@@ -146,7 +146,7 @@ static int fail_load(const char *call, int result)
     char words[24];
     version_words(words, driver_version);
     return give_up(result, "%s of the NVIDIA driver (%s) gave %d (%s: %s): %s", call, words, result,
-                   ph__result_name(result), ph__result_text(result), remedy(result));
+                   ph__result_name(result), ph__result_text(result), remedy_of_result(result));
 }
 
 /* get_proc NULL: a driver from before 12.0, of which only the version is wanted. */

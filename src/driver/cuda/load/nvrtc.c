@@ -281,8 +281,8 @@ static int fail_nvrtc(const nvrtc_functions *nvrtc, int number, const char *call
     return 999;
 }
 
-static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const options *o,
-                   const char *name)
+static int compile_program(const nvrtc_functions *nvrtc, nvrtc_program program, const options *o,
+                           const char *name)
 {
     int number = nvrtc->CompileProgram(program, (int)o->list.count, o->list.at);
     char *log = read_log(nvrtc, program);
@@ -333,7 +333,7 @@ static int compile_text(ph__cuda_image *out, const nvrtc_functions *nvrtc, const
     ph__free(file_name);
     if (number != 0)
         return fail_nvrtc(nvrtc, number, "nvrtcCreateProgram");
-    int result = compile(nvrtc, program, o, source->name);
+    int result = compile_program(nvrtc, program, o, source->name);
     if (result == PH__R_OK)
         result = read_code(out, nvrtc, program);
     (void)nvrtc->DestroyProgram(&program);

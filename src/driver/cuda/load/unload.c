@@ -71,7 +71,7 @@ static void unregister_kernel(const ph__drv_kernel *kernel)
 }
 
 /* Under the device's lock. */
-static void retire(ph__drv_kernel *kernel)
+static void retire_kernel(ph__drv_kernel *kernel)
 {
     kernel->next = kernel->device->retired;
     kernel->device->retired = kernel;
@@ -81,7 +81,7 @@ void ph__cuda_kernel_discard(ph__drv_kernel *kernel)
 {
     if (kernel->module && atomic_load(&kernel->device->open_captures) > 0) {
         pthread_mutex_lock(&kernel->device->lock);
-        retire(kernel);
+        retire_kernel(kernel);
         pthread_mutex_unlock(&kernel->device->lock);
         return;
     }
@@ -97,12 +97,12 @@ void ph__cuda_kernel_destroy(ph__drv_kernel *kernel)
     ph__drv_device *device = kernel->device;
     pthread_mutex_lock(&device->lock);
     unregister_kernel(kernel);
-    retire(kernel);
+    retire_kernel(kernel);
     pthread_mutex_unlock(&device->lock);
 }
 
 /* Gives what stays. */
-static ph__drv_kernel *unload(ph__drv_kernel *retired, bool kept_too)
+static ph__drv_kernel *unload_retired(ph__drv_kernel *retired, bool kept_too)
 {
     ph__drv_kernel *stay = NULL;
     for (ph__drv_kernel *kernel = retired, *next; kernel; kernel = next) {
@@ -153,7 +153,7 @@ int ph__cuda_synchronize(ph__drv_device *device)
         /* A capture that has begun since is left in peace: unloading can wait. */
         if (result == PH__R_OK && retired && atomic_load(&device->open_captures) == 0) {
             int mode = ph__cuda_relax();
-            retired = unload(retired, false);
+            retired = unload_retired(retired, false);
             ph__cuda_unrelax(mode);
         }
         ph__cuda_leave(&scope);
@@ -166,7 +166,7 @@ void ph__cuda_kernels_close(ph__drv_device *device)
 {
     ph__cuda_scope scope;
     int mode = ph__cuda_relax(), result = ph__cuda_enter(&scope, device);
-    (void)unload(remove_retired(device), true);
+    (void)unload_retired(remove_retired(device), true);
     if (result == PH__R_OK)
         ph__cuda_leave(&scope);
     ph__cuda_unrelax(mode);

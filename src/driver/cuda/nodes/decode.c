@@ -244,7 +244,7 @@ static void keep_links(ph__drv_node_info *to, const ph__drv_node_info *from)
 }
 
 /* Another thread may have read or submitted the node meanwhile: what came first stays. */
-static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links *links)
+static int publish_node(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links *links)
 {
     int result = PH__R_OK;
     ph__spin_lock(&node->graph->device->cache_lock);
@@ -278,7 +278,7 @@ static int decode_node_now(ph__drv_node *node)
         result = ph__cuda_links_read(&links, node->handle);
     if (result != PH__R_OK)
         return result;
-    result = publish(node, &read, &links);
+    result = publish_node(node, &read, &links);
     ph__cuda_links_free(&links);
     return result;
 }

@@ -5,8 +5,8 @@
 #include "driver/cuda/nodes/graph.h"
 
 /* The first byte of one side; NULL for an array, which has no address. */
-static void *origin(int type, const void *host, ph__cu_pointer device, size_t x, size_t y, size_t z,
-                    size_t pitch, size_t height)
+static void *first_byte(int type, const void *host, ph__cu_pointer device, size_t x, size_t y,
+                        size_t z, size_t pitch, size_t height)
 {
     if (type != PH__CU_MEMORY_HOST && type != PH__CU_MEMORY_DEVICE && type != PH__CU_MEMORY_UNIFIED)
         return NULL;
@@ -22,10 +22,10 @@ int ph__cuda_decode_copy(ph__drv_node *out)
         return result;
     size_t rows = params.height ? params.height : 1, planes = params.depth ? params.depth : 1;
     ph__drv_memcpy *copy = &out->info.copy;
-    copy->dst = origin(params.dst_type, params.dst_host, params.dst_device, params.dst_x_bytes,
-                       params.dst_y, params.dst_z, params.dst_pitch, params.dst_height);
-    copy->src = origin(params.src_type, params.src_host, params.src_device, params.src_x_bytes,
-                       params.src_y, params.src_z, params.src_pitch, params.src_height);
+    copy->dst = first_byte(params.dst_type, params.dst_host, params.dst_device, params.dst_x_bytes,
+                           params.dst_y, params.dst_z, params.dst_pitch, params.dst_height);
+    copy->src = first_byte(params.src_type, params.src_host, params.src_device, params.src_x_bytes,
+                           params.src_y, params.src_z, params.src_pitch, params.src_height);
     copy->bytes = params.width_bytes * rows * planes;
     out->is_plain_copy = copy->dst && copy->src && rows == 1 && planes == 1;
     out->info.strided = !out->is_plain_copy;

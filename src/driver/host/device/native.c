@@ -3,7 +3,7 @@
  * own. */
 #include "driver/host/stream/entries.h"
 
-static int none(const char *what)
+static int fail_no_native(const char *what)
 {
     ph__driver_set_reason("the host device knows no %s but those that it made itself", what);
     return PH__R_NOT_SUPPORTED;
@@ -17,14 +17,14 @@ int ph__host_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *nat
     (void)native;
     (void)priority;
     (void)flags;
-    return none("streams");
+    return fail_no_native("streams");
 }
 
 int ph__host_stream_ordinal(uint32_t *ordinal, void *native)
 {
     (void)ordinal;
     (void)native;
-    return none("streams");
+    return fail_no_native("streams");
 }
 
 int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native,
@@ -35,7 +35,7 @@ int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *nat
     (void)native;
     (void)args_size;
     (void)name;
-    return none("functions");
+    return fail_no_native("functions");
 }
 
 int ph__host_context_push(ph__drv_device *device)
@@ -55,7 +55,7 @@ int ph__host_graph_import(ph__drv_graph **out, ph__drv_device *device, void *nat
     (void)out;
     (void)device;
     (void)native;
-    return none("graphs");
+    return fail_no_native("graphs");
 }
 
 int ph__host_exec_view(ph__drv_exec **out, ph__drv_graph *graph, void *native)
@@ -63,7 +63,7 @@ int ph__host_exec_view(ph__drv_exec **out, ph__drv_graph *graph, void *native)
     (void)out;
     (void)graph;
     (void)native;
-    return none("executables");
+    return fail_no_native("executables");
 }
 
 /* The handle that phonograph/host.h reads. */

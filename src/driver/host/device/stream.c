@@ -33,7 +33,7 @@ static bool is_over(ph__host_stream *stream)
 }
 
 /* Frees destroyed streams whose work is done. Under streams_lock. */
-static void reap(ph__host_device *device)
+static void free_ended_streams(ph__host_device *device)
 {
     ph__host_stream **at = device->streams.at;
     size_t kept = 0, next = 0, left = device->destroyed_streams;
@@ -66,7 +66,7 @@ int ph__host_stream_create(ph__drv_stream **out, ph__drv_device *handle, int fla
     stream->flags = flags;
     stream->priority = priority;
     pthread_mutex_lock(&device->streams_lock);
-    reap(device);
+    free_ended_streams(device);
     bool kept = ph__vec_push(&device->streams, stream);
     if (kept)
         stream->id = ++device->last_stream_id;
@@ -93,7 +93,7 @@ void ph__host_stream_destroy(ph__drv_stream *handle)
     pthread_mutex_lock(&device->streams_lock);
     stream->destroyed = true;
     device->destroyed_streams++;
-    reap(device);
+    free_ended_streams(device);
     pthread_mutex_unlock(&device->streams_lock);
 }
 

@@ -52,7 +52,7 @@ static bool apply_now(ph__host_exec *exec)
     return true;
 }
 
-static size_t padded(size_t bytes)
+static size_t pad_patch(size_t bytes)
 {
     return (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
 }
@@ -60,9 +60,9 @@ static size_t padded(size_t bytes)
 /* The launch carries them. Sums of sizes that were allocated before cannot overflow. */
 static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
 {
-    size_t header = padded(exec->dirty_count * sizeof(ph__exec_slot)), bytes = header;
+    size_t header = pad_patch(exec->dirty_count * sizeof(ph__exec_slot)), bytes = header;
     for (size_t i = 0; i < exec->dirty_count; i++)
-        bytes += padded(exec->params->slots[exec->dirty[i]].args_size);
+        bytes += pad_patch(exec->params->slots[exec->dirty[i]].args_size);
     if (bytes > launch->patch_capacity) {
         ph__exec_slot *larger = ph__alloc(bytes);
         if (!larger)
@@ -79,7 +79,7 @@ static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
         if (patch->args_size > 0)
             memcpy(args, patch->args, patch->args_size);
         patch->args = args;
-        args += padded(patch->args_size);
+        args += pad_patch(patch->args_size);
     }
     launch->patch_count = exec->dirty_count;
     return true;

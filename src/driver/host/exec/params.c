@@ -274,7 +274,7 @@ static uint32_t *write_edges(const ph__host_graph *graph, size_t first, size_t b
     return next;
 }
 
-static ph__plan *compile(const ph__host_exec *exec, const ph__exec_params *params)
+static ph__plan *compile_plan(const ph__host_exec *exec, const ph__exec_params *params)
 {
     ph__plan_node *nodes = ph__calloc(params->count, sizeof *nodes);
     uint32_t *dependencies = ph__calloc(edge_count(exec->graph), sizeof *dependencies);
@@ -301,7 +301,7 @@ ph__exec_image *ph__exec_image_create(const ph__host_exec *exec, const ph__exec_
                                 ? params->slots[i].shared_bytes
                                 : image->shared_max;
     image->params = ph__exec_params_clone(params);
-    image->plan = image->params ? compile(exec, image->params) : NULL;
+    image->plan = image->params ? compile_plan(exec, image->params) : NULL;
     if (!image->plan) {
         ph__exec_image_free(image);
         return NULL;

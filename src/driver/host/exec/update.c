@@ -41,8 +41,8 @@ static size_t write_place(char *out, size_t size, const node_pair *outer)
 /* Nodes of bodies have no names above: the node of the template that they are in stands for
  * them. */
 PH_PRINTF(5, 6)
-static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair,
-                     const node_pair *outer, const char *format, ...)
+static bool fail_mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair,
+                          const node_pair *outer, const char *format, ...)
 {
     char place[sizeof out->message / 2];
     size_t at = write_place(place, sizeof place, outer);
@@ -92,14 +92,14 @@ static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
     const char *kind = kind_word(pair->mine->work.kind);
     size_t lost = missing_dependency(pair->mine, pair->theirs);
     if (lost != SIZE_MAX)
-        return mismatch(
+        return fail_mismatch(
             out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
             "node %zu (%s) depends on node %zu, in the new capture it does not: the order of "
             "work must be the same",
             index, kind, lost);
     size_t added = missing_dependency(pair->theirs, pair->mine);
     if (added != SIZE_MAX)
-        return mismatch(
+        return fail_mismatch(
             out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
             "node %zu (%s) depends on node %zu in the new capture, here it does not: the order "
             "of work must be the same",
@@ -107,7 +107,7 @@ static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
     return true;
 }
 
-static const char *side(bool on_device)
+static const char *name_of_side(bool on_device)
 {
     return on_device ? "device" : "host";
 }
@@ -119,7 +119,7 @@ static bool same_fixed_parameters(const node_pair *pair, ph__drv_update *out)
         uint32_t my_size = ((const ph__drv_memset *)mine->args)->value_size;
         uint32_t their_size = ((const ph__drv_memset *)theirs->args)->value_size;
         if (my_size != their_size)
-            return mismatch(
+            return fail_mismatch(
                 out, PH_UPDATE_PARAMETERS, pair, pair->outer,
                 "node %zu (memset) fills %u-byte elements, the new capture's fills %u-byte ones: "
                 "the element size "
@@ -128,12 +128,12 @@ static bool same_fixed_parameters(const node_pair *pair, ph__drv_update *out)
     }
     if (mine->dst_on_device != theirs->dst_on_device ||
         mine->src_on_device != theirs->src_on_device)
-        return mismatch(
+        return fail_mismatch(
             out, PH_UPDATE_PARAMETERS, pair, pair->outer,
             "node %zu (memcpy) copies %s to %s, the new capture's copies %s to %s: the kind of a "
             "copy cannot change",
-            pair->mine->index, side(mine->src_on_device), side(mine->dst_on_device),
-            side(theirs->src_on_device), side(theirs->dst_on_device));
+            pair->mine->index, name_of_side(mine->src_on_device), name_of_side(mine->dst_on_device),
+            name_of_side(theirs->src_on_device), name_of_side(theirs->dst_on_device));
     return true;
 }
 
@@ -144,9 +144,9 @@ static bool same_nodes(const node_pair *pair, ph__drv_update *out)
 {
     const ph__host_work *mine = &pair->mine->work, *theirs = &pair->theirs->work;
     if (mine->kind != theirs->kind)
-        return mismatch(out, PH_UPDATE_NODE_TYPE, pair, pair->outer,
-                        "node %zu is a %s, in the new capture it is a %s", pair->mine->index,
-                        kind_word(mine->kind), kind_word(theirs->kind));
+        return fail_mismatch(out, PH_UPDATE_NODE_TYPE, pair, pair->outer,
+                             "node %zu is a %s, in the new capture it is a %s", pair->mine->index,
+                             kind_word(mine->kind), kind_word(theirs->kind));
     return same_dependencies(pair, out) && same_fixed_parameters(pair, out) &&
            (!mine->body || same_graphs(mine->body, theirs->body, pair, out));
 }
@@ -162,18 +162,18 @@ static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs
             return false;
     }
     if (my_count != their_count)
-        return mismatch(out, PH_UPDATE_TOPOLOGY, NULL, outer,
-                        "the executable has %zu nodes, the new capture %zu: %s", my_count,
-                        their_count,
-                        my_count < their_count ? "it does more work" : "it does less work");
+        return fail_mismatch(out, PH_UPDATE_TOPOLOGY, NULL, outer,
+                             "the executable has %zu nodes, the new capture %zu: %s", my_count,
+                             their_count,
+                             my_count < their_count ? "it does more work" : "it does less work");
     return true;
 }
 
 static bool same_shape(const ph__host_exec *exec, const ph__host_graph *graph, ph__drv_update *out)
 {
     if (graph->device != exec->device)
-        return mismatch(out, PH_UPDATE_UNSUPPORTED, NULL, NULL,
-                        "the new capture is of another device");
+        return fail_mismatch(out, PH_UPDATE_UNSUPPORTED, NULL, NULL,
+                             "the new capture is of another device");
     return same_graphs(exec->graph, graph, NULL, out);
 }
 
@@ -216,7 +216,7 @@ static bool assign_params(void *context, const ph__host_node *node, size_t slot)
 }
 
 /* Something does not fit where it is: new parameters and a new image. */
-static int rebuild(ph__host_exec *exec, const ph__host_graph *graph)
+static int rebuild_exec(ph__host_exec *exec, const ph__host_graph *graph)
 {
     ph__exec_params *params = ph__exec_params_of_graph(graph);
     if (!params)
@@ -254,7 +254,7 @@ int ph__host_exec_update(ph__drv_exec *exec_handle, ph__drv_graph *graph_handle,
     if (ph__exec_each_slot(graph, 0, params_accept, exec))
         (void)ph__exec_each_slot(graph, 0, assign_params, exec); /* assign_params always goes on */
     else
-        result = rebuild(exec, graph);
+        result = rebuild_exec(exec, graph);
     pthread_mutex_unlock(&exec->lock);
     if (result == PH__R_OK && out)
         *out = (ph__drv_update){.reason = PH_UPDATE_OK};

@@ -44,8 +44,8 @@ static float start_on(const ph__attempt *a, unsigned lane)
     return start;
 }
 
-static void place(ph__attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint64_t end,
-                  float cost)
+static void place_piece(ph__attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint64_t end,
+                        float cost)
 {
     float start = start_on(a, lane);
     for (unsigned from = 0; from < a->lanes; from++)
@@ -117,8 +117,8 @@ static bool place_split(ph__attempt *a, uint32_t node)
             end = blocks;
         if (end <= begin)
             continue;
-        place(a, lane, node, begin, end,
-              (float)((double)cost * (double)(end - begin) / (double)blocks));
+        place_piece(a, lane, node, begin, end,
+                    (float)((double)cost * (double)(end - begin) / (double)blocks));
         begin = end;
         parts++;
     }
@@ -216,7 +216,7 @@ static float place_all(ph__attempt *a, ph__strategy how)
             preferred = first_lane(a, preferred);
         else
             preferred = (unsigned)a->scratch->chain_cost[a->scratch->chain[node]];
-        place(a, preferred, node, 0, a->graph->blocks[node], a->graph->cost_ns[node]);
+        place_piece(a, preferred, node, 0, a->graph->blocks[node], a->graph->cost_ns[node]);
         a->scratch->part_count[node] = 1;
         a->last_lane = preferred;
     }

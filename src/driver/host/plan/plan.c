@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A zeroed array that starts on a cache line and is freed with the plan. */
-static void *array(ph__plan *plan, size_t count, size_t size, bool *ok)
+static void *plan_array(ph__plan *plan, size_t count, size_t size, bool *ok)
 {
     size_t bytes;
     if (!*ok)
@@ -93,28 +93,29 @@ static bool count_edges(size_t *edges, const ph__plan_node *nodes, size_t count)
     return count < UINT32_MAX && *edges < UINT32_MAX;
 }
 
-static bool allocate(ph__plan *plan, size_t count, size_t edges)
+static bool allocate_plan(ph__plan *plan, size_t count, size_t edges)
 {
     bool ok = true;
-    plan->serial = array(plan, count, sizeof *plan->serial, &ok);
-    plan->blocks = array(plan, count, sizeof *plan->blocks, &ok);
-    plan->shared_bytes = array(plan, count, sizeof *plan->shared_bytes, &ok);
-    plan->may_block = array(plan, count, sizeof *plan->may_block, &ok);
-    plan->is_inline = array(plan, count, sizeof *plan->is_inline, &ok);
-    plan->dependency_begin = array(plan, count + 1, sizeof *plan->dependency_begin, &ok);
-    plan->dependencies = array(plan, edges, sizeof *plan->dependencies, &ok);
-    plan->successor_begin = array(plan, count + 1, sizeof *plan->successor_begin, &ok);
-    plan->successors = array(plan, edges, sizeof *plan->successors, &ok);
-    plan->chaos_nodes = array(plan, count, sizeof *plan->chaos_nodes, &ok);
-    plan->chaos_ready = array(plan, count, sizeof *plan->chaos_ready, &ok);
-    plan->cost_ns = array(plan, count, sizeof *plan->cost_ns, &ok);
+    plan->serial = plan_array(plan, count, sizeof *plan->serial, &ok);
+    plan->blocks = plan_array(plan, count, sizeof *plan->blocks, &ok);
+    plan->shared_bytes = plan_array(plan, count, sizeof *plan->shared_bytes, &ok);
+    plan->may_block = plan_array(plan, count, sizeof *plan->may_block, &ok);
+    plan->is_inline = plan_array(plan, count, sizeof *plan->is_inline, &ok);
+    plan->dependency_begin = plan_array(plan, count + 1, sizeof *plan->dependency_begin, &ok);
+    plan->dependencies = plan_array(plan, edges, sizeof *plan->dependencies, &ok);
+    plan->successor_begin = plan_array(plan, count + 1, sizeof *plan->successor_begin, &ok);
+    plan->successors = plan_array(plan, edges, sizeof *plan->successors, &ok);
+    plan->chaos_nodes = plan_array(plan, count, sizeof *plan->chaos_nodes, &ok);
+    plan->chaos_ready = plan_array(plan, count, sizeof *plan->chaos_ready, &ok);
+    plan->cost_ns = plan_array(plan, count, sizeof *plan->cost_ns, &ok);
     if (!ok || plan->max_lanes < 2)
         return ok;
-    plan->planned_ns = array(plan, count, sizeof *plan->planned_ns, &ok);
-    plan->progress = array(plan, plan->max_lanes, sizeof *plan->progress, &ok);
+    plan->planned_ns = plan_array(plan, count, sizeof *plan->planned_ns, &ok);
+    plan->progress = plan_array(plan, plan->max_lanes, sizeof *plan->progress, &ok);
     ok = ok && ph__schedule_init(&plan->schedule, (uint32_t)count, edges, plan->max_lanes);
     if (ok)
-        plan->lane_tasks = array(plan, plan->schedule.task_capacity, sizeof *plan->lane_tasks, &ok);
+        plan->lane_tasks =
+            plan_array(plan, plan->schedule.task_capacity, sizeof *plan->lane_tasks, &ok);
     return ok;
 }
 
@@ -152,7 +153,7 @@ ph__plan *ph__plan_create(const ph__plan_node *nodes, size_t count, ph__workers 
     plan->max_lanes = ph__workers_count(workers);
     if (plan->max_lanes > PH__SCHEDULE_LANES)
         plan->max_lanes = PH__SCHEDULE_LANES;
-    bool ok = allocate(plan, count, edges);
+    bool ok = allocate_plan(plan, count, edges);
     for (size_t n = 0; ok && n < count; n++)
         ok = grow_shared(plan, nodes[n].shared_bytes);
     if (!ok) {

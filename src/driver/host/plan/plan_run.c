@@ -151,7 +151,8 @@ static void run_timed(ph__plan *plan)
 
 /* Takes some of a ready node's blocks from either end of what is left: often all, else about
  * half. */
-static ph_block_range bite(ph__plan_chaos_node *left, const ph_block_range *whole, ph__rng *chaos)
+static ph_block_range cut_blocks(ph__plan_chaos_node *left, const ph_block_range *whole,
+                                 ph__rng *chaos)
 {
     ph_block_range range = *whole;
     uint64_t blocks = left->end - left->next, part = blocks;
@@ -192,7 +193,7 @@ static void run_chaos(ph__plan *plan, ph__rng *chaos)
     while (ready > 0) {
         uint32_t pick = (uint32_t)ph__rng_below(chaos, ready);
         uint32_t n = plan->chaos_ready[pick];
-        ph_block_range range = bite(&plan->chaos_nodes[n], &plan->serial[n].range, chaos);
+        ph_block_range range = cut_blocks(&plan->chaos_nodes[n], &plan->serial[n].range, chaos);
         run_part(plan, n, &range);
         if (plan->chaos_nodes[n].next < plan->chaos_nodes[n].end)
             continue;
@@ -217,7 +218,7 @@ static bool has_work(const ph__plan *plan)
 }
 
 /* Tries fewer lanes too: more of them than the graph is wide only cost hand-overs. */
-static void decide(ph__plan *plan)
+static void choose_lanes(ph__plan *plan)
 {
     plan->decided = true;
     plan->spent_ns = 0;
@@ -251,7 +252,7 @@ static void run_chosen(ph__plan *plan)
 {
     if (!plan->decided && plan->choice.serial_known &&
         plan->spent_ns * BUILD_SHARE >= plan->build_ns)
-        decide(plan);
+        choose_lanes(plan);
     bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers);
     switch (ph__choice_next(&plan->choice, awake)) {
     case PH__RUN_PROFILE:

@@ -8,7 +8,7 @@
 #include "driver/host/plan/rank.h"
 #include <string.h>
 
-static void *array(ph__schedule *schedule, size_t count, size_t size, bool *ok)
+static void *schedule_array(ph__schedule *schedule, size_t count, size_t size, bool *ok)
 {
     void *memory = *ok ? ph__calloc(count ? count : 1, size) : NULL;
     *ok = memory != NULL;
@@ -51,21 +51,22 @@ bool ph__schedule_init(ph__schedule *schedule, uint32_t nodes, size_t edges, uns
     schedule->task_capacity = nodes + scratch->extra_tasks;
     size_t tasks = schedule->task_capacity;
     bool ok = true;
-    schedule->tasks = array(schedule, tasks, sizeof *schedule->tasks, &ok);
-    schedule->segments = array(schedule, tasks, sizeof *schedule->segments, &ok);
-    schedule->waits = array(schedule, waits, sizeof *schedule->waits, &ok);
-    scratch->keys = array(schedule, nodes, sizeof *scratch->keys, &ok);
-    scratch->spare_keys = array(schedule, nodes, sizeof *scratch->spare_keys, &ok);
-    scratch->successors = array(schedule, nodes, sizeof *scratch->successors, &ok);
-    scratch->first_part = array(schedule, nodes, sizeof *scratch->first_part, &ok);
-    scratch->part_count = array(schedule, nodes, sizeof *scratch->part_count, &ok);
-    scratch->chain = array(schedule, nodes, sizeof *scratch->chain, &ok);
-    scratch->chain_cost = array(schedule, nodes, sizeof *scratch->chain_cost, &ok);
-    scratch->chain_successor = array(schedule, nodes, sizeof *scratch->chain_successor, &ok);
-    scratch->planned = array(schedule, tasks, sizeof *scratch->planned, &ok);
-    scratch->index = array(schedule, tasks, sizeof *scratch->index, &ok);
-    scratch->wait_first = array(schedule, tasks + 1, sizeof *scratch->wait_first, &ok);
-    scratch->awaited = array(schedule, tasks, sizeof *scratch->awaited, &ok);
+    schedule->tasks = schedule_array(schedule, tasks, sizeof *schedule->tasks, &ok);
+    schedule->segments = schedule_array(schedule, tasks, sizeof *schedule->segments, &ok);
+    schedule->waits = schedule_array(schedule, waits, sizeof *schedule->waits, &ok);
+    scratch->keys = schedule_array(schedule, nodes, sizeof *scratch->keys, &ok);
+    scratch->spare_keys = schedule_array(schedule, nodes, sizeof *scratch->spare_keys, &ok);
+    scratch->successors = schedule_array(schedule, nodes, sizeof *scratch->successors, &ok);
+    scratch->first_part = schedule_array(schedule, nodes, sizeof *scratch->first_part, &ok);
+    scratch->part_count = schedule_array(schedule, nodes, sizeof *scratch->part_count, &ok);
+    scratch->chain = schedule_array(schedule, nodes, sizeof *scratch->chain, &ok);
+    scratch->chain_cost = schedule_array(schedule, nodes, sizeof *scratch->chain_cost, &ok);
+    scratch->chain_successor =
+        schedule_array(schedule, nodes, sizeof *scratch->chain_successor, &ok);
+    scratch->planned = schedule_array(schedule, tasks, sizeof *scratch->planned, &ok);
+    scratch->index = schedule_array(schedule, tasks, sizeof *scratch->index, &ok);
+    scratch->wait_first = schedule_array(schedule, tasks + 1, sizeof *scratch->wait_first, &ok);
+    scratch->awaited = schedule_array(schedule, tasks, sizeof *scratch->awaited, &ok);
     if (!ok)
         ph__schedule_free(schedule);
     return ok;

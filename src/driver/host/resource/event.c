@@ -117,7 +117,7 @@ int ph__host_event_synchronize(ph__drv_event *handle)
     return 0;
 }
 
-static int elapsed(float *milliseconds, ph__host_marker *start, ph__host_marker *end)
+static int elapsed_between(float *milliseconds, ph__host_marker *start, ph__host_marker *end)
 {
     if (!start || !end)
         return PH__R_INVALID_HANDLE;
@@ -142,7 +142,7 @@ int ph__host_event_elapsed(float *milliseconds, ph__drv_event *start_handle,
     if (result)
         return result;
     ph__host_marker *from = ph__host_event_marker(start), *to = ph__host_event_marker(end);
-    result = elapsed(milliseconds, from, to);
+    result = elapsed_between(milliseconds, from, to);
     ph__host_marker_release(from);
     ph__host_marker_release(to);
     return result;

@@ -147,8 +147,8 @@ static void aligned_free(void *aligned)
     ph__free(((void **)aligned)[-1]);
 }
 
-static int allocate(void **out, ph__host_device *device, ph__range_map *ranges, size_t bytes,
-                    size_t alignment)
+static int allocate_range(void **out, ph__host_device *device, ph__range_map *ranges, size_t bytes,
+                          size_t alignment)
 {
     void *address = aligned_alloc_counted(bytes, alignment);
     if (!address)
@@ -171,7 +171,7 @@ int ph__host_plain_alloc(void **out, ph__drv_device *handle, size_t bytes)
         return result;
     if (!acquire_memory(device, bytes))
         return PH__R_OUT_OF_MEMORY;
-    result = allocate(out, device, &device->plain, bytes, PLAIN_ALIGNMENT);
+    result = allocate_range(out, device, &device->plain, bytes, PLAIN_ALIGNMENT);
     if (result)
         give_memory(device, bytes);
     return result;
@@ -212,7 +212,7 @@ int ph__host_pinned_alloc(void **out, ph__drv_device *handle, size_t bytes)
     if (bytes == 0)
         return PH__R_INVALID_VALUE;
     int result = ph__host_rule(device, PH__RULE_PINNED_ALLOC);
-    return result ? result : allocate(out, device, &device->pinned, bytes, PINNED_ALIGNMENT);
+    return result ? result : allocate_range(out, device, &device->pinned, bytes, PINNED_ALIGNMENT);
 }
 
 int ph__host_pinned_free(ph__drv_device *handle, void *address)
@@ -281,7 +281,7 @@ int ph__host_pointer_mapped(uintptr_t *base, size_t *bytes, ph__drv_device *devi
     return 0;
 }
 
-static void unmap(const ph__range *range)
+static void unmap_range(const ph__range *range)
 {
     (void)munmap((void *)range->base, range->size);
 }
@@ -301,7 +301,7 @@ static void free_ranges(ph__range_map *ranges, void (*give_back)(const ph__range
 
 void ph__host_memory_free_all(ph__host_device *device)
 {
-    free_ranges(&device->segments, unmap);
+    free_ranges(&device->segments, unmap_range);
     free_ranges(&device->plain, free_plain);
     free_ranges(&device->pinned, free_plain);
 }

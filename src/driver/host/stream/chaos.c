@@ -72,7 +72,7 @@ static bool any_queued(ph__host_device *device)
 }
 
 /* Under streams_lock. */
-static ph__host_stream *pick(ph__host_chaos *chaos)
+static ph__host_stream *pick_stream(ph__host_chaos *chaos)
 {
     ph__host_device *device = chaos->device;
     ph__host_stream *picked = NULL;
@@ -103,7 +103,7 @@ static bool run_one_command(ph__host_chaos *chaos, bool *blocked)
 {
     ph__host_device *device = chaos->device;
     pthread_mutex_lock(&device->streams_lock);
-    ph__host_stream *stream = pick(chaos);
+    ph__host_stream *stream = pick_stream(chaos);
     if (stream)
         stream->users++;
     else
@@ -160,7 +160,7 @@ static struct timespec time_from_now(uint64_t ns)
 }
 
 /* Until called, or until another device may have done what a stream waits for. */
-static void doze(ph__host_chaos *chaos)
+static void sleep_until_called(ph__host_chaos *chaos)
 {
     chaos->dozing = true;
     if (chaos->blocked) {
@@ -192,7 +192,7 @@ static void *chaos_main(void *argument)
             chaos->quiet = false;
             chaos->steps = 0;
             pthread_cond_broadcast(&chaos->progress);
-            doze(chaos);
+            sleep_until_called(chaos);
         } else if (!chaos->waiters && !chaos->steps && !chaos->quiet) {
             await_quiet(chaos);
         } else if (step_unlocked(chaos) && chaos->steps > 0 && --chaos->steps == 0) {
@@ -280,7 +280,7 @@ static void wait_inside_command(ph__host_chaos *chaos, bool (*done)(void *contex
         if (step_unlocked(chaos) || submissions != chaos->submissions || done(context))
             continue;
         chaos->blocked = true; /* this command is */
-        doze(chaos);
+        sleep_until_called(chaos);
     }
 }
 

@@ -8,7 +8,7 @@
 
 /* Under streams_lock. Makes `later` wait for all that was submitted to `earlier` so far; *number
  * is then the last of that. */
-static int chain(ph__host_stream *earlier, ph__host_stream *later, unsigned *number)
+static int chain_streams(ph__host_stream *earlier, ph__host_stream *later, unsigned *number)
 {
     int result = ph__host_queue_start(earlier);
     if (!result)
@@ -52,7 +52,7 @@ static int order_legacy(ph__host_stream *legacy)
             continue;
         unsigned last = atomic_load_explicit(&stream->submitted, memory_order_acquire);
         if (!ph__host_stream_done(stream, last) && stream->given_to_legacy != last)
-            result = chain(stream, legacy, &stream->given_to_legacy);
+            result = chain_streams(stream, legacy, &stream->given_to_legacy);
     }
     pthread_mutex_unlock(&device->streams_lock);
     return result;
@@ -71,7 +71,7 @@ int ph__host_stream_order(ph__host_stream *stream)
         return 0;
     pthread_mutex_lock(&stream->device->streams_lock);
     unsigned number = 0;
-    int result = chain(legacy, stream, &number);
+    int result = chain_streams(legacy, stream, &number);
     if (!result)
         atomic_store_explicit(&stream->received_from_legacy, number, memory_order_release);
     pthread_mutex_unlock(&stream->device->streams_lock);

@@ -515,6 +515,7 @@ add_test(NAME headers.names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/names
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/tests/objects.txt
     CONTENT "$<JOIN:$<TARGET_OBJECTS:phonograph_objects>,\n>\n$<JOIN:$<TARGET_OBJECTS:phonograph_nn_objects>,\n>\n")
 add_test(NAME headers.rooms COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/rooms.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tests/objects.txt)
+add_test(NAME headers.located COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/located.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tests/objects.txt)
 add_test(NAME headers.declares COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/declares.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tests/objects.txt)
 
 # ---- A program outside the tree, against an installed copy ----

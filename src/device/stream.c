@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* device/stream.c: streams: creating, destroying, waiting and asking. */
 #include "base/alloc.h"
-#include "device/adopt.h"
 #include "device/capture/refuse.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
 #include "device/handles/failed.h"
+#include "device/wrap_cuda.h"
 #include <string.h>
 
 static int priority_of(const ph_stream_options *options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/adopt.c: misuse of what adopts CUDA's handles and of kernel images; CUDA's
+/* tests/device/wrap_cuda.c: misuse of what adopts CUDA's handles and of kernel images; CUDA's
  * numbers. */
 #include "support/fixture.h"
 

@@ -6,7 +6,7 @@
 #include "support/fixture.h"
 #include "support/support.h"
 
-#include "device/adopt.h"
+#include "device/wrap_cuda.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # declares.sh SOURCE_DIR OBJECTS: a header of src/ declares what its own .c file defines, and nothing else; it has at most 150 lines, a .c
-# file at most 400. OBJECTS: a file with one object file a line. Of the list below, for the reason that follows: X headers that serve several
+# file or CUDA text at most 400. OBJECTS: a file with one object file a line. Of the list below, for the reason that follows: X headers that serve several
 # files, T longer files.
 set -eu
 cd "$1/src"
@@ -12,6 +12,11 @@ cat >"$lines" <<'LIST'
 X base/status.h the record of errors: fail.c sets what status.c keeps
 X driver/driver.h each driver gives its own table
 T driver/cuda/load/core_kernels.h a text for the driver
+T tensor/cuda/attention.cu one text is compiled at once, and its kernels share their pieces
+T tensor/cuda/draws.cu the same
+T tensor/cuda/elementwise.cu the same
+T tensor/cuda/indexing.cu the same
+T tensor/cuda/reduce.cu the same
 LIST
 xargs nm -A -g <"$objects" |
     sed -nE 's|^.*\.dir/(\./)?src/([^:]*)\.o:.* [A-TV-Zv] ([A-Za-z_][A-Za-z0-9_]*)$|D \2 \3|p' >>"$lines"
@@ -20,7 +25,7 @@ grep -q '^D' "$lines" || { echo "no symbols in the object files"; exit 1; }
 find . -name '*.h' | sed 's|^\./||' | sort | while read -r header; do
     sed -nE '/^(static|typedef)/d; /^[A-Za-z_]/{s|/\*.*||; s|^|H '"$header"' |; p;}' "$header"
 done >>"$lines"
-find . -name '*.[ch]' -exec awk 'END { print "L", FILENAME, NR }' {} \; | sed 's|^L \./|L |' >>"$lines"
+find . \( -name '*.[ch]' -o -name '*.cu' \) -exec awk 'END { print "L", FILENAME, NR }' {} \; | sed 's|^L \./|L |' >>"$lines"
 awk '
     $1 == "X" { allowed[$2] = 1 }
     $1 == "T" { long[$2] = 1 }

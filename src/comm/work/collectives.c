@@ -4,7 +4,7 @@
 #include "comm/work/order.h"
 #include "comm/work/reduce.h"
 #include "comm/work/submit.h"
-#include "device/work.h"
+#include "device/copies.h"
 #include <phonograph/collectives.h>
 #include <phonograph/kernel.h>
 

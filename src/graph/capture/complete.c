@@ -2,7 +2,7 @@
 /* graph/capture/complete.c: from the driver's graph to what the user sees. */
 #include "graph/capture/complete.h"
 #include "base/debug.h"
-#include "device/adopt.h"
+#include "device/wrap_cuda.h"
 #include "graph/capture/debug.h"
 #include "graph/inputs/copies.h"
 #include "graph/inputs/liveness.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/change/nodes.c: changing single nodes of an executable. */
+#include "device/copies.h"
 #include "device/launch.h"
-#include "device/work.h"
 #include "graph/change/changes.h"
 #include "graph/inputs/brought.h"
 #include "graph/inputs/inputs.h"

@@ -3,8 +3,8 @@
  * what ph_graph_retain names. */
 #include "graph/memory/owned.h"
 #include "base/alloc.h"
-#include "device/adopt.h"
 #include "device/handles/event.h"
+#include "device/wrap_cuda.h"
 #include "graph/object/graph.h"
 
 /* ---- events ---- */

@@ -2,8 +2,8 @@
 /* memory/alloc/free.c: the slow path of ph_free: blocks that other streams use, poison, history. */
 #include "memory/alloc/free.h"
 #include "base/log.h"
-#include "device/adopt.h"
 #include "device/capture/refuse.h"
+#include "device/wrap_cuda.h"
 #include "memory/alloc/stream_users.h"
 #include "memory/block/block.h"
 #include "memory/capture/born.h"

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "device/adopt.h"
+#include "device/wrap_cuda.h"
 #include "memory/reclaim/batches.h"
 #include "memory/reclaim/reclaim.h"
 #include "memory/state/memory_state.h"

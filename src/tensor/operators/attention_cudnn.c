@@ -121,7 +121,7 @@ static bool use_attention_operands(ph__op *op, const ph__attention_args *a)
 }
 
 /* *out: the address of scratch; NULL where no bytes are asked for. */
-static bool take_scratch(ph__op *op, void **out, int64_t bytes)
+static bool acquire_scratch(ph__op *op, void **out, int64_t bytes)
 {
     const ph_tensor *scratch = bytes > 0 ? ph__op_scratch(op, (size_t)bytes) : NULL;
     *out = scratch ? scratch->data : NULL;
@@ -135,9 +135,9 @@ static ph__attention_outcome submit_plan(ph__op *op, ph__cudnn *cudnn, ph__cudnn
     const int64_t *w = plan->key.word, count = w[PH__ATTENTION_BATCH] * w[PH__ATTENTION_HEADS] *
                                                w[PH__ATTENTION_ROWS] * w[PH__ATTENTION_WIDTH];
     void *workspace, *dq_sum;
-    if (!take_scratch(op, &workspace, plan->workspace) ||
-        !take_scratch(op, &dq_sum,
-                      pass == PH__ATTENTION_ATOMIC ? count * (int64_t)sizeof(float) : 0) ||
+    if (!acquire_scratch(op, &workspace, plan->workspace) ||
+        !acquire_scratch(op, &dq_sum,
+                         pass == PH__ATTENTION_ATOMIC ? count * (int64_t)sizeof(float) : 0) ||
         !use_attention_operands(op, a))
         return PH__ATTENTION_FAILED;
     const ph__cudnn_operands operands = operands_of(a, numbers, pass, dq_sum);

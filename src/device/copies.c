@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/work.c: copies, fills and host functions on streams, checked as the driver does not. */
-#include "device/work.h"
+/* device/copies.c: copies, fills and host functions on streams, checked as the driver does not. */
+#include "device/copies.h"
 #include "device/capture/culprit.h"
 #include "device/capture/submit.h"
 #include "device/handles/captures.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/foreign/recordings.c: captures that other code began, whose memory comes from a pool. To
- * the pool they are captures as those of this library, whose graph it does not know. */
+/* memory/pool/foreign_recordings.c: captures that other code began, whose memory comes from a
+ * pool. To the pool they are captures as those of this library, whose graph it does not know. */
 #include "device/handles/captures.h"
 #include "memory/pool/pool.h"
 #include "memory/pool/recording.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/adopt.h: streams of the user's own. */
-#ifndef PH_DEVICE_ADOPT_H
-#define PH_DEVICE_ADOPT_H
+/* device/wrap_cuda.h: streams of the user's own. */
+#ifndef PH_DEVICE_WRAP_CUDA_H
+#define PH_DEVICE_WRAP_CUDA_H
 #include "device/handles/device.h"
 
 /* A wrapped stream that others still hold is being destroyed: from now on a stream of the

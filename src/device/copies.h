@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/work.h: checks of copies and fills. */
-#ifndef PH_DEVICE_WORK_H
-#define PH_DEVICE_WORK_H
+/* device/copies.h: checks of copies and fills. */
+#ifndef PH_DEVICE_COPIES_H
+#define PH_DEVICE_COPIES_H
 #include "base/status.h"
 #include "driver/driver.h"
 

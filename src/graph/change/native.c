@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/change/raw.c: the driver's own handles. */
+/* graph/change/native.c: the driver's own handles. */
 #include "graph/change/edited.h"
 #include "graph/object/graph.h"
 #include <phonograph/cuda.h>

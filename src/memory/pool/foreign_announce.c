@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/foreign/announce.c: blocks of another allocator, announced and ended. */
+/* memory/pool/foreign_announce.c: blocks of another allocator, announced and ended. */
 #include "base/alloc.h"
 #include "memory/pool/attach.h"
 #include "memory/state/announced.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/adopt.c: handles of CUDA's that programs bring or ask for: streams, kernels, numbers. */
-#include "device/adopt.h"
+/* device/wrap_cuda.c: handles of CUDA's that programs bring or ask for: streams, kernels,
+ * numbers. */
+#include "device/wrap_cuda.h"
 #include "base/alloc.h"
 #include "device/capture/culprit.h"
 #include "device/capture/refuse.h"

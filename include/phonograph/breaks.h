@@ -8,8 +8,8 @@
 PH_BEGIN_DECLS
 
 /* Runs on the thread of the capture or replay, with no lock held.
- * - The stream is in no capture, and must be in none when it returns. What it submits runs between
- *   the two segments, in order of the stream.
+ * - The stream is in no capture, and must be in none when the function returns. Work that the
+ *   function submits runs between the two segments, in the order of the stream.
  * - The function may capture into other graphs, and replay them. Calls of ph_break just call their
  *   function.
  * - The graph that calls it is in use: replay, reset, update and instantiate are refused (STATE),
@@ -22,8 +22,8 @@ typedef ph_status (*ph_break_fn)(ph_stream *stream, void *user);
  *   valid until the graph is reset: ph_graph_retain.
  * - A failing fn ends the capture, or the replay. The message says after which segment. Work of
  *   earlier segments has been submitted then.
- * - Memory of before a break stays taken across it, and the next segment has the same pool. What
- *   fn allocates is not the graph's.
+ * - Memory from before a break stays allocated behind it, and the next segment has the same pool.
+ *   Memory that fn allocates is not the graph's.
  * - A cell is set once in a replay, at the launch of its segment. Random numbers go on.
  * - Refused, and the capture goes on (STATE): it was begun without allow_breaks, the stream is not
  *   the one that it began on, a forked stream is not joined, the thread is not the one of the begin

@@ -29,10 +29,10 @@ typedef enum ph_reduce_op {
  *
  * Order:
  * - Every rank submits the same collectives of a communicator in the same order, with the same
- *   count, dtype, op and root, and replays graphs in the same order. What differs is MISMATCH on
- *   all ranks, when it runs (docs/reference/collectives.md).
+ *   count, dtype, op and root, and replays graphs in the same order. A collective that differs is
+ *   MISMATCH on all ranks, when it runs (docs/reference/collectives.md).
  * - Collectives of one communicator run in the order of their submission, also on several streams.
- *   Those of one capture get edges for that, whatever communicator they are of.
+ *   In a capture, edges between their nodes keep the order, for all communicators together.
  * - One thread at a time submits to a communicator, captures collectives into a graph, or replays a
  *   graph that has them.
  *

@@ -73,7 +73,7 @@ PH_CALL ph_comm_barrier(ph_comm *comm, uint64_t timeout_ms);
 
 /* The first failure of the communicator, with the message that says which rank did what, or PH_OK.
  * - A communicator that has failed stays so: every later call on it returns that failure, and makes
- *   no call of MPI. Nor should the program, except MPI_Abort.
+ *   no call of MPI. The program should make no call of MPI either, except MPI_Abort.
  * - Until ph_comm_abort or the last release, what waits for work of the device returns the failure
  *   too: ph_stream_synchronize, ph_event_synchronize, ph_device_synchronize, and copies to pageable
  *   memory. The work behind a failed collective has run, on contents that mean nothing.

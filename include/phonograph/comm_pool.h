@@ -28,9 +28,9 @@ typedef struct ph_comm_pool_options {
  *   before 2.19.
  * - Host devices, and one rank: ordinary memory of the device. Nothing is registered, and the
  *   refusals are the same.
- * - A graph keeps what it uses, as it does of each pool. What collectives of the communicator
- *   address in it is held (ph_graph_hold_memory): freed or not, nobody gets it before the graph is
- *   reset.
+ * - A graph keeps the memory that it uses, as of each pool. Memory of the pool that captured
+ *   collectives address is held (ph_graph_hold_memory): also after a free, no request gets it
+ *   before the graph is reset.
  * - No limit and no statistics count the part of the reserve that no segment has taken.
  *
  * Captures: while one is open on the device nothing is registered. A request that the reserve
@@ -40,7 +40,7 @@ typedef struct ph_comm_pool_options {
  * - The pool does not hold the communicator. After the communicator's end or failure the memory
  *   stays usable. New segments are refused (STATE, or the failure).
  * - The registration of memory ends before the communicator does, and before the memory goes back
- *   to the device. Where NCCL does not let go of it, the memory stays allocated.
+ *   to the device. Where NCCL does not end the registration, the memory stays allocated.
  * - ph_pool_release is for it as for each pool.
  *
  * Errors: ARGUMENT (a reserve above the limit), STATE (a reserve while a capture is open on the

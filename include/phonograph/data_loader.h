@@ -114,8 +114,8 @@ PH_CALL ph_data_loader_next(ph_batch *out, ph_data_loader *loader, ph_stream *st
  * capture. */
 PH_CALL ph_data_loader_release(ph_data_loader *loader);
 
-/* ---- position ---- what comes next, and what the order hangs on: put it into a training's saved
- * state. An uninterrupted run and one that set_position goes on with are the same. */
+/* ---- position ---- the next batch, and all that decides the order: put it into the saved state
+ * of a training. A run that set_position continues gives the batches of an uninterrupted run. */
 typedef struct ph_data_loader_position {
     uint64_t epoch, batch; /* batch: batch_count of them where the epoch's end comes next */
     uint64_t seed;

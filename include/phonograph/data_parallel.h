@@ -72,11 +72,11 @@ PH_API bool ph_data_parallel_set_sync(ph_data_parallel *parallel, bool sync);
 
 /* A pass of the other ranks, on a rank that has no input for it (uneven_inputs).
  *
- * What it does:
+ * Effect:
  * - Blocks until every rank is in a pass, or here. *passed: some rank is in a pass.
  * - true: the parameters have gradients as after ph_data_parallel_backward, the same bits as on all
- *   ranks. This rank does what the others do then: it clips, steps the optimizer, sets gradients to
- *   zero. So parameters and optimizers stay the same on all ranks.
+ *   ranks. This rank then does the same as the others: it clips, steps the optimizer, sets
+ *   gradients to zero. So parameters and optimizers stay the same on all ranks.
  * - false: no rank has inputs any more, and no gradient was changed. The next
  *   ph_data_parallel_backward may follow, on all ranks.
  * - Call it again until it says false:

@@ -69,8 +69,8 @@ PH_API size_t ph_foreign_count(const ph_device *device);
  *   capturing thread frees meanwhile waits for end. Nothing blocks and nothing goes back to the
  *   device until then, as in a capture of this library.
  * - The pool is held from begin to release, as by a graph: its memory goes back to nobody else.
- *   A further capture may begin after end, in the same pool, and is given what was freed there.
- * - Not kept for the graph: memory of other pools, though its nodes address it.
+ *   A further capture may begin after end, in the same pool, and gets memory that was freed there.
+ * - Memory of other pools is not kept for the graph, although its nodes may address it.
  * - Work in the pool beside the captures, as allocations in ph_pool_begin, is not ordered behind
  *   replays of the other code: use such a pool for captures alone.
  * - STATE: stream is in no capture, in one of this library, or in one that has a pool. CAPTURE:

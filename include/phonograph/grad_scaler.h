@@ -21,12 +21,12 @@ PH_BEGIN_DECLS
  *
  * Of each optimizer the scaler knows whether its gradients were unscaled, and whether it has
  * stepped, since the last update:
- *   - A capture changes nothing of that: after it all is as it was before.
- *   - A replay asks for what the capture found, and leaves behind what the capture came to. Where
- *     another state is met, the replay is refused (STATE) before its launch.
+ *   - A capture does not change this state: after the capture it is as it was before.
+ *   - A replay needs the state that the capture began with, and leaves the state that the capture
+ *     ended with. In any other state the replay is refused (STATE) before its launch.
  *
- * A call that fails once it has begun to divide gradients drops all of that optimizer, as
- * ph_optimizer_zero_grad does: none is left divided beside others that are not.
+ * A call that fails after it has begun to divide gradients drops all gradients of that optimizer,
+ * as ph_optimizer_zero_grad does: divided gradients never stand beside undivided ones.
  *
  * Externally synchronised. Calls with a tape fail the tape, as operators do. */
 typedef struct ph_grad_scaler ph_grad_scaler;
@@ -74,9 +74,9 @@ PH_API void ph_grad_scaler_unscale(ph_tape *tape, ph_grad_scaler *scaler, ph_opt
  *     gradient. */
 PH_API void ph_grad_scaler_step(ph_tape *tape, ph_grad_scaler *scaler, ph_optimizer *optimizer);
 /* After the last step of all optimizers:
- *   - Where one found an infinity the scale backs off. Otherwise the step is counted, and the scale
- *     grows after growth_interval of them. The scale stays where the next one would be no normal
- *     number of f32.
+ *   - If a step found an infinity, the scale backs off. Otherwise the step is counted, and the
+ *     scale grows after growth_interval steps. The scale stays if the next scale would be no
+ *     normal number of f32.
  *   - Legal in a capture, which keeps the factors and the interval as they are now.
  *   - STATE: no gradients were checked since the last update. */
 PH_API void ph_grad_scaler_update(ph_tape *tape, ph_grad_scaler *scaler);

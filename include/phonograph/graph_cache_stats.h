@@ -42,7 +42,7 @@ PH_CALL ph_graph_cache_entry_at(ph_graph_cache_entry *out, ph_graph_cache *cache
 PH_CALL ph_graph_cache_text(char **out, ph_graph_cache *cache);
 
 /* ---- buckets ---- Sizes that work is padded to, so that few keys serve all of them. A cache has
- * one ladder of buckets. Its keys say which bucket they are of, as everything about keys.
+ * one ladder of buckets. A key has to contain its bucket, as all that decides the work.
  *
  * set replaces the ladder: sizes are ascending and not 0 (ARGUMENT); count 0 takes it away. */
 PH_CALL ph_graph_cache_set_buckets(ph_graph_cache *cache, const size_t *sizes, size_t count);

@@ -8,10 +8,10 @@
 PH_BEGIN_DECLS
 
 /* Declares that work on the capturing stream reads or writes the memory at address. For calls of
- * other libraries, whose kernel parameters cannot be told from other values.
+ * other libraries, whose kernel parameters look like any other values.
  * - In the liveness check, every word of the captured nodes that lies in the allocation of
- *   `address` is then proved an address. The record still says what it said before. If no word lies
- *   there (it may lie in device memory), the address itself is an input.
+ *   `address` is then proved an address. The record is the same as without this call. If no word
+ *   lies there (it may lie in device memory), the address itself is an input.
  * - Memory that is freed before the capture ends is a dead input from the first replay on. The end
  *   of the capture warns of it.
  * - name: for messages; copied, cut after 47 bytes, may be NULL.

@@ -109,7 +109,7 @@ static ph_status bucket_forward(ph_stream *stream, void *user)
 }
 
 /* One call for all. */
-static void make_callables(server *s)
+static void make_with(server *s, size_t warm_ups)
 {
     ph_module *modules[BUCKETS], *graphed[BUCKETS];
     ph_sample samples[BUCKETS];
@@ -117,10 +117,21 @@ static void make_callables(server *s)
         modules[i] = s->bucket[i].entry;
         samples[i] = (ph_sample){.tensors = &s->bucket[i].x, .count = 1};
     }
-    OK(ph_make_graphed_callables(graphed, modules, samples, BUCKETS,
-                                 &(ph_graphed_options){.pool = s->pool}));
+    OK(ph_make_graphed_callables(
+        graphed, modules, samples, BUCKETS,
+        &(ph_graphed_options){.pool = s->pool, .warmup_iterations = warm_ups}));
     for (int i = 0; i < BUCKETS; i++)
         s->bucket[i].graphed = graphed[i];
+}
+
+static void make_callables(server *s)
+{
+    make_with(s, 0);
+}
+
+static void make_callables_at_once(server *s)
+{
+    make_with(s, PH_ZERO);
 }
 
 /* By hand: each size is captured, and runs once before where that is asked; outputs are let go,
@@ -268,6 +279,7 @@ int main(int argc, char **argv)
     create_server(&s, &t);
     warm_up(&s);
     measure_server(&s, "graphed", make_callables);
+    measure_server(&s, "graphed, no warm-up", make_callables_at_once);
     measure_server(&s, "by hand", make_graphs);
     measure_server(&s, "by hand, no eager run", make_graphs_at_once);
     measure_server(&s, "by hand, no eager run, upload deferred", make_graphs_without_upload);

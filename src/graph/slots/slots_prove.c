@@ -166,6 +166,8 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
                          const ph_word *theirs, ph_status *status)
 {
     uint64_t by = theirs->value - mine->value;
+    if (by == 0 && mine->base == theirs->base && !is_in_span(p, mine->value))
+        return true;
     bool own = is_own_word(p, p->graph, mine), own_theirs = is_own_word(p, p->shifted, theirs);
     if (own && own_theirs)
         return ph__slot_is_same_place(mine, theirs) ||

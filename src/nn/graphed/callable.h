@@ -21,7 +21,7 @@ typedef struct ph__graphed_set {
     ph_tape *tape;
     ph__shared_pool *shared;    /* retained */
     ph_graphed_options options; /* its pointers are not followed after the making */
-    /* allocations before the captures, and since the last probe: see ph__graphed_set_mark */
+    /* allocations before the captures, and since the last probe: see making.c */
     uint64_t begun, probed;
 } ph__graphed_set;
 

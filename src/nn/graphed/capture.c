@@ -61,13 +61,15 @@ static ph_status forward_body(ph_stream *stream, void *user)
 }
 
 /* Of forward, replays alone call the functions of breaks. Backward has none: gradients come and go
- * by slots of one graph. */
+ * by slots of one graph. Executables that are made together are uploaded together. */
 static ph_status capture_pass(ph_graph **graph, const ph__trial *trial, ph_capture_fn body,
                               passing *p)
 {
     const ph__graphed_set *set = trial->callable->set;
     bool forward = graph != &trial->backward;
-    PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
+    const ph_graph_options options = {.keep_graph = trial->probe,
+                                      .defer_upload = !trial->callable->of};
+    PH_TRY(ph_graph_create(graph, &options));
     return ph_graph_capture(
         *graph, set->stream,
         &(ph_capture_options){.pool = set->pool,

@@ -223,17 +223,31 @@ static ph_status capture_backward(ph__making *making, bool *again, const char *c
     return *again ? PH_OK : ph__making_prove_backward(making, again, call);
 }
 
+/* A number: what is allocated from now on has higher ones. */
+static ph_status mark_allocations(uint64_t *out, const ph__graphed_set *set, const char *call)
+{
+    void *made;
+    ph_allocation found = {0};
+    PH_TRY(ph_malloc(&made, 1, 1, set->stream));
+    ph_status status = ph_memory_lookup(&found, set->device, made);
+    ph_free(made, set->stream);
+    if (status != PH_OK)
+        ph__error_prefix("%s", call);
+    *out = found.generation;
+    return status;
+}
+
 static ph_status capture_all(ph__making *makings, size_t count, bool *again, const char *call)
 {
     ph__graphed_set *set = makings[0].callable->set;
     PH_TRY(new_tape(&set->tape, set));
     if (set->begun == 0)
-        PH_TRY(ph__graphed_set_mark(&set->begun, set, call));
+        PH_TRY(mark_allocations(&set->begun, set, call));
     for (size_t i = 0; i < count && !*again; i++) {
         PH_TRY(stage_inputs(&makings[i], call));
         PH_TRY(run_probes(&makings[i], again, call));
     }
-    PH_TRY(ph__graphed_set_mark(&set->probed, set, call));
+    PH_TRY(mark_allocations(&set->probed, set, call));
     for (size_t i = 0; i < count && !*again; i++)
         PH_TRY(capture_forward(&makings[i], again, call));
     for (size_t i = count; i-- > 0 && !*again;)
@@ -241,6 +255,23 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
     for (size_t i = 0; i < count && !*again; i++)
         PH_TRY(ph__making_finish(&makings[i], call));
     return PH_OK;
+}
+
+/* One behind the other, with one wait for all of them. */
+static ph_status upload_all(ph__callable *const *callables, size_t count, const char *call)
+{
+    ph_stream *stream = callables[0]->set->stream;
+    ph_status status = PH_OK;
+    for (size_t i = 0; status == PH_OK && i < count; i++) {
+        status = ph_graph_upload(callables[i]->forward.graph, stream);
+        if (status == PH_OK && callables[i]->backward.graph)
+            status = ph_graph_upload(callables[i]->backward.graph, stream);
+    }
+    if (status == PH_OK)
+        status = ph_stream_synchronize(stream);
+    if (status != PH_OK)
+        ph__error_prefix("%s: uploading the graphs", call);
+    return status;
 }
 
 void ph__making_clear(ph__making *making)
@@ -308,6 +339,8 @@ ph_status ph__callables_capture(ph__callable *const *callables, size_t count, co
     for (bool again = true; status == PH_OK && again;) {
         again = false;
         status = capture_all(makings, count, &again, call);
+        if (status == PH_OK && !again)
+            status = upload_all(callables, count, call);
         ph_error failure;
         ph__error_save(&failure);
         clear_makings(&c, again || status != PH_OK);

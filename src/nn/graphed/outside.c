@@ -5,6 +5,7 @@
 #include "nn/graphed/outside.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "nn/graphed/alike.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
 #include "nn/graphed/output_sets.h"
@@ -15,19 +16,6 @@
 #include <phonograph/breaks.h>
 #include <phonograph/inspect/inputs.h>
 #include <string.h>
-
-ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call)
-{
-    void *made;
-    ph_allocation found = {0};
-    PH_TRY(ph_malloc(&made, 1, 1, set->stream));
-    ph_status status = ph_memory_lookup(&found, set->device, made);
-    ph_free(made, set->stream);
-    if (status != PH_OK)
-        ph__error_prefix("%s", call);
-    *out = found.generation;
-    return status;
-}
 
 /* ---- tensors ---- */
 static bool is_brought(const ph__trial *trial, const ph__storage *storage)
@@ -338,6 +326,10 @@ static ph_status compare_outside_words(const ph__trial *real, const ph__trial *p
     address_scan mine = {.callable = real->callable, .seen = &real->seen[backward], .call = call};
     address_scan theirs = {
         .callable = real->callable, .seen = &probe->seen[backward], .call = call};
+    bool alike;
+    PH_TRY(ph__graphs_are_alike(&alike, graph, other, real->callable->set->begun));
+    if (alike)
+        return PH_OK;
     ph_status status = touch_graph(&mine, graph);
     if (status == PH_OK)
         status = touch_graph(&theirs, other);

@@ -4,8 +4,6 @@
 #define PH_NN_GRAPHED_OUTSIDE_H
 #include "nn/graphed/capture.h"
 
-/* A number: what is allocated from now on has higher ones. */
-ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call);
 /* Forgets the stand-ins for tensors that calls bring: behind each capture of a pass. */
 void ph__trial_forget_brought(ph__trial *trial, bool backward);
 /* STATE: the pass of the real capture uses other such memory than that of its probe: forward

@@ -64,6 +64,11 @@ typedef struct ph_graph_cache_options {
     /* Of all captures; NULL: defaults, in the mode PH_CAPTURE_THREAD_LOCAL, as other threads go on
      * meanwhile.
      * - ARGUMENT: pool, prepare, breadcrumbs, compared, record_at_end or defer_breaks are set.
+     * - plan: the first capture of a key is planned; those that learn, or are for
+     *   PH_CACHE_FALLBACK_UPDATE, are not. Graphs of the cache take what the largest takes:
+     *   prepare that key first. ARGUMENT with allow_breaks.
+     * - A planned capture waits for the device, as prepare does. While a capture of this library is
+     *   open there a call runs as it is; captures of other code must not be open.
      * - allow_breaks: bodies may call ph_break. Its functions are called once in each call: by the
      *   body that runs as it is, or by the replay, never by a capture. A replay whose function
      *   fails is over, and its failure is that of the call. Pointers and values that move are not
@@ -87,8 +92,8 @@ typedef struct ph_graph_cache_value {
 /* One call.
  * - The key is compared whole. Body, and the numbers of pointers and values, follow from it.
  * - The body gets the stream and user, as in ph_graph_capture, submits to that stream, and gives
- *   the pointers and values of this call to its kernels. It is called once or twice: its effects on
- *   the host may come twice, those on the device come once.
+ *   the pointers and values of this call to its kernels. It is called once or twice, with plan up to
+ *   four times: its effects on the host may be repeated, those on the device come once.
  * - The body fails with CALLER for reasons of its own: that is returned, and it is not called
  *   again. After any other failure inside a capture it runs eagerly.
  * - pointers are addresses of the device that the body uses, in an order that the key fixes. Memory

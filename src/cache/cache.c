@@ -19,15 +19,19 @@ static ph_status check_capture_options(const ph_capture_options *capture, const 
                       : capture->pool          ? "pool, which the cache's options name"
                       : capture->prepare       ? "prepare, which waits for the device"
                       : capture->breadcrumbs   ? "breadcrumbs, whose nodes captures differ in"
-                      : capture->plan          ? "plan, whose function runs twice"
                       : capture->compared      ? "compared, which the cache sets"
                       : capture->record_at_end ? "record_at_end, which the cache asks for itself"
                       : capture->defer_breaks  ? "defer_breaks, which the cache sets"
                                                : NULL;
-    return set == NULL
-               ? PH_OK
-               : ph_fail(PH_ERROR_ARGUMENT,
-                         "%s: the capture options of a cache have %s; leave it out", call, set);
+    if (set != NULL)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: the capture options of a cache have %s; leave it out", call, set);
+    if (capture && capture->plan && capture->allow_breaks)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: the capture options of a cache have plan, which is of one capture, and "
+                       "allow_breaks, which makes several; leave one of the two out",
+                       call);
+    return PH_OK;
 }
 
 static ph_status check_cache_options(const ph_graph_cache_options *options, const char *call)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cache/check.c: the arguments of calls. */
+/* cache/check.c: the arguments of calls, and whether a capture may be planned. */
 #include "cache/check.h"
+#include "device/capture/refuse.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
 
@@ -82,4 +83,17 @@ ph_status ph__cache_check_entry(const ph__cache_entry *entry, const ph_graph_cac
                            "differs so belongs into the key",
                            name, i, call->values[i].bytes, entry->value_sizes[i]);
     return PH_OK;
+}
+
+/* A plan waits for the device, which an open capture forbids. */
+const char *ph__cache_no_plan_now(const ph_graph_cache *cache)
+{
+    ph_error before;
+    if (!cache->capture.plan)
+        return NULL;
+    ph__error_save(&before);
+    if (ph__rule_check(cache->device, PH__RULE_DEVICE_SYNC) == PH_OK)
+        return NULL;
+    ph__error_restore(&before);
+    return "a planned capture waits for the device, on which another capture is open";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cache/check.h: the arguments of calls. */
+/* cache/check.h: the arguments of calls, and whether a capture may be planned. */
 #ifndef PH_CACHE_CHECK_H
 #define PH_CACHE_CHECK_H
 #include "cache/cache.h"
@@ -10,4 +10,6 @@ ph_status ph__cache_check_call(const ph_graph_cache_call *call, const char *name
 /* The numbers of pointers and values follow from the key. */
 ph_status ph__cache_check_entry(const ph__cache_entry *entry, const ph_graph_cache_call *call,
                                 const char *name);
+/* Why captures that are to be planned cannot be made now; static. NULL: they can. */
+const char *ph__cache_no_plan_now(const ph_graph_cache *cache);
 #endif

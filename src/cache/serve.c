@@ -7,6 +7,7 @@
 #include "base/unwind.h"
 #include "cache/breaks.h"
 #include "cache/budget.h"
+#include "cache/check.h"
 #include "cache/entry.h"
 #include "cache/learn.h"
 #include "device/handles/stream.h"
@@ -212,12 +213,13 @@ static void destroy_graph(void *graph)
 
 static ph_status capture_body(ph_graph **out, const ph__visit *visit, bool keep)
 {
-    const ph_graph_cache_call *call = visit->call;
+    ph_capture_options options = visit->cache->capture;
     ph_graph *graph;
+    options.plan = options.plan && !keep; /* its memory does not stay */
     PH_TRY(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = keep}));
     PH__UNWIND unwind = {destroy_graph, graph};
     ph_status status =
-        ph_graph_capture(graph, visit->stream, &visit->cache->capture, call->body, call->user);
+        ph_graph_capture(graph, visit->stream, &options, visit->call->body, visit->call->user);
     unwind.undo = NULL;
     if (status == PH_OK)
         *out = graph;
@@ -277,10 +279,13 @@ static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *grap
 static ph__served capture_first(ph_status *status, ph__visit *visit)
 {
     ph_graph *graph = NULL;
-    if (visit->entry->needs_pool)
+    const char *why = ph__cache_no_plan_now(visit->cache);
+    if (!why && visit->entry->needs_pool)
         ph__entry_empty_pool(visit->cache);
-    if (!ph__entry_make_room(visit->cache, visit->entry, 1)) {
-        note_reason(visit, "the budget is exceeded, and no graph is left to evict");
+    if (!why && !ph__entry_make_room(visit->cache, visit->entry, 1))
+        why = "the budget is exceeded, and no graph is left to evict";
+    if (why) {
+        note_reason(visit, why);
         return PH__EAGER;
     }
     bool alone = ph__entry_is_pool_empty(visit->cache);

@@ -28,7 +28,7 @@ set(PH_ON_GPU_ALONE cuda.illegal_address cuda.fault_place cuda.cupti) # a contex
 # Those that launch behind host functions which the test itself lets go on, or while another thread captures: a launch that blocks must not
 # block them for good. Under compute-sanitizer some do.
 set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.held graph.held_devices graph.nodes graph.replay graph.slots graph.torch_streams graph.upload
-    inspect.breadcrumbs inspect.breadcrumbs_beside inspect.breadcrumbs_failures inspect.breadcrumbs_switch memory.layouts memory.limits memory.pinned memory.streams memory.threads nn.data_loader nn.data_loader_graphs rules.public threads.captures threads.refusals)
+    inspect.breadcrumbs inspect.breadcrumbs_beside inspect.breadcrumbs_failures inspect.breadcrumbs_switch memory.layouts memory.limits memory.pinned memory.record_inside memory.streams memory.threads nn.data_loader nn.data_loader_graphs rules.public threads.captures threads.refusals)
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
 set(PH_NOT_SANITIZED cuda.profile inspect.profile inspect.profile_misuse inspect.profile_trace cuda.illegal_address cuda.fault_place cuda.cupti)
 set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)

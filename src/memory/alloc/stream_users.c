@@ -65,6 +65,15 @@ static ph__stream_uses *uses_at(ph__memory *memory, uintptr_t address, ph__strea
     return uses;
 }
 
+/* Of the live block around the address, where there is one. */
+static void *begin_of(const ph_device *device, void *pointer)
+{
+    ph_allocation around;
+    return ph__memory_find(&around, device, pointer) && !around.foreign && !around.pinned
+               ? around.base
+               : pointer;
+}
+
 ph_status ph_record_stream(void *pointer, ph_stream *stream)
 {
     static const char call[] = "ph_record_stream";
@@ -74,6 +83,7 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     ph__memory *memory = ph__memory_of(stream->device);
     if (!memory)
         return ph__fail_not_live(call, pointer, stream->device);
+    pointer = begin_of(stream->device, pointer);
     if (ph__slow_path_has(memory, PH__SLOW_PLAN))
         ph__plan_note_use(memory, pointer, stream);
     if (ph__replay_allocator_knows(memory, pointer))

@@ -7,7 +7,10 @@
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/output_sets.h"
+#include "tensor/core/batch.h"
 #include "tensor/core/describe.h"
+#include "tensor/core/guard.h"
+#include "tensor/core/quarantine.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
@@ -17,7 +20,11 @@
 #define COLD        __attribute__((cold, noinline))
 
 enum {
-    TRIES = 8
+    TRIES = 8,
+    /* Gradients up to that size have memory in common, up to that sum: one that is kept keeps no
+     * more than that. */
+    BATCHED_EACH = 1 << 20,
+    BATCHED_MOST = 4 << 20
 };
 
 /* ---- memory that no replay writes ---- */
@@ -45,6 +52,8 @@ static COLD bool begin_aside(ph_tape *tape, ph__callable *callable)
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 {
     callable->checked_route = false;
+    ph__batch_release(callable->batch);
+    callable->batch = NULL;
     if (!UNLIKELY(callable->routed_aside))
         return;
     callable->routed_aside = false;
@@ -87,20 +96,83 @@ static COLD ph_tensor *copy_to_buffer(ph_tape *tape, ph__callable *callable,
     return ph__tape_failed(tape) ? NULL : made;
 }
 
-ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype,
-                                 const ph_shape *shape, size_t bytes)
+/* ---- memory for gradients ---- */
+static bool is_batched(const ph__grad_input *grad_input)
 {
+    return grad_input->bytes > 0 && grad_input->bytes <= BATCHED_EACH;
+}
+
+/* Whether this call is to make memory for it, as far as can be told before. */
+static bool is_expected(const ph__grad_call *call, const ph__callable *callable,
+                        const ph__grad_input *grad_input)
+{
+    const ph_tensor *leaf = call->leaves[grad_input->operand];
+    return call->needed[grad_input->operand] && is_batched(grad_input) &&
+           !(callable->set->options.gradients == PH_GRAPHED_ACCUMULATE && leaf && leaf->leaf &&
+             leaf->leaf->grad);
+}
+
+/* For the gradient `at` and those behind it. *out NULL where it is the only one. */
+static ph_status begin_batch(ph__batch **out, const ph__grad_call *call,
+                             const ph__callable *callable, size_t at)
+{
+    const ph_tape *tape = call->tape;
+    size_t count = 0, bytes = 0;
+    *out = NULL;
+    for (size_t i = at; i < callable->grad_input_count; i++) {
+        const ph__grad_input *grad_input = &callable->grad_inputs[i];
+        if (i != at && !is_expected(call, callable, grad_input))
+            continue;
+        size_t rounded =
+            (grad_input->bytes + PH__BATCH_ALIGNMENT - 1) & ~(size_t)(PH__BATCH_ALIGNMENT - 1);
+        if (bytes + rounded > BATCHED_MOST)
+            break;
+        count++;
+        bytes += rounded;
+    }
+    return count > 1 ? ph__batch_create(out, tape->backend, count, bytes, tape->stream, tape->key)
+                     : PH_OK;
+}
+
+static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__callable *callable,
+                               size_t at, ph_dtype dtype, const ph_shape *shape)
+{
+    ph_tape *tape = call->tape;
+    const size_t bytes = callable->grad_inputs[at].bytes;
+    const bool batched = is_batched(&callable->grad_inputs[at]) &&
+                         !ph__quarantine_is_on(tape->backend) && !ph__guards_on();
+    *out = batched && callable->batch ? ph__batch_take(callable->batch, dtype, shape, bytes) : NULL;
+    if (batched && !*out) {
+        ph__batch_release(callable->batch);
+        PH_TRY(begin_batch(&callable->batch, call, callable, at));
+        if (callable->batch)
+            *out = ph__batch_take(callable->batch, dtype, shape, bytes);
+    }
+    return *out ? PH_OK
+                : ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape, bytes,
+                                   tape->stream, tape->key);
+}
+
+static void end_batch(ph__callable *callable)
+{
+    ph__batch_release(callable->batch);
+    callable->batch = NULL;
+}
+
+ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
+                                 ph_dtype dtype, const ph_shape *shape)
+{
+    ph_tape *tape = call->tape;
     ph_tensor *x;
-    ph_status status = ph__tensor_fresh(&x, &tape->spares, tape->backend, dtype, shape, bytes,
-                                        tape->stream, tape->key);
-    if (status == PH_OK && !callable->checked_route && bytes > 0) {
+    ph_status status = make_gradient(&x, call, callable, at, dtype, shape);
+    if (status == PH_OK && !callable->checked_route && x->count > 0) {
         callable->checked_route = true;
         if (UNLIKELY(is_in_pool(callable, x))) {
             ph_tensor_release(x);
+            end_batch(callable);
             if (!begin_aside(tape, callable))
                 return NULL;
-            status = ph__tensor_fresh(&x, &tape->spares, tape->backend, dtype, shape, bytes,
-                                      tape->stream, tape->key);
+            status = make_gradient(&x, call, callable, at, dtype, shape);
         }
     }
     if (status == PH_OK)

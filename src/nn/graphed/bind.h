@@ -3,6 +3,7 @@
 #ifndef PH_NN_GRAPHED_BIND_H
 #define PH_NN_GRAPHED_BIND_H
 #include "nn/graphed/callable.h"
+#include "tensor/tape/grad_def.h"
 
 /* Inputs into callable->operands, whose parameters are there:
  * themselves, or copies where the graphs cannot take them. */
@@ -21,10 +22,10 @@ typedef enum ph__binding_kind {
 } ph__binding_kind;
 void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding, const ph_tensor *x,
                                    ph__binding_kind kind);
-/* Memory for a gradient of this call: of no pool that the callable's graphs write, whatever pool
- * the calling thread is routed to. As ph_empty, at a fraction of the cost; the caller's.
- * end_aside: once a call has all of them. */
-ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype,
-                                 const ph_shape *shape, size_t bytes);
+/* Memory for the gradient `at` of this call, of no pool that the callable's graphs write, whatever
+ * pool the calling thread is routed to. Small ones have one block of the allocator's together, which
+ * goes with the last of them. The caller's. end_aside: once a call has all of them. */
+ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
+                                 ph_dtype dtype, const ph_shape *shape);
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable);
 #endif

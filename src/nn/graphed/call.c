@@ -73,13 +73,24 @@ static bool submit_forward(ph__op *op, ph__callable *callable, uint64_t *number)
            ph__op_check(op, ph__replay_run(op->tape, callable, &callable->forward, values, number));
 }
 
+/* Plain parameters were checked with the call. */
+static bool begin_graphed(ph__op *op, ph_tape *tape, const ph__callable *callable)
+{
+    size_t count = callable->in_count + callable->parameter_count;
+    size_t checked = callable->plain ? callable->in_count : count;
+    if (!ph__op_begin(op, tape, callable->original->name, callable->operands, checked, checked))
+        return false;
+    op->in_count = count;
+    if (callable->plain)
+        op->tracked = op->tracked || (tape->grad_enabled && callable->trains);
+    return true;
+}
+
 static void run_graphed_forward(ph_tape *tape, ph__callable *callable, ph_tensor **out)
 {
     ph__op op;
     uint64_t number = 0;
-    size_t count = callable->in_count + callable->parameter_count;
-    if (!ph__op_begin(&op, tape, callable->original->name, callable->operands, count, count) ||
-        !submit_forward(&op, callable, &number))
+    if (!begin_graphed(&op, tape, callable) || !submit_forward(&op, callable, &number))
         return;
     ph__callable_count_changes(callable);
     if (!hand_out_outputs(&op, callable, out, number))

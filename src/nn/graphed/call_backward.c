@@ -70,6 +70,38 @@ static COLD void fail_exposed_changed(ph_tape *tape, const ph__callable *callabl
                  callable->original->name, (unsigned long long)state->call);
 }
 
+/* Parameters whose versions alone were saved. */
+static COLD void fail_parameter_changed(const ph__grad_call *call, const ph__callable *callable,
+                                        size_t i, size_t saved)
+{
+    char text[PH__DESCRIBE];
+    const ph_tensor *x = ph__callable_parameters(callable)[i];
+    ph_tape_fail(
+        call->tape, PH_ERROR_STATE,
+        "backward of %s: a value that it saved, %s, was changed in place: it has version %llu, "
+        "and had %llu when it was saved; clone it before the change",
+        callable->original->name, ph__describe(text, x), (unsigned long long)ph_tensor_version(x),
+        (unsigned long long)call->versions[saved]);
+}
+
+static bool check_parameter_versions(const ph__grad_call *call, const ph__callable *callable)
+{
+    size_t saved = callable->saved_inputs;
+    for (size_t i = 0; i < callable->parameter_count; i++) {
+        if (!callable->parameter_saved[i])
+            continue;
+        const ph__storage *storage = ph__callable_parameters(callable)[i]->storage;
+        if (UNLIKELY(!call->saved[saved] &&
+                     atomic_load_explicit(&storage->version, memory_order_relaxed) !=
+                         call->versions[saved])) {
+            fail_parameter_changed(call, callable, i, saved);
+            return false;
+        }
+        saved++;
+    }
+    return true;
+}
+
 static bool bind_grad_outputs(const ph__grad_call *call, ph__callable *callable, size_t *values)
 {
     ph_tape *tape = call->tape;
@@ -108,9 +140,10 @@ static void bind_saved(const ph__grad_call *call, ph__callable *callable, ph__ca
 
 /* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see
  * it first. */
-static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callable,
-                                ph__grad_input *grad_input, ph__bundle_op *op)
+static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
+                                ph__bundle_op *op)
 {
+    ph__grad_input *grad_input = &callable->grad_inputs[at];
     size_t i = grad_input->operand;
     ph_tensor *leaf = ph__grad_input_leaf(call, grad_input);
     if (!leaf)
@@ -119,8 +152,8 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
     if (!grad && call->sole[i]) {
         *op = PH__BUNDLE_COPY;
         grad_input->fresh_of = leaf;
-        return grad_input->fresh = ph__callable_gradient(call->tape, callable, leaf->dtype,
-                                                         &leaf->shape, grad_input->bytes);
+        return grad_input->fresh =
+                   ph__callable_gradient(call, callable, at, leaf->dtype, &leaf->shape);
     }
     if (!ph__grad_input_may_add(callable, leaf) || !grad_input->apart)
         return NULL;
@@ -143,18 +176,19 @@ static void finish_leaves(ph__callable *callable, bool written)
     }
 }
 
-static void bind_grad_input(const ph__grad_call *call, ph__callable *callable,
-                            ph__grad_input *grad_input, size_t *values)
+static void bind_grad_input(const ph__grad_call *call, ph__callable *callable, size_t at,
+                            size_t *values)
 {
+    const ph__grad_input *grad_input = &callable->grad_inputs[at];
     const ph_tensor *like = callable->operands[grad_input->operand];
     const ph__binding *binding =
         grad_input->operand < callable->in_count ? &callable->inputs[grad_input->operand] : NULL;
     ph__bundle_op op = PH__BUNDLE_COPY;
-    ph_tensor *to = leaf_gradient(call, callable, grad_input, &op);
+    ph_tensor *to = leaf_gradient(call, callable, at, &op);
     if (!to && !ph__tape_failed(call->tape)) {
         op = PH__BUNDLE_COPY;
-        to = ph__callable_gradient(call->tape, callable, binding ? binding->dtype : like->dtype,
-                                   binding ? &binding->shape : &like->shape, grad_input->bytes);
+        to = ph__callable_gradient(call, callable, at, binding ? binding->dtype : like->dtype,
+                                   binding ? &binding->shape : &like->shape);
         if (to && !ph__tape_own(call->tape, to))
             to = NULL;
         call->in_grads[grad_input->operand] = to;
@@ -173,7 +207,7 @@ static bool bind_grad_inputs(const ph__grad_call *call, ph__callable *callable, 
     for (size_t i = 0; i < callable->grad_input_count; i++) {
         ph__grad_input *grad_input = &callable->grad_inputs[i];
         if (call->needed[grad_input->operand]) {
-            bind_grad_input(call, callable, grad_input, values);
+            bind_grad_input(call, callable, i, values);
             continue;
         }
         callable->ops[grad_input->op_at] = PH__BUNDLE_SKIP;
@@ -260,7 +294,7 @@ static void graphed_backward(ph__grad_call *call)
     ph_tape *tape = call->tape;
     size_t values = 0;
     uint64_t number = 0;
-    if (!check_call(tape, callable, state))
+    if (!check_parameter_versions(call, callable) || !check_call(tape, callable, state))
         return;
     ph__callable *used = ph__callable_used(tape, callable, call->out_grads);
     if (!used || !bind_grad_outputs(call, used, &values))
@@ -298,9 +332,20 @@ static const ph__grad_def graphed_grad = {.name = "graphed",
                                           .release = release_called};
 
 /* ---- forward ---- */
+/* No host memory for edges that calls share: each call has its own. */
+static called *track_call(ph__op *op, ph__callable *callable)
+{
+    if (callable->plain && !callable->leaf_edges)
+        callable->leaf_edges = ph__op_leaf_edges(op->tape, ph__callable_parameters(callable),
+                                                 callable->parameter_count);
+    callable->plain = callable->plain && callable->leaf_edges;
+    return ph__op_track_leaves(op, &graphed_grad, callable->saved_count,
+                               callable->plain ? callable->leaf_edges : NULL);
+}
+
 bool ph__graphed_remember(ph__op *op, ph__callable *callable, uint64_t number)
 {
-    called *state = ph__op_track(op, &graphed_grad, callable->saved_count);
+    called *state = track_call(op, callable);
     size_t saved = 0;
     if (!state)
         return false;
@@ -309,8 +354,14 @@ bool ph__graphed_remember(ph__op *op, ph__callable *callable, uint64_t number)
     for (size_t i = 0; i < callable->in_count; i++)
         if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
             ph__op_save(op, saved++, op->in[i]);
-    for (size_t i = 0; i < callable->parameter_count; i++)
-        if (callable->parameter_saved[i])
-            ph__op_save(op, saved++, op->in[callable->in_count + i]);
+    for (size_t i = 0; i < callable->parameter_count; i++) {
+        ph_tensor *x = op->in[callable->in_count + i];
+        if (!callable->parameter_saved[i])
+            continue;
+        if (callable->plain)
+            ph__op_save_version(op, saved++, x);
+        else
+            ph__op_save(op, saved++, x);
+    }
     return true;
 }

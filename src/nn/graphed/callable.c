@@ -9,6 +9,7 @@
 #include "nn/graphed/watch.h"
 #include "nn/module/parameter_slots.h"
 #include "tensor/core/storage.h"
+#include "tensor/tape/node.h"
 
 void ph__graphed_set_release(ph__graphed_set *set)
 {
@@ -82,6 +83,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->grad_outputs);
     ph__free(callable->outputs);
     ph__free(callable->operands);
+    ph__leaf_edges_release(callable->leaf_edges);
     ph__free(callable->parameter_names);
     ph__free(callable->parameter_data);
     ph__free(callable->parameter_grads);

@@ -5,6 +5,7 @@
 #include "nn/graphed/binding.h"
 #include "nn/graphed/output_sets.h"
 #include "nn/module/module.h"
+#include "tensor/tape/op.h"
 #include <phonograph/graphed.h>
 #include <phonograph/slots.h>
 
@@ -47,6 +48,11 @@ struct ph__callable {
     /* of the original's parameters and buffers, as they were when it was captured */
     ph__parameter_slots parameter_slots;
     bool *parameter_saved; /* backward reads it: not to be changed before that */
+    /* to the parameters, for the history of calls; NULL: none yet */
+    ph__leaf_edges *leaf_edges;
+    /* In a call: a parameter requires a gradient; all of them are leaves in memory that the tape's
+     * stream uses already, which no replay writes. */
+    bool trains, plain;
     ph__grad_input *grad_inputs;
     size_t grad_input_count, op_slot_count;
     /* gradients with a leaf's own one, by its address: of the last look */
@@ -75,10 +81,12 @@ struct ph__callable {
     ph__storages exposed;
     ph_slot_value *values; /* scratch of a call */
     size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
+    size_t saved_inputs;   /* the former */
     size_t saved_bytes;
     /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none
      * yet */
     ph_pool *aside;
+    ph__batch *batch;   /* in a call: memory of gradients; NULL: none yet */
     bool routed_aside;  /* this call's thread is */
     bool checked_route; /* this call has looked where its thread is routed to */
     /* a warning was given that memory which a call brought may have been overwritten */

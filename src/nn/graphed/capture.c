@@ -118,7 +118,7 @@ static ph_status check_leaves(const ph__trial *trial, const char *call)
     for (size_t i = trial->first_node; i < trial->tape->nodes.count; i++) {
         const ph__node *node = trial->tape->nodes.at[i];
         for (size_t k = 0; k < node->in_count; k++) {
-            const ph_tensor *leaf = node->edges[k].leaf;
+            const ph_tensor *leaf = ph__node_edge(node, k)->leaf;
             if (leaf && leaf->requires_grad && !is_declared(trial->callable, trial->in, leaf))
                 return ph_fail(
                     PH_ERROR_ARGUMENT,

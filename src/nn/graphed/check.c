@@ -86,14 +86,27 @@ static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, siz
     return false;
 }
 
-static bool check_parameters(ph_tape *tape, const ph__callable *callable)
+static inline bool is_plain(const ph_tape *tape, const ph_tensor *x)
 {
+    const ph__storage *storage = x->storage;
+    return !x->node && !x->overwrite_tag &&
+           (storage->key == tape->key ||
+            atomic_load_explicit(&storage->last_key, memory_order_relaxed) == tape->key);
+}
+
+static bool check_parameters(ph_tape *tape, ph__callable *callable)
+{
+    bool plain = tape->sightings == NULL, trains = false;
     for (size_t i = 0; i < callable->parameter_count; i++) {
         const ph_tensor *x = ph__callable_parameters(callable)[i];
         if (UNLIKELY(x->data != callable->parameter_data[i] ||
                      x->requires_grad != callable->parameter_grads[i]))
             return fail_parameter(tape, callable, i);
+        plain &= is_plain(tape, x);
+        trains |= x->requires_grad;
     }
+    callable->plain = plain;
+    callable->trains = trains;
     return true;
 }
 
@@ -126,7 +139,7 @@ static COLD bool fail_autocast(ph_tape *tape, const ph__callable *callable)
     return false;
 }
 
-bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
+bool ph__callable_check(ph_tape *tape, ph__callable *callable, ph_tensor *const *in)
 {
     if (UNLIKELY(tape->autocast.dtype != callable->set->options.autocast.dtype))
         return fail_autocast(tape, callable);

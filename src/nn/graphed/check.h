@@ -6,5 +6,5 @@
 
 /* Whether a call is one that the graphs were made for; false: the tape
  * has failed, and says what differs. */
-bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in);
+bool ph__callable_check(ph_tape *tape, ph__callable *callable, ph_tensor *const *in);
 #endif

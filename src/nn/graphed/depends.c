@@ -38,7 +38,7 @@ static void note_row(const ph__trial *trial, const ph_tensor *out, bool *row, bo
     for (size_t n = out->node->index + 1; n-- > first;) {
         const ph__node *node = trial->tape->nodes.at[n];
         for (size_t k = 0; reached[n - first] && k < node->in_count; k++) {
-            const ph__edge *edge = &node->edges[k];
+            const ph__edge *edge = ph__node_edge(node, k);
             if (edge->leaf)
                 note_leaf(trial->callable, row, trial->in, edge->leaf);
             else if (edge->node)

@@ -140,6 +140,7 @@ static ph_status adopt_real_graphs(ph__making *making)
     for (size_t i = 0; i < callable->in_count; i++)
         callable->saved_count +=
             callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE;
+    callable->saved_inputs = callable->saved_count;
     for (size_t i = 0; i < callable->parameter_count; i++)
         callable->saved_count += callable->parameter_saved[i];
     return PH_OK;

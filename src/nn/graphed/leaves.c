@@ -14,11 +14,24 @@ ph_tensor *ph__grad_input_leaf(const ph__grad_call *call, const ph__grad_input *
     return leaf && leaf->leaf && !leaf->leaf->hooks ? leaf : NULL;
 }
 
+/* Whether the device reaches all of it: what the slots of gradients do not ask. */
+static bool is_reached(const ph__callable *callable, const ph_tensor *grad)
+{
+    ph_allocation found = {0};
+    if (__builtin_expect(grad->storage->kind == PH__STORAGE_CACHED, 1) || grad->count == 0)
+        return true;
+    if (ph_memory_lookup(&found, callable->set->device, grad->data) != PH_OK)
+        return false;
+    size_t offset = (uintptr_t)grad->data - (uintptr_t)found.base, bytes = ph_tensor_bytes(grad);
+    return bytes <= found.requested && offset <= found.requested - bytes;
+}
+
 bool ph__grad_input_may_add(const ph__callable *callable, const ph_tensor *leaf)
 {
     const ph_tensor *grad = leaf->leaf->grad;
     return callable->set->options.gradients == PH_GRAPHED_ACCUMULATE && grad && grad->contiguous &&
-           grad->dtype == leaf->dtype && !grad->storage->read_only && !grad->overwrite_tag;
+           grad->dtype == leaf->dtype && !grad->storage->read_only && !grad->overwrite_tag &&
+           is_reached(callable, grad);
 }
 
 static const ph_tensor *own_gradient(const ph__grad_call *call, const ph__callable *callable,

@@ -206,11 +206,13 @@ static ph_status find_grad_inputs(ph__making *making, const char *call)
         if (i % PH__BUNDLE_MAX == 0 && !is_empty_bundle(real, i))
             PH_TRY(declare_ops(making, i, to->base, call));
         grad_input->op_at = i;
+        /* Calls bring memory of tensors that they hold: the allocator need not be asked. */
         if (grad_input->grad->count > 0)
             PH_TRY(ph_graph_slot_find(
                 &grad_input->slot, real->backward, "a gradient", to->base,
                 ph_tensor_bytes(grad_input->grad),
-                &(ph_slot_options){.alignment = ph_dtype_size(grad_input->grad->dtype)}));
+                &(ph_slot_options){.alignment = ph_dtype_size(grad_input->grad->dtype),
+                                   .skip_lookup = !callable->set->options.check_input_liveness}));
     }
     return PH_OK;
 }

@@ -62,7 +62,7 @@ static bool check_saved_versions(const ph__node *node)
 static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i, ph_tensor *grad)
 {
     ph_tape *tape = pass->tape;
-    const ph__edge *edge = &node->edges[i];
+    const ph__edge *edge = ph__node_edge(node, i);
     char text[PH__DESCRIBE];
     ph_shape both;
     if (grad->gone) {
@@ -117,9 +117,9 @@ static bool route_gradients(ph__pass *pass, const ph__node *node)
 {
     bool ok = true;
     for (size_t i = 0; i < node->in_count; i++) {
-        const ph__edge *edge = &node->edges[i];
         if (!pass->in_grads[i])
             continue;
+        const ph__edge *edge = ph__node_edge(node, i);
         ph_tensor **sum =
             edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
         ph_tensor *grad = ok ? check_gradient(pass, node, i, pass->in_grads[i]) : NULL;
@@ -156,14 +156,16 @@ static bool run_node(ph__pass *pass, ph__node *node)
     if (!check_saved_versions(node))
         return false;
     for (size_t i = 0; i < node->in_count; i++) {
+        const ph__edge *edge = ph__node_edge(node, i);
         pass->in_grads[i] = NULL;
-        pass->needed[i] = ph__pass_needs(pass, &node->edges[i]);
-        pass->leaves[i] = pass->needed[i] ? node->edges[i].leaf : NULL;
-        pass->sole[i] = pass->leaves[i] && pass->slots.at[node->edges[i].slot].uses == 1;
+        pass->needed[i] = ph__pass_needs(pass, edge);
+        pass->leaves[i] = pass->needed[i] ? edge->leaf : NULL;
+        pass->sole[i] = pass->leaves[i] && pass->slots.at[edge->slot].uses == 1;
     }
     ph__grad_call call = {.tape = tape,
                           .state = node->state,
                           .saved = node->saved,
+                          .versions = node->versions,
                           .out_grads = node->pending,
                           .out_count = node->out_count,
                           .in_count = node->in_count,
@@ -226,7 +228,7 @@ bool ph__pass_finish_leaves(ph__pass *pass, const ph__node *node)
     if (!ph__pass_runs(pass, node))
         return true;
     for (size_t i = 0; i < node->in_count; i++) {
-        const ph__edge *edge = &node->edges[i];
+        const ph__edge *edge = ph__node_edge(node, i);
         if (edge->leaf && edge->slot != PH__NO_SLOT && !ph__pass_count_down(pass, edge->slot))
             return false;
     }

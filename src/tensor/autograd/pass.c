@@ -11,23 +11,59 @@
 #include "tensor/tape/tape_error.h"
 
 /* ---- leaves ---- */
+static bool fail_leaves(const ph__pass *pass)
+{
+    ph__tape_fail_host_memory(pass->tape, pass->call, "the gradients of leaves");
+    return false;
+}
+
+static bool map_slot(ph__pass *pass, size_t index)
+{
+    return ph__map_put(&pass->by_leaf, (uintptr_t)pass->slots.at[index].leaf,
+                       (void *)(uintptr_t)(index + 1));
+}
+
 uint32_t ph__pass_slot(const ph__pass *pass, const ph_tensor *leaf)
 {
+    for (size_t i = 0; i < pass->unmapped; i++)
+        if (pass->slots.at[i].leaf == leaf)
+            return (uint32_t)i;
     return (uint32_t)(uintptr_t)ph__map_get(&pass->by_leaf, (uintptr_t)leaf) - 1;
+}
+
+static bool map_all(ph__pass *pass)
+{
+    for (; pass->unmapped > 0; pass->unmapped--)
+        if (!map_slot(pass, pass->unmapped - 1))
+            return fail_leaves(pass);
+    return true;
+}
+
+/* Room for as many leaves as the tape's last pass had: steps of a training are alike. */
+static bool reserve_slots(ph__pass *pass)
+{
+    size_t before = pass->tape->leaves;
+    return before == 0 ||
+           (ph__map_reserve(&pass->by_leaf, before) && ph__vec_reserve(&pass->slots, before)) ||
+           fail_leaves(pass);
 }
 
 static bool make_slot(ph__pass *pass, ph_tensor *leaf, uint32_t *out)
 {
+    if (pass->slots.count == 0 && !reserve_slots(pass))
+        return false;
+    if (pass->unmapped > 0 && !map_all(pass))
+        return false;
     *out = ph__pass_slot(pass, leaf);
     if (*out != PH__NO_SLOT)
         return true;
     size_t index = pass->slots.count;
     ph__gradient_slot slot = {.leaf = leaf};
-    if (!ph__tensor_leaf(leaf) ||
-        !ph__map_put(&pass->by_leaf, (uintptr_t)leaf, (void *)(uintptr_t)(index + 1)) ||
-        !ph__vec_push(&pass->slots, slot)) {
-        ph__tape_fail_host_memory(pass->tape, pass->call, "the gradients of leaves");
-        return false;
+    if (!ph__tensor_leaf(leaf) || !ph__vec_push(&pass->slots, slot))
+        return fail_leaves(pass);
+    if (!map_slot(pass, index)) {
+        pass->slots.count--;
+        return fail_leaves(pass);
     }
     ph_tensor_retain(leaf);
     *out = (uint32_t)index;
@@ -103,17 +139,35 @@ static bool mark_inputs(ph__pass *pass)
     return true;
 }
 
+/* The slots of leaves that nodes share are this pass's; edges with those of a pass that is under way
+ * stay as they are. */
+static bool claim_edges(ph__pass *pass, ph__node *node)
+{
+    ph__leaf_edges *leaf_edges = node->leaf_edges;
+    if (!leaf_edges || leaf_edges->pass == pass)
+        return true;
+    if (leaf_edges->pass)
+        return ph__node_own_edges(node) || fail_leaves(pass);
+    leaf_edges->pass = pass;
+    leaf_edges->next = pass->leaf_edges;
+    pass->leaf_edges = leaf_edges;
+    return true;
+}
+
 /* Oldest first: a node is wanted when the gradient of one of its operands is needed. */
-static void mark_wanted(ph__pass *pass)
+static bool mark_wanted(ph__pass *pass)
 {
     for (size_t i = pass->floor; i < pass->top; i++) {
         ph__node *node = pass->tape->nodes.at[i];
+        if (!claim_edges(pass, node))
+            return false;
         for (size_t k = 0; k < node->in_count; k++) {
-            ph__edge *edge = &node->edges[k];
+            ph__edge *edge = ph__node_edge(node, k);
             edge->slot = edge->leaf ? ph__pass_slot(pass, edge->leaf) : PH__NO_SLOT;
             node->wanted = node->wanted || ph__pass_needs(pass, edge);
         }
     }
+    return true;
 }
 
 /* ---- what is reached ---- */
@@ -129,12 +183,39 @@ static bool reach_leaf(ph__pass *pass, ph__edge *edge)
     return true;
 }
 
+/* The first leaves of a pass, none of them twice, need no look at others. */
+static bool reach_first_leaves(ph__pass *pass, ph__leaf_edges *leaf_edges)
+{
+    if (!ph__vec_reserve(&pass->slots, leaf_edges->count))
+        return fail_leaves(pass);
+    for (size_t i = 0; i < leaf_edges->count; i++) {
+        ph__edge *edge = &leaf_edges->at[i];
+        edge->slot = PH__NO_SLOT;
+        if (!edge->leaf || !edge->leaf->requires_grad)
+            continue;
+        if (!ph__tensor_leaf(edge->leaf))
+            return fail_leaves(pass);
+        edge->slot = (uint32_t)pass->slots.count;
+        pass->slots.at[pass->slots.count++] = (ph__gradient_slot){.leaf = edge->leaf, .uses = 1};
+    }
+    pass->unmapped = pass->borrowed = pass->slots.count;
+    return true;
+}
+
 static bool reach_operands(ph__pass *pass, ph__node *node)
 {
+    size_t count = node->in_count;
     if (node->in_count > pass->widest)
         pass->widest = node->in_count;
-    for (size_t k = 0; k < node->in_count; k++) {
-        ph__edge *edge = &node->edges[k];
+    if (!claim_edges(pass, node))
+        return false;
+    if (node->leaf_edges && node->leaf_edges->distinct && !pass->inputs && pass->slots.count == 0) {
+        if (!reach_first_leaves(pass, node->leaf_edges))
+            return false;
+        count = node->own_count;
+    }
+    for (size_t k = 0; k < count; k++) {
+        ph__edge *edge = ph__node_edge(node, k);
         if (edge->leaf) {
             if (!reach_leaf(pass, edge))
                 return false;
@@ -237,26 +318,10 @@ static bool make_scratch(ph__pass *pass)
     return true;
 }
 
-/* Room for as many leaves as the tape's last pass had: steps of a training are alike. */
-static bool reserve_slots(ph__pass *pass)
-{
-    size_t before = pass->tape->leaves;
-    if (before == 0 ||
-        (ph__map_reserve(&pass->by_leaf, before) && ph__vec_reserve(&pass->slots, before)))
-        return true;
-    ph__tape_fail_host_memory(pass->tape, pass->call, "the gradients of leaves");
-    return false;
-}
-
 bool ph__pass_plan(ph__pass *pass)
 {
-    if (!reserve_slots(pass))
+    if (pass->inputs && !(mark_inputs(pass) && mark_wanted(pass)))
         return false;
-    if (pass->inputs) {
-        if (!mark_inputs(pass))
-            return false;
-        mark_wanted(pass);
-    }
     return mark_reached(pass) && check_unused(pass, pass->allow_unused) && check_streams(pass) &&
            make_scratch(pass);
 }
@@ -282,9 +347,12 @@ void ph__pass_end(ph__pass *pass, size_t below)
 {
     for (size_t i = pass->floor; i < below; i++)
         ph__node_drop_pending(pass->tape->nodes.at[i]);
+    for (; pass->leaf_edges; pass->leaf_edges = pass->leaf_edges->next)
+        pass->leaf_edges->pass = NULL;
     for (size_t i = 0; i < pass->slots.count; i++) {
         ph_tensor_release(pass->slots.at[i].grad);
-        ph_tensor_release(pass->slots.at[i].leaf);
+        if (i >= pass->borrowed)
+            ph_tensor_release(pass->slots.at[i].leaf);
     }
     pass->tape->leaves = pass->slots.count;
     ph__vec_free(&pass->slots);

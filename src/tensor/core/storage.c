@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/backend/backend.h"
+#include "tensor/core/batch.h"
 #include "tensor/core/guard.h"
 
 static const char call[] = "the memory of a tensor";
@@ -58,6 +59,20 @@ ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backe
     if (status != PH_OK)
         ph__backend_release(backend);
     return status;
+}
+
+void ph__storage_init_part(ph__storage *storage, ph__batch *batch, ph__backend *backend, char *data,
+                           size_t bytes, uint64_t key)
+{
+    *storage = (ph__storage){.kind = PH__STORAGE_CACHED,
+                             .backend = backend,
+                             .data = data,
+                             .bytes = bytes,
+                             .key = key,
+                             .batch = batch};
+    atomic_init(&storage->references, 1);
+    atomic_init(&storage->last_key, key);
+    atomic_init(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed));
 }
 
 ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes,
@@ -134,6 +149,11 @@ static void *release_storage(ph__storage *storage, ph_stream *stream)
 {
     if (!ph__drop_reference(&storage->references))
         return NULL;
+    if (storage->batch) {
+        storage->backend = NULL; /* as of records that are set aside */
+        ph__batch_release(storage->batch);
+        return NULL;
+    }
     free_storage_memory(storage, stream);
     ph__backend_release(storage->backend);
     return storage->block;
@@ -153,8 +173,8 @@ ph_status ph__storage_record(ph__storage *storage, ph_stream *stream)
 {
     if (!storage->data || storage->kind == PH__STORAGE_FOREIGN)
         return PH_OK;
-    return ph_record_stream(storage->guarded ? ph__guarded_base(storage->guarded) : storage->data,
-                            stream);
+    char *base = storage->guarded ? ph__guarded_base(storage->guarded) : storage->data;
+    return ph_record_stream(storage->batch ? ph__batch_memory(storage->batch) : base, stream);
 }
 
 /* The allocator orders what it gives behind earlier uses of that memory on its own stream, here

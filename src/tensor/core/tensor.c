@@ -57,6 +57,12 @@ static void init_handle(ph_tensor *x, ph__storage *storage, ph_dtype dtype, cons
     x->contiguous = x->count == 0 || is_contiguous(x);
 }
 
+void ph__tensor_init(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape)
+{
+    init_contiguous(x, storage, dtype, shape, 0);
+    x->in_block = true;
+}
+
 ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
                            const int64_t *strides, size_t offset)
 {

@@ -15,13 +15,51 @@ static size_t pad_to_16(size_t bytes)
     return (bytes + 15) & ~(size_t)15;
 }
 
+/* ---- edges that nodes share ---- */
+ph__leaf_edges *ph__leaf_edges_make(size_t count)
+{
+    ph__leaf_edges *leaf_edges = ph__calloc(1, sizeof *leaf_edges + count * sizeof(ph__edge));
+    if (!leaf_edges)
+        return NULL;
+    atomic_init(&leaf_edges->references, 1);
+    leaf_edges->count = count;
+    return leaf_edges;
+}
+
+void ph__leaf_edges_release(ph__leaf_edges *leaf_edges)
+{
+    if (!leaf_edges || !ph__drop_reference(&leaf_edges->references))
+        return;
+    for (size_t i = 0; i < leaf_edges->count; i++)
+        ph_tensor_release(leaf_edges->at[i].leaf);
+    ph__free(leaf_edges);
+}
+
+bool ph__node_own_edges(ph__node *node)
+{
+    ph__edge *edges = node->leaf_edges ? ph__calloc(node->in_count, sizeof *edges) : NULL;
+    if (!edges)
+        return !node->leaf_edges;
+    for (size_t i = 0; i < node->in_count; i++)
+        edges[i] = *ph__node_edge(node, i);
+    for (size_t i = node->own_count; i < node->in_count; i++)
+        edges[i].leaf = ph_tensor_retain(edges[i].leaf);
+    ph__leaf_edges_release(node->leaf_edges);
+    node->leaf_edges = NULL;
+    node->edges = node->apart = edges;
+    node->own_count = node->in_count;
+    return true;
+}
+
+/* ---- nodes ---- */
 ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def, size_t in_count,
-                        size_t saved_count)
+                        size_t saved_count, ph__leaf_edges *leaf_edges)
 {
     size_t edges = pad_to_16(sizeof(ph__node)), saved, versions, state, total;
+    size_t own_count = in_count - (leaf_edges ? leaf_edges->count : 0);
     if (in_count > UINT32_MAX || saved_count > UINT32_MAX)
         return NULL;
-    saved = edges + pad_to_16(in_count * sizeof(ph__edge));
+    saved = edges + pad_to_16(own_count * sizeof(ph__edge));
     versions = saved + pad_to_16(saved_count * sizeof(ph_tensor *));
     state = versions + pad_to_16(saved_count * sizeof(uint64_t));
     if (!ph__add(state, def->state_bytes, &total) || !ph__vec_reserve(&tape->nodes, 1))
@@ -39,6 +77,10 @@ ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def
     node->index = tape->nodes.count;
     node->region = tape->region;
     node->in_count = (uint32_t)in_count;
+    node->own_count = (uint32_t)own_count;
+    node->leaf_edges = leaf_edges;
+    if (leaf_edges)
+        atomic_fetch_add_explicit(&leaf_edges->references, 1, memory_order_relaxed);
     node->saved_count = (uint32_t)saved_count;
     node->edges = (ph__edge *)(at + edges);
     node->saved = (ph_tensor **)(at + saved);
@@ -101,12 +143,15 @@ static void kill_node(ph__node *node)
 {
     ph__node_drop_pending(node);
     ph__node_consume(node);
-    for (size_t i = 0; i < node->in_count; i++) {
+    for (size_t i = 0; i < node->own_count; i++) {
         ph_tensor *leaf = node->edges[i].leaf;
         node->edges[i].leaf = NULL;
         node->edges[i].node = NULL;
         ph_tensor_release(leaf);
     }
+    ph__leaf_edges_release(node->leaf_edges);
+    node->leaf_edges = NULL;
+    node->in_count = node->own_count;
     ph__hooks_release(node->hooks);
     node->hooks = NULL;
     if (node->mark)
@@ -136,5 +181,6 @@ void ph__node_release(ph__node *node)
         return;
     if (node->pending != &node->pending_one)
         ph__free(node->pending);
+    ph__free(node->apart);
     ph__free(node);
 }

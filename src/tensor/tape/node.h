@@ -20,6 +20,17 @@ typedef struct ph__edge {
     ph_shape shape;
 } ph__edge;
 
+/* Edges to leaves that many nodes have, as the parameters of one graphed callable: made once. A pass
+ * of backward keeps its slots in them: a node of another pass that is under way gets its own. */
+typedef struct ph__leaf_edges {
+    atomic_int references;
+    bool distinct;               /* no leaf is there twice */
+    void *pass;                  /* that has its slots here; NULL: none */
+    struct ph__leaf_edges *next; /* of that pass */
+    size_t count;
+    ph__edge at[]; /* leaves are retained */
+} ph__leaf_edges;
+
 /* An operator that was remembered. One allocation: edges, saved values, their versions and the
  * state lie behind it. Retained by its tape and by the tensors that it made; what it keeps goes
  * when backward has used it, or its tape is cleared: so no two of them keep each other. */
@@ -41,9 +52,12 @@ struct ph__node {
     size_t index;       /* in tape->nodes */
     ph__region *region; /* innermost checkpoint that it was made in; NULL: none */
     uint32_t in_count, out_count, saved_count;
+    uint32_t own_count; /* of the edges: the others are those of leaf_edges */
     ph__edge *edges;
-    ph_tensor **saved;  /* the handles themselves, retained */
-    uint64_t *versions; /* versions of those tensors when they were saved */
+    ph__leaf_edges *leaf_edges; /* retained; NULL: all are its own */
+    void *apart;                /* edges that it was given later, in an allocation of theirs */
+    ph_tensor **saved;          /* the handles themselves, retained */
+    uint64_t *versions;         /* versions of those tensors when they were saved */
     void *state;
     /* gradients of its outputs in a pass; retained; all NULL between passes */
     ph_tensor **pending;
@@ -54,9 +68,13 @@ struct ph__node {
 };
 
 /* NULL: no host memory. Kept by the tape, which has it as its newest; edges, saved values and
- * state are zero. */
+ * state are zero. leaf_edges: those of its last operands, which it retains, or NULL. */
 ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def, size_t in_count,
-                        size_t saved_count);
+                        size_t saved_count, ph__leaf_edges *leaf_edges);
+static inline ph__edge *ph__node_edge(const ph__node *node, size_t i)
+{
+    return i < node->own_count ? &node->edges[i] : &node->leaf_edges->at[i - node->own_count];
+}
 /* Room for the gradients of so many outputs; false: no host memory. */
 bool ph__node_set_outputs(ph__node *node, size_t out_count);
 void ph__node_drop_saved(ph__node *node); /* values alone: it is not filled any more */
@@ -66,6 +84,11 @@ void ph__node_drop_pending(ph__node *node); /* and the marks of the pass */
 void ph__tape_kill_nodes(
     /* newest first: they are dead, and tensors that they made are leaves */
     ph_tape *tape, size_t first);
+/* All edges are its own from now on. False: no host memory, and nothing has changed. */
+bool ph__node_own_edges(ph__node *node);
+/* Room for so many edges, which are zero. NULL: no host memory. release: takes NULL. */
+ph__leaf_edges *ph__leaf_edges_make(size_t count);
+void ph__leaf_edges_release(ph__leaf_edges *leaf_edges);
 ph__node *ph__node_retain(ph__node *node);
 void ph__node_release(ph__node *node); /* takes NULL */
 /* Its tape still has it. Takes NULL. */

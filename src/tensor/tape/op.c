@@ -281,58 +281,7 @@ bool ph__op_uses(ph__op *op, const void *address)
     return ph__op_check(op, ph_stream_declare_use(op->tape->stream, address, op->name));
 }
 
-/* ---- history ---- */
-/* The first tape that a leaf is used on gives it its stream. */
-static void note_leaf_stream(const ph_tape *tape, ph_tensor *x)
-{
-    const ph_stream *none = NULL;
-    if (x->leaf && !atomic_load_explicit(&x->leaf->stream, memory_order_relaxed))
-        (void)atomic_compare_exchange_strong_explicit(&x->leaf->stream, &none, tape->stream,
-                                                      memory_order_relaxed, memory_order_relaxed);
-}
-
-static void set_edge(ph__edge *edge, const ph_tape *tape, ph_tensor *x)
-{
-    edge->dtype = x->dtype;
-    edge->shape = x->shape;
-    if (ph__node_is_alive(x->node)) {
-        edge->node = x->node;
-        edge->output = x->output;
-    } else if (x->requires_grad) {
-        edge->leaf = ph_tensor_retain(x);
-        note_leaf_stream(tape, x);
-    }
-}
-
-void *ph__op_track(ph__op *op, const ph__grad_def *def, size_t saved_count)
-{
-    ph_tape *tape = op->tape;
-    if (UNLIKELY(ph__tape_failed(tape)))
-        return NULL;
-    ph__node *node = ph__node_make(tape, op->name, def, op->in_count, saved_count);
-    if (UNLIKELY(!node)) {
-        fail_host_memory(op, "its history");
-        return NULL;
-    }
-    for (size_t i = 0; i < op->in_count; i++)
-        if (op->in[i])
-            set_edge(&node->edges[i], tape, op->in[i]);
-    op->node = node;
-    return node->state;
-}
-
-void ph__op_save(ph__op *op, size_t index, ph_tensor *x)
-{
-    ph__node *node = op->node;
-    if (!node || !x)
-        return;
-    node->versions[index] = atomic_load_explicit(&x->storage->version, memory_order_relaxed);
-    if (op->tape->hollow)
-        return;
-    node->saved[index] = ph_tensor_retain(x);
-    op->tape->saved++;
-}
-
+/* ---- the end ---- */
 static void give_history(ph__op *op, ph_tensor *x, size_t i)
 {
     if (!x || !ph_dtype_is_floating(x->dtype) || x->node)

@@ -26,6 +26,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/grad_def.h"
 
+typedef struct ph__leaf_edges ph__leaf_edges; /* node.h */
 typedef struct ph__op {
     ph_tape *tape;
     const char *name; /* static */
@@ -74,8 +75,15 @@ bool ph__op_uses(ph__op *op, const void *address);
 /* Makes the node (op.tracked must be set): gives its zeroed state (never NULL on success, also
  * for 0 bytes). */
 void *ph__op_track(ph__op *op, const ph__grad_def *def, size_t saved_count);
+/* The same, where the last operands are those of leaf_edges (ph__op_leaf_edges), as they were. */
+void *ph__op_track_leaves(ph__op *op, const ph__grad_def *def, size_t saved_count,
+                          ph__leaf_edges *leaf_edges);
+/* Edges to leaves for the nodes of many calls; one reference, the caller's. NULL: no host memory. */
+ph__leaf_edges *ph__op_leaf_edges(const ph_tape *tape, ph_tensor *const *leaves, size_t count);
 /* Keeps x (operand, output or scratch; NULL is kept as NULL) for backward. */
 void ph__op_save(ph__op *op, size_t index, ph_tensor *x);
+/* Its version alone (ph__grad_call.versions): x stays by itself, and backward is to compare. */
+void ph__op_save_version(ph__op *op, size_t index, const ph_tensor *x);
 /* The end: the outputs of floating dtypes belong to the history, if there is one. Gives out, or
  * NULL when the tape has failed. done_n: clears out[] then. */
 ph_tensor *ph__op_done(ph__op *op, ph_tensor *out);

@@ -18,6 +18,7 @@ typedef struct job {
     const ph__reduce_args *args;
     const ph__reduce_cores *cores;
     size_t size;   /* of an element of x */
+    size_t result; /* of an output */
     ph__core half; /* to f32; NULL: computed in as it is */
 } job;
 
@@ -31,7 +32,8 @@ static job set_up_reduce_job(const void *args, const ph__reduce_info *info)
 {
     job j = {.args = args,
              .cores = ph__reduce_cores_of(info->core, info->type),
-             .size = ph_dtype_size((ph_dtype)info->dtype)};
+             .size = ph_dtype_size((ph_dtype)info->dtype),
+             .result = ph_dtype_size((ph_dtype)info->result)};
     if (info->dtype == PH_DTYPE_F16 || info->dtype == PH_DTYPE_BF16)
         j.half = ph__cores()[PH__CORE_HALF][info->dtype == PH_DTYPE_F16 ? 0 : 2];
     return j;
@@ -113,7 +115,7 @@ static void put_result(const job *j, const ph__reduce_info *info, int64_t output
                size);
         return;
     }
-    char *to = (char *)args->out + (size_t)output * ph_dtype_size((ph_dtype)info->result);
+    char *to = (char *)args->out + (size_t)output * j->result;
     if (!j->half || info->result == PH_DTYPE_I64) {
         j->cores->end(to, accumulator, args->a, args->b);
         return;
@@ -134,6 +136,12 @@ static void put_results(const job *j, const ph__reduce_info *info, int64_t outpu
         const uint64_t *from = (const uint64_t *)(const void *)accumulators;
         for (int64_t i = 0; i < n; i++)
             to[(size_t)i * args->splits] = from[i];
+        return;
+    }
+    if (args->splits == 1 && !j->half) {
+        char *to = (char *)args->out + (size_t)output * j->result;
+        for (int64_t i = 0; i < n; i++, to += j->result)
+            j->cores->end(to, accumulators + (size_t)i * j->cores->accumulator, args->a, args->b);
         return;
     }
     for (int64_t i = 0; i < n; i++)

@@ -323,7 +323,7 @@ TEST(test_workers_taken)
     ph__plan_stats stats;
     ph__plan_get_stats(&stats, plan);
     assert_int_equal(stats.parallel_runs, 0);
-    assert_false(ph__workers_awake(h.workers));
+    assert_false(ph__workers_awake(h.workers, 2));
     atomic_store(&h.go_on, 1);
     void *done;
     pthread_join(thread, &done);
@@ -460,7 +460,7 @@ TEST(test_workers_run_every_lane)
     assert_int_equal(ph__workers_count(workers), THREADS);
     ph__workers_destroy(workers);
     assert_int_equal(ph__workers_count(NULL), 1);
-    assert_false(ph__workers_awake(NULL));
+    assert_false(ph__workers_awake(NULL, 2));
     assert_false(ph__workers_run(NULL, 2, count_lane, counts));
     ph__workers_destroy(NULL);
 }

@@ -43,7 +43,8 @@ TEST(fewer_lanes_than_threads)
 {
     job_log log = {0};
     ph__workers *workers = ph__workers_create(4);
-    assert_false(ph__workers_awake(workers)); /* none has started */
+    assert_false(ph__workers_awake(workers, 2)); /* none has started */
+    assert_true(ph__workers_awake(workers, 1));  /* and none is needed */
     for (unsigned round = 0; round < 400; round++)
         assert_true(ph__workers_run(workers, 1 + round % 4, log_lane, &log));
     for (int lane = 0; lane < 4; lane++)
@@ -99,7 +100,7 @@ TEST(no_workers_at_all)
 {
     ph__workers_destroy(NULL);
     assert_int_equal(ph__workers_count(NULL), 1);
-    assert_false(ph__workers_awake(NULL));
+    assert_false(ph__workers_awake(NULL, 2));
     int64_t live = ph__alloc_live();
     ph__alloc_fail_after(0);
     assert_null(ph__workers_create(4));

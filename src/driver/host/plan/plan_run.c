@@ -253,7 +253,7 @@ static void run_chosen(ph__plan *plan)
     if (!plan->decided && plan->choice.serial_known &&
         plan->spent_ns * BUILD_SHARE >= plan->build_ns)
         choose_lanes(plan);
-    bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers);
+    bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers, plan->choice.lanes);
     switch (ph__choice_next(&plan->choice, awake)) {
     case PH__RUN_PROFILE:
         plan->decided = false;

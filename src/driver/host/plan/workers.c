@@ -181,12 +181,12 @@ bool ph__workers_run(ph__workers *workers, unsigned lanes,
 
 /* Everything is read without the lock: a guess that is out of date costs a decision, not
  * correctness. */
-bool ph__workers_awake(const ph__workers *workers)
+bool ph__workers_awake(const ph__workers *workers, unsigned lanes)
 {
     if (!workers || atomic_load_explicit(&workers->busy, memory_order_relaxed) ||
-        atomic_load_explicit(&workers->started, memory_order_relaxed) + 1 < workers->threads)
+        atomic_load_explicit(&workers->started, memory_order_relaxed) + 1 < lanes)
         return false;
-    for (unsigned i = 0; i + 1 < workers->threads; i++)
+    for (unsigned i = 0; i + 1 < lanes; i++)
         if (atomic_load_explicit(&workers->workers[i].order, memory_order_relaxed) & ASLEEP)
             return false;
     return true;

@@ -18,8 +18,8 @@ unsigned ph__workers_count(const ph__workers *workers);
  * same time, and returns when all have returned. lanes <= ph__workers_count. False, and nothing
  * was run: the workers have a job already (of another thread), or a thread could not be started;
  * the caller then does the work alone. Allocates nothing. Waking sleeping workers costs tens of
- * microseconds: ph__workers_awake tells whether they spin. */
+ * microseconds: ph__workers_awake tells whether those of so many lanes spin. */
 bool ph__workers_run(ph__workers *workers, unsigned lanes,
                      void (*job)(void *context, unsigned lane), void *context);
-bool ph__workers_awake(const ph__workers *workers);
+bool ph__workers_awake(const ph__workers *workers, unsigned lanes);
 #endif

@@ -77,7 +77,7 @@ static void run_measured(grid_run *run, ph__workers *workers)
         if (lanes > left)
             lanes = (unsigned)left;
         if (lanes > 1 &&
-            left_ns > (ph__workers_awake(workers) ? WORTH_AWAKE_NS : WORTH_ASLEEP_NS) &&
+            left_ns > (ph__workers_awake(workers, lanes) ? WORTH_AWAKE_NS : WORTH_ASLEEP_NS) &&
             run_rest_on_workers(run, workers, lanes))
             return;
         piece = left_ns <= PIECE_NS ? left : (uint64_t)(PIECE_NS / block_ns);

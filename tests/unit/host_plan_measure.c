@@ -106,6 +106,27 @@ TEST(parts_of_a_node_in_several_lanes_are_one_time)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* Bodies change: costs from before would make a node seem as short as it was once. */
+TEST(a_doubted_decision_is_made_of_new_costs)
+{
+    ph__workers *workers = ph__workers_create(2);
+    ph__plan *plan = make_plan(workers, false);
+    for (int i = 0; i < 100 && !plan->decided; i++)
+        ph__plan_run(plan, NULL);
+    assert_true(plan->decided);
+    ph__choice_rejected(&plan->choice);
+    plan->choice.look_after = 1;
+    for (uint32_t n = 0; n < NODES; n++)
+        plan->cost_ns[n] = 0;
+    ph__plan_run(plan, NULL);
+    assert_false(plan->decided);
+    for (uint32_t n = 0; n < NODES; n++)
+        assert_true(plan->cost_ns[n] > 0);
+    ph__plan_destroy(plan);
+    ph__workers_destroy(workers);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
 TEST(in_random_orders)
 {
     ph__rng chaos = {0};
@@ -140,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_in_order_measures_each_node),
         cmocka_unit_test(parts_of_a_node_in_several_lanes_are_one_time),
+        cmocka_unit_test(a_doubted_decision_is_made_of_new_costs),
         cmocka_unit_test(in_random_orders),
         cmocka_unit_test(without_memory_measuring_stays_off_and_the_plan_runs),
     };

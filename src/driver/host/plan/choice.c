@@ -39,9 +39,8 @@ void ph__choice_init(ph__choice *choice, bool lanes_possible)
     choice->retry_after = choice->check_after = FIRST_RETRY;
 }
 
-static void measure_again(ph__choice *choice, bool once)
+static void measure_again(ph__choice *choice, uint32_t profiles)
 {
-    uint32_t profiles = once && choice->profiles > 1 ? 1 : choice->profiles;
     if (choice->profiles_left < profiles)
         choice->profiles_left = profiles;
     choice->serial_known = choice->have_lanes = choice->rejected = false;
@@ -51,13 +50,14 @@ static void measure_again(ph__choice *choice, bool once)
 
 void ph__choice_forget(ph__choice *choice, bool once)
 {
-    measure_again(choice, once);
+    measure_again(choice, once && choice->profiles > 1 ? 1 : choice->profiles);
     choice->retry_after = choice->check_after = FIRST_RETRY;
 }
 
 /* The profiles that a decision was made of may have been disturbed in some nodes, by so little that
  * no later run surprises: lanes were rejected, or take longer than was predicted. Both may be
- * right, too: each check comes after twice as many runs as the one before. */
+ * right, too: each check comes after twice as many runs as the one before. It takes as many profiles
+ * as the first, since nothing tells which of the old costs still hold. */
 static bool checks_again(ph__choice *choice, bool awake)
 {
     const double start = awake ? START_AWAKE_NS : START_ASLEEP_NS;
@@ -67,7 +67,7 @@ static bool checks_again(ph__choice *choice, bool awake)
     if (!doubted || ++choice->doubted_runs < choice->check_after)
         return false;
     choice->check_after = next_retry(choice->check_after);
-    measure_again(choice, true);
+    measure_again(choice, choice->profiles);
     return true;
 }
 

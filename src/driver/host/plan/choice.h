@@ -50,7 +50,7 @@ void ph__choice_profile_measured(ph__choice *choice, double ns);
 void ph__choice_serial_measured(ph__choice *choice, double ns);
 void ph__choice_lanes_measured(ph__choice *choice, double ns, bool awake);
 /* A schedule was made: lanes 0 or 1 when none is possible. Where it takes longer than was
- * predicted, and where schedules were made and rejected, ph__choice_next asks for one more profile
+ * predicted, and where schedules were made and rejected, ph__choice_next asks for new profiles
  * and another decision: after 64 runs, and then twice as many each time, up to 16,384. */
 void ph__choice_scheduled(ph__choice *choice, unsigned lanes, double predicted_ns);
 void ph__choice_rejected(ph__choice *choice);

@@ -134,17 +134,21 @@ static void run_profile(ph__plan *plan)
     ph__choice_profile_measured(&plan->choice, sum);
 }
 
+/* The costs of nodes are out of date. */
+static void forget_costs(ph__plan *plan)
+{
+    plan->decided = false;
+    for (uint32_t n = 0; n < plan->count; n++)
+        plan->cost_ns[n] = -1;
+}
+
 static void run_timed(ph__plan *plan)
 {
     uint64_t start = ph__now_ns();
     run_serial(plan);
     ph__choice_serial_measured(&plan->choice, (double)(ph__now_ns() - start));
-    if (plan->choice.serial_known)
-        return;
-    /* the bodies have changed: what was measured of each is out of date too */
-    plan->decided = false;
-    for (uint32_t n = 0; n < plan->count; n++)
-        plan->cost_ns[n] = -1;
+    if (!plan->choice.serial_known) /* the bodies have changed */
+        forget_costs(plan);
 }
 
 /* ---- chaos ---- */
@@ -256,7 +260,8 @@ static void run_chosen(ph__plan *plan)
     bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers, plan->choice.lanes);
     switch (ph__choice_next(&plan->choice, awake)) {
     case PH__RUN_PROFILE:
-        plan->decided = false;
+        if (plan->decided) /* the decision is doubted */
+            forget_costs(plan);
         run_profile(plan);
         break;
     case PH__RUN_TIMED:

@@ -57,9 +57,10 @@ PH__LEVEL_TARGET static void NAME(argmax, join)(void *accumulators, const void *
                                                 int64_t index, double a)
 {
     const NAME(best, type) *from = x;
+    NAME(best, type) *to = accumulators;
     (void)index, (void)a;
     for (int64_t i = 0; i < n; i++)
-        NAME(argmax, update)(accumulators, from[i].value, from[i].index);
+        NAME(argmax, update)(&to[i], from[i].value, from[i].index);
 }
 
 PH__LEVEL_TARGET static void NAME(argmax, end)(void *out, const void *accumulator, double a,

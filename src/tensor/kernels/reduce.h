@@ -12,7 +12,8 @@
 /* Arguments of the kernels. The dimensions of x are sorted into kept and reduced ones; each group
  * is merged where it can be. Index o of an output, or r of a reduced element, gives one index for
  * each dimension of its group, the last one running fastest.
- * - out: outputs; with splits > 1, [outputs][splits] accumulators for the kernel that joins them.
+ * - out: outputs; with splits > 1 accumulators for the kernel that joins them, [outputs][splits] on
+ *   a GPU and [splits][outputs] on the host.
  * - length: elements of each output. segment: how many of them a block takes.
  * - width: in rows, outputs of a block: 1, 8 or 256. In columns, threads side by side: 1, 2, 4 ..
  *   32.

@@ -15,7 +15,7 @@ typedef struct ph__reduce_cores {
     size_t accumulator;
     ph__reduce_core start; /* n accumulators */
     ph__reduce_core row, columns, columns4;
-    ph__reduce_core join; /* n accumulators into one */
+    ph__reduce_core join; /* accumulator i of x into accumulator i */
     void (*end)(void *out, const void *accumulator, double a, double b);
 } ph__reduce_cores;
 enum {

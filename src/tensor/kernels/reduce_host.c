@@ -105,23 +105,14 @@ static void reduce_row(const job *j, void *accumulator, const char *x, int64_t b
     }
 }
 
-static void put_result(const job *j, const ph__reduce_info *info, int64_t output, uint32_t split,
-                       const void *accumulator)
+static void end_output(const job *j, const ph__reduce_info *info, char *to, const char *accumulator)
 {
-    const ph__reduce_args *args = j->args;
-    if (args->splits > 1) {
-        const size_t size = j->cores->accumulator;
-        memcpy((char *)args->out + ((size_t)output * args->splits + split) * size, accumulator,
-               size);
-        return;
-    }
-    char *to = (char *)args->out + (size_t)output * j->result;
-    if (!j->half || info->result == PH_DTYPE_I64) {
-        j->cores->end(to, accumulator, args->a, args->b);
-        return;
-    }
     float result;
-    j->cores->end(&result, accumulator, args->a, args->b);
+    if (info->result != PH_DTYPE_F16 && info->result != PH_DTYPE_BF16) {
+        j->cores->end(to, accumulator, j->args->a, j->args->b);
+        return;
+    }
+    j->cores->end(&result, accumulator, j->args->a, j->args->b);
     ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](
         to, &result, NULL, NULL, 1, (ph__scalar){0}, (ph__scalar){0});
 }
@@ -131,21 +122,16 @@ static void put_results(const job *j, const ph__reduce_info *info, int64_t outpu
                         uint32_t split, const char *accumulators)
 {
     const ph__reduce_args *args = j->args;
-    if (args->splits > 1 && j->cores->accumulator == sizeof(uint64_t)) {
-        uint64_t *to = (uint64_t *)args->out + (size_t)output * args->splits + split;
-        const uint64_t *from = (const uint64_t *)(const void *)accumulators;
-        for (int64_t i = 0; i < n; i++)
-            to[(size_t)i * args->splits] = from[i];
+    const size_t size = j->cores->accumulator;
+    char *to = (char *)args->out;
+    if (args->splits > 1) {
+        memcpy(to + (size_t)(split * args->outputs + output) * size, accumulators,
+               (size_t)n * size);
         return;
     }
-    if (args->splits == 1 && !j->half) {
-        char *to = (char *)args->out + (size_t)output * j->result;
-        for (int64_t i = 0; i < n; i++, to += j->result)
-            j->cores->end(to, accumulators + (size_t)i * j->cores->accumulator, args->a, args->b);
-        return;
-    }
+    to += (size_t)output * j->result;
     for (int64_t i = 0; i < n; i++)
-        put_result(j, info, output + i, split, accumulators + (size_t)i * j->cores->accumulator);
+        end_output(j, info, to + (size_t)i * j->result, accumulators + (size_t)i * size);
 }
 
 void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
@@ -153,21 +139,28 @@ void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
 {
     const ph__reduce_args *args = args_;
     const job j = set_up_reduce_job(args, info);
+    const bool one_line = args->gone_rank == 1 && args->gone_stride[0] == 1 && !j.half;
     _Alignas(16) char accumulator[ACCUMULATOR];
     for (uint64_t block = range->begin; block < range->end; block++) {
-        const uint32_t split = (uint32_t)(block % args->splits);
-        const int64_t first = (int64_t)(block / args->splits) * args->width,
-                      begin = split * args->segment;
+        const bool split_up = args->splits > 1;
+        const uint32_t split = split_up ? (uint32_t)(block % args->splits) : 0;
+        const int64_t first = (int64_t)(split_up ? block / args->splits : block) * args->width,
+                      begin = split * args->segment,
+                      end = smaller_index(begin + args->segment, args->length);
         const int64_t stop = smaller_index(first + args->width, args->outputs);
         for (int64_t o = first; o < stop; o++) {
             const char *x = args->x; /* NULL where there is nothing to reduce */
-            if (x)
+            if (x && args->kept_rank == 1)
+                x += o * args->kept_stride[0] * (int64_t)j.size;
+            else if (x)
                 x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) *
                      (int64_t)j.size;
             j.cores->start(accumulator, NULL, 1, 0, args->a);
-            reduce_row(&j, accumulator, x, begin,
-                       smaller_index(begin + args->segment, args->length));
-            put_result(&j, info, o, split, accumulator);
+            if (one_line && begin < end)
+                j.cores->row(accumulator, x + begin * (int64_t)j.size, end - begin, begin, args->a);
+            else
+                reduce_row(&j, accumulator, x, begin, end);
+            put_results(&j, info, o, 1, split, accumulator);
         }
     }
 }
@@ -220,20 +213,23 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
     }
 }
 
-/* x: [outputs][length] accumulators. */
+/* x: [length][outputs] accumulators. */
 void ph__reduce_host_join(const ph_block_range *range, const void *args_,
                           const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
     const job j = set_up_reduce_job(args, info);
-    _Alignas(16) char accumulator[ACCUMULATOR];
+    const size_t size = j.cores->accumulator;
+    _Alignas(16) char accumulators[COLUMNS * ACCUMULATOR];
     const int64_t first = (int64_t)range->begin * args->width;
     const int64_t stop = smaller_index((int64_t)range->end * args->width, args->outputs);
-    for (int64_t o = first; o < stop; o++) {
-        const char *from =
-            (const char *)args->x + (size_t)(o * args->length) * j.cores->accumulator;
-        j.cores->start(accumulator, NULL, 1, 0, args->a);
-        j.cores->join(accumulator, from, args->length, 0, args->a);
-        put_result(&j, info, o, 0, accumulator);
+    for (int64_t o = first; o < stop; o += COLUMNS) {
+        const int64_t n = smaller_index(COLUMNS, stop - o);
+        j.cores->start(accumulators, NULL, n, 0, args->a);
+        for (int64_t i = 0; i < args->length; i++)
+            j.cores->join(accumulators,
+                          (const char *)args->x + (size_t)(i * args->outputs + o) * size, n, 0,
+                          args->a);
+        put_results(&j, info, o, n, 0, accumulators);
     }
 }

@@ -79,7 +79,7 @@
         SUM_##SUM *to = accumulators;                                                              \
         (void)index, (void)a;                                                                      \
         for (int64_t i = 0; i < n; i++)                                                            \
-            *to = NAME(name, joined)(*to, from[i]);                                                \
+            to[i] = NAME(name, joined)(to[i], from[i]);                                            \
     }                                                                                              \
     PH__LEVEL_TARGET static void NAME(name, end)(void *out, const void *accumulator, double a,     \
                                                  double b)                                         \

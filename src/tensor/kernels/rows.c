@@ -113,16 +113,6 @@ double ph__row_most_double(const double *x, int64_t n, double most)
     return BEST(most_double, x, n, most);
 }
 
-float ph__row_sum_float(const float *x, int64_t n)
-{
-    return BEST(sum_float, x, n);
-}
-
-double ph__row_sum_double(const double *x, int64_t n)
-{
-    return BEST(sum_double, x, n);
-}
-
 float ph__row_exps_float(float *y, const float *x, int64_t n, float most)
 {
     return BEST(exps, y, x, n, most);
@@ -133,7 +123,7 @@ double ph__row_exps_double(double *y, const double *x, int64_t n, double most)
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] - most;
     ph__exps_double(y, n);
-    return ph__row_sum_double(y, n);
+    return BEST(sum_double, y, n);
 }
 
 void ph__halves_get(ph_dtype dtype, float *out, const uint16_t *half, int64_t n)

@@ -71,14 +71,12 @@ enum {
 /* In vectors, as far as the processor has them: e to the x, in place; half types and floats. */
 void ph__exps_float(float *x, int64_t n);
 void ph__exps_double(double *x, int64_t n);
-/* x * factor in place; the largest of x and `most` (NaN is none); the sum, sixteen at a
- * time; y = e to the x - most, and the sum of that, for no x above `most`. */
+/* x * factor in place; the largest of x and `most` (NaN is none); y = e to the x - most, and the sum
+ * of that, sixteen at a time, for no x above `most`. */
 void ph__row_scale_float(float *x, int64_t n, float factor);
 void ph__row_scale_double(double *x, int64_t n, double factor);
 float ph__row_most_float(const float *x, int64_t n, float most);
 double ph__row_most_double(const double *x, int64_t n, double most);
-float ph__row_sum_float(const float *x, int64_t n);
-double ph__row_sum_double(const double *x, int64_t n);
 float ph__row_exps_float(float *y, const float *x, int64_t n, float most);
 double ph__row_exps_double(double *y, const double *x, int64_t n, double most);
 void ph__halves_get(ph_dtype dtype, float *out, const uint16_t *half, int64_t n);

@@ -165,10 +165,11 @@ static void measure_client(bench *b, const char *what, bool large, bool widths, 
 typedef struct hits {
     bench *b;
     ph_graph_cache *cache;
-    raw_exec exec;
     raw_stream stream;
     int count; /* replays in a sample */
-    char key[KEY];
+    int entries, step, at;
+    char keys[ENTRIES][KEY];
+    raw_exec execs[ENTRIES];
 } hits;
 
 static ph_status one_kernel(ph_stream *stream, void *user)
@@ -178,27 +179,34 @@ static ph_status one_kernel(ph_stream *stream, void *user)
     return bench_chain(h->b, 1);
 }
 
-static ph_graph *run_hit(const hits *h)
+static ph_graph *run_hit(const hits *h, int key)
 {
     ph_graph_cache_result result;
     const ph_graph_cache_call call = {
-        .key = h->key, .key_bytes = KEY, .body = one_kernel, .user = (void *)(uintptr_t)h};
+        .key = h->keys[key], .key_bytes = KEY, .body = one_kernel, .user = (void *)(uintptr_t)h};
     OK(ph_graph_cache_run(h->cache, h->b->stream, &call, &result));
     return result.graph;
 }
 
+static int next_key(hits *h)
+{
+    h->at += h->step;
+    h->at -= h->at >= h->entries ? h->entries : 0;
+    return h->at;
+}
+
 static void replay_hits(void *user)
 {
-    const hits *h = user;
+    hits *h = user;
     for (int i = 0; i < h->count; i++)
-        (void)run_hit(h);
+        (void)run_hit(h, next_key(h));
 }
 
 static void launch_same(void *user)
 {
-    const hits *h = user;
+    hits *h = user;
     for (int i = 0; i < h->count; i++)
-        RAW_OK(raw.graph_launch(h->exec, h->stream));
+        RAW_OK(raw.graph_launch(h->execs[next_key(h)], h->stream));
 }
 
 static void wait_hits(void *user)
@@ -207,23 +215,28 @@ static void wait_hits(void *user)
     bench_wait(h->b);
 }
 
-static void measure_hits(bench *b, int entries)
+/* step: from one call's key to the next one's. */
+static void measure_hits(bench *b, const char *what, int entries, int step)
 {
-    hits h = {.b = b, .count = 20};
-    ph_graph *graph = NULL;
+    static hits h;
+    memset(&h, 0, sizeof h);
+    h.b = b;
+    h.count = 20;
+    h.entries = entries;
+    h.step = step;
+    h.at = entries - 1;
     OK(ph_stream_cuda(&h.stream, b->stream));
     OK(ph_graph_cache_create(&h.cache, b->device,
                              &(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = ENTRIES}));
     for (int i = 0; i < entries; i++) {
-        (void)snprintf(h.key, sizeof h.key, "key %d", i);
-        graph = run_hit(&h);
+        (void)snprintf(h.keys[i], KEY, "key %d", i);
+        OK(ph_graph_exec_cuda(&h.execs[i], run_hit(&h, i)));
     }
-    OK(ph_graph_exec_cuda(&h.exec, graph));
     bench_side sides[] = {
         {.name = "ph_graph_cache_run", .run = replay_hits, .after = wait_hits, .user = &h},
         {.name = "cuGraphLaunch, the same", .run = launch_same, .after = wait_hits, .user = &h},
     };
-    bench_compare(b, entries == 1 ? "hit, 1 entry" : "hit, 1000 entries", 1, sides, 2, h.count);
+    bench_compare(b, what, 1, sides, 2, h.count);
     ph_graph_cache_destroy(h.cache);
 }
 
@@ -326,8 +339,9 @@ int main(int argc, char **argv)
 {
     bench b;
     bench_open(&b, "cuda_cache", 501, argc, argv);
-    measure_hits(&b, 1);
-    measure_hits(&b, ENTRIES);
+    measure_hits(&b, "hit, 1 entry", 1, 0);
+    measure_hits(&b, "hit, 1000 entries", ENTRIES, 0);
+    measure_hits(&b, "hit, 1000 entries in turn", ENTRIES, 7);
     measure_moved(&b);
     measure_client(&b, "fixed addresses", true, false, false);
     measure_client(&b, "widths", true, true, false);

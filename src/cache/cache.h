@@ -30,15 +30,10 @@ struct ph__cache_entry {
     ph_graph *graph; /* NULL: not captured */
     ph__learned *learned;
     _Atomic uint64_t replays; /* hits that the cache's lock has not seen; read without it too */
-    /* Of the key; changed where no user is, or by the first, under the lock */
+    /* Of the key; changed while it is in no table */
     void *key;
     size_t key_bytes, pointer_count, value_count;
-    uint16_t value_sizes[64];
     _Atomic uint64_t tag; /* of the key; read without a lock */
-    uint32_t seen;        /* eager calls before the capture */
-    unsigned refusals, unlearned;
-    ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */
-    char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */
     /* Under the cache's lock. */
     ph__cache_entry *newer, *older, *next; /* by last use; of the same hash, or spare */
     uint64_t hash;
@@ -46,6 +41,12 @@ struct ph__cache_entry {
     bool has_graphs;
     size_t bytes;                 /* of the device, of its executables */
     uint64_t uses, hits, counted; /* counted: of `replays`, in the cache's numbers */
+    /* Under its own lock, of calls that are no hits. */
+    uint32_t seen; /* eager calls before the capture */
+    unsigned refusals, unlearned;
+    ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */
+    char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */
+    uint16_t value_sizes[64];                                /* as pointer_count */
 };
 
 typedef struct ph__buckets ph__buckets; /* buckets.h */

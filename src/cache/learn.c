@@ -330,6 +330,10 @@ static void adopt_lesson(ph__learned *learned, ph__lesson *l)
     EXCHANGE(learned->groups, l->parts.groups);
     EXCHANGE(learned->group, l->parts.group);
     EXCHANGE(learned->members, l->parts.members);
+    learned->mover_count = 0;
+    for (size_t i = 0; i < learned->pointer_count; i++)
+        if (learned->group[i] != 0)
+            learned->movers[learned->mover_count++] = (uint32_t)i;
     EXCHANGE(learned->words, l->words);
     EXCHANGE(learned->places, l->places);
     EXCHANGE(learned->value_slots, l->value_slots);

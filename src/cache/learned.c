@@ -18,8 +18,10 @@ static bool reserve_pointers(ph__learned *learned, const ph_graph_cache_call *ca
     learned->bits = ph__calloc(count + 1, sizeof *learned->bits);
     learned->group = ph__calloc(count + 1, sizeof *learned->group);
     learned->members = ph__calloc(count + 1, sizeof *learned->members);
+    learned->movers = ph__calloc(count + 1, sizeof *learned->movers);
+    learned->moved = ph__calloc(count + 1, sizeof *learned->moved);
     if (!learned->first || !learned->current || !learned->bits || !learned->group ||
-        !learned->members ||
+        !learned->members || !learned->movers || !learned->moved ||
         !ph__vec_push(&learned->groups,
                       ((ph__moved_group){.end = (uint32_t)count, .slot = PH_SLOT_NONE})))
         return false;
@@ -73,6 +75,8 @@ void ph__learned_destroy(ph__learned *learned)
     ph__free(learned->bits);
     ph__free(learned->group);
     ph__free(learned->members);
+    ph__free(learned->movers);
+    ph__free(learned->moved);
     ph__free(learned->first_values);
     ph__free(learned->current_values);
     ph__free(learned->varied_bytes);
@@ -113,22 +117,42 @@ bool ph__learned_is_first(const ph__learned *learned, const ph_graph_cache_call 
 /* ---- a look ---- each answers false when it has put into the reason what is not known. */
 #define UNKNOWN(reason, size, ...) (ph__line_format((reason), (size), __VA_ARGS__), false)
 
+static bool name_moved(const ph__learned *learned, const ph_graph_cache_call *call, size_t i,
+                       char *reason, size_t size)
+{
+    while (call->pointers[i] == learned->first[i])
+        i++;
+    return UNKNOWN(reason, size, "pointer %zu%s%s%s is %p, and was %p in all captures", i,
+                   call->pointer_names ? " (" : "",
+                   call->pointer_names ? call->pointer_names[i] : "",
+                   call->pointer_names ? ")" : "", call->pointers[i], learned->first[i]);
+}
+
+static void touch_moved(ph__learned *learned, uint32_t i)
+{
+    uint32_t g = learned->group[i];
+    learned->moved[learned->moved_count++] = i;
+    if (learned->groups.at[g].touched == learned->matches)
+        return;
+    learned->groups.at[g].touched = learned->matches;
+    learned->touched.at[learned->touched.count++] = g;
+}
+
+/* The pointers between two that may move are compared at once. */
 static bool touch_moved_pointers(ph__learned *learned, const ph_graph_cache_call *call,
                                  char *reason, size_t size)
 {
-    for (size_t i = 0; i < learned->pointer_count; i++) {
-        if (call->pointers[i] == learned->current[i])
-            continue;
-        uint32_t g = learned->group[i];
-        if (g == 0)
-            return UNKNOWN(reason, size, "pointer %zu%s%s%s is %p, and was %p in all captures", i,
-                           call->pointer_names ? " (" : "",
-                           call->pointer_names ? call->pointer_names[i] : "",
-                           call->pointer_names ? ")" : "", call->pointers[i], learned->first[i]);
-        if (learned->groups.at[g].touched == learned->matches)
-            continue;
-        learned->groups.at[g].touched = learned->matches;
-        learned->touched.at[learned->touched.count++] = g;
+    const void *const *now = call->pointers;
+    size_t from = 0;
+    learned->moved_count = 0;
+    for (size_t m = 0; m <= learned->mover_count; m++) {
+        size_t to = m < learned->mover_count ? learned->movers[m] : learned->pointer_count;
+        if (to > from && memcmp((const void *)(now + from), (const void *)(learned->first + from),
+                                (to - from) * sizeof *now) != 0)
+            return name_moved(learned, call, from, reason, size);
+        if (m < learned->mover_count && now[to] != learned->current[to])
+            touch_moved(learned, (uint32_t)to);
+        from = to + 1;
     }
     return true;
 }
@@ -164,9 +188,6 @@ static bool check_group(ph__learned *learned, uint32_t g, const ph_graph_cache_c
 static bool check_pointers(ph__learned *learned, const ph_graph_cache_call *call, char *reason,
                            size_t size)
 {
-    ph__vec_clear(&learned->touched);
-    if (!touch_moved_pointers(learned, call, reason, size))
-        return false;
     if (learned->all_due) {
         ph__vec_clear(&learned->touched);
         for (size_t g = 1; g < learned->groups.count; g++)
@@ -243,7 +264,10 @@ bool ph__learned_match(ph__learned *learned, const ph_graph_cache_call *call, ch
 {
     ph__vec_clear(&learned->due);
     learned->matches++;
-    bool moved = learned->all_due || !has_pointers(learned, learned->current, call);
+    ph__vec_clear(&learned->touched);
+    if (!touch_moved_pointers(learned, call, reason, size))
+        return false;
+    bool moved = learned->all_due || learned->moved_count;
     learned->differs = moved || !has_values(learned, learned->current_values, call);
     if (moved && !check_pointers(learned, call, reason, size))
         return false;
@@ -253,9 +277,8 @@ bool ph__learned_match(ph__learned *learned, const ph_graph_cache_call *call, ch
 void ph__learned_was_set(ph__learned *learned, const ph_graph_cache_call *call)
 {
     learned->all_due = false;
-    if (learned->pointer_count)
-        memcpy((void *)learned->current, (const void *)call->pointers,
-               learned->pointer_count * sizeof *learned->current);
+    for (size_t m = 0; m < learned->moved_count; m++)
+        learned->current[learned->moved[m]] = call->pointers[learned->moved[m]];
     for (size_t i = 0; i < learned->value_count; i++)
         memcpy(learned->current_values + learned->value_at[i], call->values[i].data,
                call->values[i].bytes);

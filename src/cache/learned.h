@@ -56,6 +56,10 @@ typedef struct ph__learned {
     ph__value_slots value_slots;
     PH__VEC(ph_slot_value) due; /* values that a replay has to set; room for all slots */
     PH__VEC(uint32_t) touched;  /* groups; room for all */
+    /* pointers that some capture has moved, ascending, and those of them that differ from
+     * `current`; room for all */
+    uint32_t *movers, *moved;
+    size_t mover_count, moved_count;
     uint64_t matches;
     bool all_due; /* slots were made anew */
     bool differs; /* the last look's call, from what the executable has */

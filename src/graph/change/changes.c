@@ -104,11 +104,12 @@ void ph__changes_launched(ph_graph *graph, size_t node, const ph__drv_launch *la
     ph__drv_node *const *nodes;
     ph__changes *changes = graph->changes;
     changes->sets++;
-    if (node >= changes->count || list_nodes(&nodes, graph, graph->template) <= node)
+    if (node >= changes->count)
         return;
     node_change *change = &changes->at[node];
+    if (!change->known && list_nodes(&nodes, graph, graph->template) > node)
+        read_known(change, graph->device->driver, nodes[node]);
     change->untold = change->untold || change->due;
-    read_known(change, graph->device->driver, nodes[node]);
     put_launch(change, launch);
 }
 

@@ -11,7 +11,6 @@
 #include "graph/object/graph.h"
 #include "graph/object/segments.h"
 #include "graph/slots/slots_life.h"
-#include "graph/slots/slots_set.h"
 #include <string.h>
 
 /* ---- keeping them ---- */

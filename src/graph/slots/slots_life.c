@@ -6,6 +6,7 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_set.h"
+#include "memory/observe/track.h"
 #include <string.h>
 
 void ph__slots_renew(ph_graph *graph, const ph_record *record)
@@ -156,4 +157,32 @@ ph_status ph__slots_replace(ph_graph *graph, ph__slot_draft *drafts, size_t coun
             ph__slot_mark(graph->slots, graph->slots->nodes[i]);
     ph__slots_free(graph, before);
     return PH_OK;
+}
+
+/* ---- liveness ---- */
+void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
+{
+    ph__slots *slots = graph->slots;
+    for (size_t i = 0; slots && i < slots->list.count; i++) {
+        ph__slot *slot = slots->list.at[i];
+        if (!slot->set || slot->staged || !slot->where.base || slot->uses.count == 0 ||
+            ph__memory_is_live(graph->device, slot->where.base, slot->where.generation))
+            continue;
+        const ph__slot_use *use = &slot->uses.at[0];
+        ph__input input = {.node = use->node->index,
+                           .offset = use->offset,
+                           .value = slot->current,
+                           .base = slot->where.base,
+                           .bytes = slot->where.size,
+                           .requested = slot->where.requested,
+                           .generation = slot->where.generation,
+                           .announced = slot->where.foreign,
+                           .warned = slot->told,
+                           .proved = true};
+        slot->told = true;
+        ph__line_format(input.node_name, sizeof input.node_name, "%s",
+                        graph->record->nodes[use->node->index].info.name);
+        ph__line_format(input.word_name, sizeof input.word_name, "slot %s", slot->name);
+        dead(user, &input);
+    }
 }

@@ -18,6 +18,9 @@ const void *ph__slots_args(const ph_graph *graph, size_t node);
 bool ph__slots_prove(const ph_graph *graph, size_t node, size_t offset);
 /* Gives the input the slot's address, where one has set it. */
 void ph__slots_move(const ph_graph *graph, ph__input *input);
+/* The slots' own addresses: `dead` is called with each in memory that is gone. */
+typedef void ph__slots_dead(void *user, const ph__input *input);
+void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user);
 size_t ph__slots_bytes(const ph_graph *graph);
 
 /* The drafts take the place of all slots that there are, and have all their places: the executable

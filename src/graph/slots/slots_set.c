@@ -2,7 +2,6 @@
 /* graph/slots/slots_set.c: the values of slots: checking them, and giving the executable those
  * that it has not. */
 #include "graph/slots/slots_set.h"
-#include "base/line.h"
 #include "graph/locate/probes_exec.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
@@ -133,13 +132,17 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
                        value->slot, slot->name);
     if (is_unchanged(slot, value->value, free_count))
         return PH_OK;
-    slots->staged.at[slots->staged.count++] = (ph__slot_staged){
-        .slot = slot, .number = value->slot, .value = value->value, .free_count = free_count};
+    /* `where` is of those that are looked up */
+    ph__slot_staged *staged = &slots->staged.at[slots->staged.count++];
+    staged->slot = slot;
+    staged->number = value->slot;
+    staged->value = value->value;
+    staged->free_count = free_count;
     slot->staged = true;
     return PH_OK;
 }
 
-static bool needs_check(const ph__slot *slot)
+static inline bool needs_check(const ph__slot *slot)
 {
     return slot->address && (!(slot->trusted || slot->skip_lookup) || slot->copied);
 }
@@ -147,7 +150,7 @@ static bool needs_check(const ph__slot *slot)
 /* The memory at the staged addresses: all are asked for at once. */
 static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, size_t count)
 {
-    uintptr_t addresses[PH__FIND_MOST] = {0};
+    uintptr_t addresses[PH__FIND_MOST];
     ph_allocation found[PH__FIND_MOST];
     size_t asked = 0;
     for (size_t i = 0; i < count; i++)
@@ -181,7 +184,9 @@ static ph_status check_staged(ph_graph *graph, const char *call)
             status = check_value_address(graph, staged->slot, staged->number, staged->value,
                                          &staged->where, call);
         }
-        slots->staged.at[kept++] = *staged;
+        if (kept != i)
+            slots->staged.at[kept] = *staged;
+        kept++;
     }
     slots->staged.count = kept;
     return status;
@@ -255,19 +260,33 @@ void ph__slot_mark(ph__slots *slots, ph__slot_node *node)
     slots->due.at[slots->due.count++] = node; /* room was made with the node */
 }
 
+static void patch_address(ph__slots *slots, const ph__slot_use *use, uint64_t address)
+{
+    uint64_t has;
+    unsigned char *at = ph__slot_params(use->node) + use->offset;
+    memcpy(&has, at, sizeof has);
+    if (has == address)
+        return;
+    memcpy(at, &address, sizeof address);
+    ph__slot_mark(slots, use->node);
+}
+
+static void patch_value(ph__slots *slots, const ph__slot_use *use, const ph__slot *slot)
+{
+    unsigned char *at = ph__slot_params(use->node) + use->offset;
+    if (memcmp(at, slot->value, slot->bytes) == 0)
+        return;
+    memcpy(at, slot->value, slot->bytes);
+    ph__slot_mark(slots, use->node);
+}
+
 void ph__slot_patch(ph__slots *slots, ph__slot *slot)
 {
-    for (size_t i = 0; i < slot->uses.count; i++) {
-        const ph__slot_use *use = &slot->uses.at[i];
-        unsigned char *at = ph__slot_params(use->node) + use->offset;
-        uint64_t address = slot->current + use->distance;
-        const void *value = slot->address ? (const void *)&address : slot->value;
-        size_t bytes = slot->address ? sizeof address : slot->bytes;
-        if (memcmp(at, value, bytes) == 0)
-            continue;
-        memcpy(at, value, bytes);
-        ph__slot_mark(slots, use->node);
-    }
+    for (size_t i = 0; i < slot->uses.count; i++)
+        if (slot->address)
+            patch_address(slots, &slot->uses.at[i], slot->current + slot->uses.at[i].distance);
+        else
+            patch_value(slots, &slot->uses.at[i], slot);
 }
 
 /* Allocations are tracked where every replay checks inputs, so that the device's count of frees
@@ -303,7 +322,8 @@ static void adopt_value(ph_graph *graph, const ph__slot_staged *staged)
     slot->set = true;
     if (slot->address) {
         slot->current = (uintptr_t)staged->value;
-        adopt_memory(graph, slot, staged);
+        if (needs_check(slot))
+            adopt_memory(graph, slot, staged);
     } else {
         memcpy(slot->value, staged->value, slot->bytes);
     }
@@ -363,32 +383,4 @@ ph_status ph_graph_slots_set(ph_graph *graph, const ph_slot_value *values, size_
     PH_TRY(ph__graph_check(graph, PH__CALL_SLOTS_SET));
     PH_TRY(ph__slots_stage(graph, values, count, call));
     return graph->slots ? ph__slots_apply(graph, call) : PH_OK;
-}
-
-/* ---- liveness ---- */
-void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
-{
-    ph__slots *slots = graph->slots;
-    for (size_t i = 0; slots && i < slots->list.count; i++) {
-        ph__slot *slot = slots->list.at[i];
-        if (!slot->set || slot->staged || !slot->where.base || slot->uses.count == 0 ||
-            ph__memory_is_live(graph->device, slot->where.base, slot->where.generation))
-            continue;
-        const ph__slot_use *use = &slot->uses.at[0];
-        ph__input input = {.node = use->node->index,
-                           .offset = use->offset,
-                           .value = slot->current,
-                           .base = slot->where.base,
-                           .bytes = slot->where.size,
-                           .requested = slot->where.requested,
-                           .generation = slot->where.generation,
-                           .announced = slot->where.foreign,
-                           .warned = slot->reported,
-                           .proved = true};
-        slot->reported = true;
-        ph__line_format(input.node_name, sizeof input.node_name, "%s",
-                        graph->record->nodes[use->node->index].info.name);
-        ph__line_format(input.word_name, sizeof input.word_name, "slot %s", slot->name);
-        dead(user, &input);
-    }
 }

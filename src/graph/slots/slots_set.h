@@ -15,7 +15,4 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
                           const char *call);
 void ph__slots_drop_staged(ph_graph *graph);
 ph_status ph__slots_apply(ph_graph *graph, const char *call);
-/* The slots' own addresses: `dead` is called with each in memory that is gone. */
-typedef void ph__slots_dead(void *user, const ph__input *input);
-void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user);
 #endif

@@ -11,8 +11,8 @@
 
 /* The template's node, decoded, if it is one of this executable and of that kind: it is about to be
  * changed. */
-static int check_node_kind(ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind,
-                           const void *value)
+static inline int check_node_kind(ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind,
+                                  const void *value)
 {
     if (!exec || !node || !value || node->graph != exec->graph)
         return PH__R_INVALID_VALUE;
@@ -21,7 +21,7 @@ static int check_node_kind(ph__drv_exec *exec, ph__drv_node *node, ph_node_kind 
         result = ph__cuda_decode(node);
     if (result == PH__R_OK && node->info.kind != kind)
         result = PH__R_INVALID_VALUE;
-    return result == PH__R_OK ? ph__cuda_exec_upload_first(exec) : result;
+    return result == PH__R_OK && exec->deferred ? ph__cuda_exec_upload_first(exec) : result;
 }
 
 #define IN_CONTEXT(result, exec, call)                                                             \
@@ -37,9 +37,13 @@ static int check_node_kind(ph__drv_exec *exec, ph__drv_node *node, ph_node_kind 
 /* ---- kernels ---- */
 
 /* The node of the last update's graph that says what this one runs, or itself; decoded. */
-static int find_source(const ph__drv_node **out, const ph__drv_exec *exec, const ph__drv_node *node)
+static inline int find_source(const ph__drv_node **out, const ph__drv_exec *exec,
+                              const ph__drv_node *node)
 {
-    ph__drv_node *theirs = exec->updated ? exec->updated->nodes.at[node->index] : NULL;
+    *out = node;
+    if (!exec->updated)
+        return PH__R_OK;
+    ph__drv_node *theirs = exec->updated->nodes.at[node->index];
     *out = theirs ? theirs : node;
     return theirs && !atomic_load_explicit(&theirs->decoded, memory_order_acquire)
                ? ph__cuda_decode(theirs)
@@ -83,21 +87,11 @@ static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
     return result;
 }
 
-int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch)
+/* Of a node that is checked, and runs the kernel. */
+static int set_own(const ph__drv_exec *exec, const ph__drv_node *node, ph__drv_kernel *kernel,
+                   const ph__drv_launch *launch)
 {
-    const ph__drv_node *source;
-    int result = check_node_kind(exec, node, PH_NODE_KERNEL, launch);
-    if (result != PH__R_OK)
-        return result;
-    result = find_source(&source, exec, node);
-    if (result != PH__R_OK)
-        return result;
-    ph__drv_kernel *kernel = kernel_of(exec, source);
-    if (!kernel) {
-        ph__driver_set_reason("the node's kernel was not loaded by this library, so that its "
-                              "parameters are not known");
-        return PH__R_INVALID_VALUE;
-    }
+    int result = PH__R_OK;
     if (kernel->args_end > 0 && !launch->args)
         return PH__R_INVALID_VALUE;
     if (launch->shared_bytes > atomic_load_explicit(&kernel->shared_set, memory_order_relaxed))
@@ -109,6 +103,22 @@ int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__d
     memcpy(params.grid, launch->grid, sizeof params.grid);
     memcpy(params.block, launch->block, sizeof params.block);
     return set_listed(exec, node, kernel, &params, launch->args);
+}
+
+int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch)
+{
+    const ph__drv_node *source;
+    int result = check_node_kind(exec, node, PH_NODE_KERNEL, launch);
+    if (result == PH__R_OK)
+        result = find_source(&source, exec, node);
+    if (result != PH__R_OK)
+        return result;
+    ph__drv_kernel *kernel = kernel_of(exec, source);
+    if (kernel)
+        return set_own(exec, node, kernel, launch);
+    ph__driver_set_reason("the node's kernel was not loaded by this library, so that its "
+                          "parameters are not known");
+    return PH__R_INVALID_VALUE;
 }
 
 /* The layout of the kernel that a node runs, where it was not loaded here. */
@@ -147,11 +157,11 @@ int ph__cuda_exec_set_args(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
         result = find_source(&source, exec, node);
     if (result != PH__R_OK)
         return result;
-    const ph__drv_kernel *kernel = kernel_of(exec, source);
-    const ph__cuda_layout *layout = layout_of(exec, source);
+    ph__drv_kernel *kernel = kernel_of(exec, source);
     if (kernel)
         return args_size < kernel->args_end ? PH__R_INVALID_VALUE
-                                            : ph__cuda_exec_set_kernel(exec, node, launch);
+                                            : set_own(exec, node, kernel, launch);
+    const ph__cuda_layout *layout = layout_of(exec, source);
     if (!layout || args_size < layout->bytes || (layout->bytes > 0 && !launch->args))
         return PH__R_INVALID_VALUE;
     ph__cu_kernel_params params = {.function = layout->function,

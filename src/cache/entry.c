@@ -103,17 +103,31 @@ void ph__entry_count_replays(ph_graph_cache *cache, ph__cache_entry *entry)
     entry->counted = replays;
 }
 
-/* One that nobody uses, and that is in no table. A hit that found it before is over when the lock
- * is had; the graphs' ends call the user's functions. */
+/* Under the entry's lock: a hit that found it in the table is over, or is its user now, and retires
+ * it as the last one. Another may have done so, and a new key have it. */
+static bool may_retire(ph_graph_cache *cache, const ph__cache_entry *entry)
+{
+    ph__mutex_lock(&cache->lock);
+    bool unused = entry->users == 0;
+    ph__mutex_unlock(&cache->lock);
+    return unused && entry->key && atomic_load_explicit(&entry->dropped, memory_order_relaxed);
+}
+
+/* One that was dropped, and that its caller has seen without users. The graphs' ends call the
+ * user's functions. */
 static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
 {
     ph__cache_entry had = {0};
     ph__mutex_lock(&entry->lock);
-    ph__entry_move_graphs(&had, entry);
-    void *key = entry->key;
-    entry->key = NULL;
-    entry->key_bytes = 0;
+    void *key = may_retire(cache, entry) ? entry->key : NULL;
+    if (key) {
+        ph__entry_move_graphs(&had, entry);
+        entry->key = NULL;
+        entry->key_bytes = 0;
+    }
     ph__mutex_unlock(&entry->lock);
+    if (!key)
+        return;
     ph__entry_clear(&had);
     ph__free(key);
     ph__mutex_lock(&cache->lock);

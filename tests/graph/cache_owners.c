@@ -4,7 +4,12 @@
 #include "support/cached.h"
 
 #include "base/alloc.h"
+#include "cache/cache.h"
+#include "driver/driver.h"
+#include "support/fault.h"
 #include "support/test.h"
+#include <sched.h>
+#include <stdlib.h>
 
 /* With a cache of these options. */
 static void open_cache(t_cached *s, const ph_graph_cache_options *options)
@@ -186,12 +191,70 @@ TEST(hooks_of_replays_may_run_the_cache)
     }
 }
 
+/* Another thread drops the key while a hit replays, and the replay fails: the call is a user of
+ * what is dropped only then. */
+typedef struct late_drop {
+    t_cached *s;
+    ph__mutex *lock; /* of the entry */
+    pthread_t thread;
+    ph_status status;
+} late_drop;
+
+static void *drop_late(void *user)
+{
+    late_drop *d = user;
+    d->status = ph_graph_cache_drop(d->s->cache, "a", 1);
+    return NULL;
+}
+
+static void drop_and_fail(void *user)
+{
+    late_drop *d = user;
+    if (!ph__thread_start(&d->thread, "dropper", drop_late, d))
+        abort();
+    while (atomic_load(&d->lock->state) != 2)
+        sched_yield();
+    ph__driver_fail_after(0, PH__R_LAUNCH_FAILED);
+}
+
+TEST(a_key_is_dropped_while_its_replay_fails)
+{
+    t_cached s;
+    t_cached_open(&s, &(ph_graph_cache_options){.after = PH_ZERO});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 7}, others[3];
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_REPLAYED);
+    late_drop d = {.s = &s, .lock = &s.cache->newest->lock};
+    ph_graph_cache_result result;
+    ph__driver_before("exec_relaunch", drop_and_fail, &d);
+    ph_status status = t_cached_call(&s, "a", &w, &result);
+    ph__driver_fail_after(-1, 0);
+    assert_int_equal(pthread_join(d.thread, NULL), 0);
+    assert_ok(d.status);
+    if (status == PH_OK)
+        t_cached_expect(&s, &w, 10);
+    for (int i = 0; i < 6; i++) { /* keys of their own */
+        char key[] = {(char)('b' + i % 3), '\0'};
+        others[i % 3] = (t_cached_work){
+            .x = s.buffers[1 + i % 3], .y = s.outputs[i & 1], .value = i % 3, .more = i % 3};
+        assert_ok(t_cached_call(&s, key, &others[i % 3], NULL));
+        t_cached_expect(&s, &others[i % 3], 10 * (1 + i % 3));
+    }
+    ph_graph_cache_stats stats;
+    assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
+    assert_int_equal(stats.keys, 3);
+    assert_int_equal(stats.graphs, 3);
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(callers_blocks_of_the_caches_pool_are_learned_as_other_memory),
         cmocka_unit_test(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile),
         cmocka_unit_test(hooks_of_replays_may_run_the_cache),
+        cmocka_unit_test(a_key_is_dropped_while_its_replay_fails),
         cmocka_unit_test(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,12 +60,15 @@ static shape shape_of(const ph__drv_launch *launch)
 
 static void put_launch(node_change *change, const ph__drv_launch *launch)
 {
-    const shape now = shape_of(launch);
-    change->demoted =
-        change->demoted || (change->known && memcmp(&now, &change->was, sizeof now) != 0);
-    change->was = now;
-    change->known = true;
+    bool same = change->known &&
+                memcmp(change->was.grid, launch->grid, sizeof change->was.grid) == 0 &&
+                memcmp(change->was.block, launch->block, sizeof change->was.block) == 0;
     change->due = false;
+    if (same)
+        return;
+    change->demoted = change->demoted || change->known;
+    change->was = shape_of(launch);
+    change->known = true;
 }
 
 /* Without asking the driver. */

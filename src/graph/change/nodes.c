@@ -92,12 +92,12 @@ static ph_status finish_set(ph_graph *graph, size_t node, int result, ph__inputs
 }
 
 /* ---- kernels ---- */
-ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch_config *config,
-                                   const void *args, size_t args_size)
+/* All checks of a set but those of its arguments. */
+__attribute__((noinline)) static ph_status prepare_set(ph__set_launch **out, ph_graph *graph,
+                                                       size_t node)
 {
     static const char call[] = "ph_graph_node_set_launch";
     const ph__record_node *found = NULL;
-    ph__drv_launch launch;
     PH_TRY(find_node(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
     PH_TRY(ph__brought_kernels(graph, call));
     const ph_kernel *kernel = graph->node_kernels[node];
@@ -108,10 +108,31 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
             "before the capture "
             "ended, so that its parameters are unknown",
             call, node, found->info.name);
-    PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
-    ph__set_launch *set = ph__graph_prepare_set(graph, node, kernel);
-    if (!set || !ph__changes_reserve(graph))
-        return ph__fail_host_memory(call, "the parameters");
+    *out = ph__graph_prepare_set(graph, node, kernel);
+    return *out && ph__changes_reserve(graph) ? PH_OK
+                                              : ph__fail_host_memory(call, "the parameters");
+}
+
+/* A node that was set before passed all of them, and nothing has come since that they look at. */
+static inline ph__set_launch *find_known_set(const ph_graph *graph, size_t node)
+{
+    if (!graph || graph->state != PH_GRAPH_READY || graph->busy || !graph->changes ||
+        graph->slots || graph->locate || graph->brought || graph->device->forked ||
+        atomic_load_explicit(&graph->device->open_captures, memory_order_acquire) != 0)
+        return NULL;
+    return ph__graph_known_set(graph, node);
+}
+
+ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch_config *config,
+                                   const void *args, size_t args_size)
+{
+    static const char call[] = "ph_graph_node_set_launch";
+    ph__drv_launch launch;
+    ph__set_launch *set = find_known_set(graph, node);
+    if (!set)
+        PH_TRY(prepare_set(&set, graph, node));
+    PH_TRY(ph__launch_prepare(&launch, graph->node_kernels[node], config, args, args_size, call));
+    const ph__record_node *found = &graph->record->nodes[node];
     int result = graph->device->driver->exec_set_kernel(graph->exec, found->handle, &launch);
     if (result != PH__R_OK)
         return fail_node_change(graph, node, result, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,

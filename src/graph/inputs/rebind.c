@@ -96,6 +96,13 @@ static ph__set_launch *make_set_launch(const ph_kernel *kernel)
     return set;
 }
 
+ph__set_launch *ph__graph_known_set(const ph_graph *graph, size_t node)
+{
+    ph__set_launch *set =
+        graph->sets && node < graph->record->node_count ? graph->sets[node] : NULL;
+    return set && set->kernel == graph->node_kernels[node] ? set : NULL;
+}
+
 ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_kernel *kernel)
 {
     if (!graph->sets)

@@ -144,7 +144,7 @@ static bool touch_moved_pointers(ph__learned *learned, const ph_graph_cache_call
 {
     const void *const *now = call->pointers;
     size_t from = 0;
-    learned->moved_count = 0;
+    ph__vec_clear(&learned->touched);
     for (size_t m = 0; m <= learned->mover_count; m++) {
         size_t to = m < learned->mover_count ? learned->movers[m] : learned->pointer_count;
         if (to > from && memcmp((const void *)(now + from), (const void *)(learned->first + from),
@@ -264,8 +264,8 @@ bool ph__learned_match(ph__learned *learned, const ph_graph_cache_call *call, ch
 {
     ph__vec_clear(&learned->due);
     learned->matches++;
-    ph__vec_clear(&learned->touched);
-    if (!touch_moved_pointers(learned, call, reason, size))
+    learned->moved_count = 0;
+    if (learned->pointer_count && !touch_moved_pointers(learned, call, reason, size))
         return false;
     bool moved = learned->all_due || learned->moved_count;
     learned->differs = moved || !has_values(learned, learned->current_values, call);

@@ -41,28 +41,30 @@ typedef PH__VEC(ph__value_slot) ph__value_slots;
 /* The graph's words are those of its capture, `first` the pointers of that call. Group 0 has the
  * pointers that no capture has moved. */
 typedef struct ph__learned {
-    size_t pointer_count, value_count, value_bytes;
-    const void **first, **current; /* current: what the executable has */
-    uint16_t *bits;                /* the bits below 4096 that some capture has changed */
-    uint32_t *group;               /* of each pointer */
-    uint32_t *members;             /* pointers by group */
-    ph__moved_groups groups;
-    ph__moved_words words; /* by node and offset, as places */
-    unsigned char *first_values, *current_values;
-    unsigned char *varied_bytes;    /* of values: not 0 where some capture has changed the byte */
-    size_t *value_at, *value_sizes; /* of each value, in the three above */
-    uint64_t varied;                /* the values that some capture has changed */
-    ph__value_places places;
-    ph__value_slots value_slots;
-    PH__VEC(ph_slot_value) due; /* values that a replay has to set; room for all slots */
-    PH__VEC(uint32_t) touched;  /* groups; room for all */
+    /* The members that every look reads stand together. */
+    size_t pointer_count, value_count;
     /* pointers that some capture has moved, ascending, and those of them that differ from
      * `current`; room for all */
-    uint32_t *movers, *moved;
     size_t mover_count, moved_count;
+    PH__VEC(ph_slot_value) due; /* values that a replay has to set; room for all slots */
     uint64_t matches;
     bool all_due; /* slots were made anew */
     bool differs; /* the last look's call, from what the executable has */
+    uint32_t *movers, *moved;
+    const void **first, **current; /* current: what the executable has */
+    unsigned char *first_values, *current_values;
+    PH__VEC(uint32_t) touched; /* groups; room for all */
+    uint16_t *bits;            /* the bits below 4096 that some capture has changed */
+    uint32_t *group;           /* of each pointer */
+    uint32_t *members;         /* pointers by group */
+    ph__moved_groups groups;
+    size_t value_bytes;
+    unsigned char *varied_bytes;    /* of values: not 0 where some capture has changed the byte */
+    size_t *value_at, *value_sizes; /* of each value, in the three arrays of values */
+    uint64_t varied;                /* the values that some capture has changed */
+    ph__moved_words words;          /* by node and offset, as places */
+    ph__value_places places;
+    ph__value_slots value_slots;
 } ph__learned;
 
 /* With the pointers and values of the captured call; NULL: no host memory. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/cuda/lifetimes.c: what must outlive what: names of released kernels in captures, code
- * behind nodes of other programs' graphs. */
+ * behind nodes of other programs' graphs, events of waits. */
 #include "device/handles/device.h"
 #include "device/handles/kernel.h"
 #include "fake.h"
 #include "support/test.h"
 #include <phonograph/cuda.h>
+#include <sched.h>
 #include <string.h>
 
 enum {
@@ -111,11 +112,59 @@ TEST(a_fill_in_another_programs_graph)
     cu(DevicePrimaryCtxRelease(0));
 }
 
+/* ---- events of waits ---- */
+static t_gate gate;
+static atomic_bool waited;
+
+/* Opens the gate when the wait behind it has begun. */
+static void *open_behind_wait(void *before)
+{
+    while (fake_cuda()->calls_of("cuEventSynchronize") == *(int64_t *)before &&
+           !atomic_load(&waited))
+        sched_yield();
+    t_gate_open(&gate);
+    return NULL;
+}
+
+static ph_status wait_for_gate(ph_stream *stream)
+{
+    pthread_t opener;
+    int64_t before = fake_cuda()->calls_of("cuEventSynchronize");
+    gate = (t_gate){0};
+    atomic_store(&waited, false);
+    assert_ok(t_gate_wait(&gate, stream));
+    assert_int_equal(pthread_create(&opener, NULL, open_behind_wait, &before), 0);
+    ph_status status = ph_stream_synchronize(stream);
+    atomic_store(&waited, true);
+    assert_int_equal(pthread_join(opener, NULL), 0);
+    assert_int_equal(fake_cuda()->calls_of("cuEventSynchronize"), before + 1);
+    return status;
+}
+
+TEST(waits_of_a_device_share_an_event_while_it_is_sound)
+{
+    NEED_FAKE();
+    t_open(&world, NULL);
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    int64_t made = fake_cuda()->calls_of("cuEventCreate");
+    for (int i = 0; i < 4; i++)
+        assert_ok(wait_for_gate(i % 2 ? side : world.stream));
+    assert_int_equal(fake_cuda()->calls_of("cuEventCreate"), made + 1);
+    fake_cuda()->fail_call("cuEventSynchronize", 719, 1);
+    assert_error(wait_for_gate(side), PH_ERROR_DEVICE, "719");
+    assert_ok(wait_for_gate(side));
+    assert_ok(wait_for_gate(world.stream));
+    assert_int_equal(fake_cuda()->calls_of("cuEventCreate"), made + 2);
+    ph_stream_destroy(side);
+    t_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrapper_released_in_a_capture),
         cmocka_unit_test(a_fill_in_another_programs_graph),
+        cmocka_unit_test(waits_of_a_device_share_an_event_while_it_is_sound),
     };
     return cmocka_run_group_tests_name("cuda.lifetimes", tests, NULL, NULL);
 }

@@ -174,6 +174,8 @@ void ph__cuda_device_close(ph__drv_device *device)
     wait_for_legacy();
     ph__cuda_core_close(device);
     ph__cuda_kernels_close(device);
+    if (device->mark)
+        (void)ph__cu.EventDestroy(device->mark);
     (void)ph__cu.StreamSynchronize(device->upload);
     (void)ph__cu.StreamDestroy(device->upload);
     ph__cuda_unrelax(mode);

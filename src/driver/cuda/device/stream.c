@@ -229,18 +229,35 @@ static int on_stream(ph__drv_stream *stream, int (*call)(ph__cu_stream stream))
     return result;
 }
 
-/* An event behind the stream's work, in no capture mode's way. */
-static int record_mark(ph__cu_event *event, ph__drv_stream *stream)
+static int make_mark(ph__cu_event *event, const ph__drv_device *device)
 {
     ph__cuda_scope scope;
-    int result = ph__cuda_enter(&scope, stream->device);
+    int result = ph__cuda_enter(&scope, device);
     if (result != PH__R_OK)
         return result;
     result = ph__cu.EventCreate(event, PH__EVENT_DISABLE_TIMING);
     ph__cuda_leave(&scope);
+    return result;
+}
+
+/* An event behind the stream's work, in no capture mode's way: the device's, where no other wait
+ * has it. */
+static int record_mark(ph__cu_event *event, ph__drv_stream *stream)
+{
+    *event = atomic_exchange(&stream->device->mark, NULL);
+    int result = *event ? PH__R_OK : make_mark(event, stream->device);
     if (result != PH__R_OK)
         return result;
     return ph__cu.EventRecordWithFlags(*event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+}
+
+/* The next wait has it, if this one was as it should be. */
+static void keep_mark(ph__drv_device *device, ph__cu_event event, int result)
+{
+    if (result == PH__R_OK)
+        event = atomic_exchange(&device->mark, event);
+    if (event)
+        (void)ph__cu.EventDestroy(event);
 }
 
 /* The question is what the thread's capture mode and other captures may refuse, as CUDA refuses
@@ -270,6 +287,7 @@ static inline __attribute__((always_inline)) int ask(bool *busy, ph__cu_event *e
 static inline __attribute__((always_inline)) int wait_for_work(ph__drv_stream *stream,
                                                                bool harmless)
 {
+    ph__drv_device *device = stream->device;
     ph__cu_event event = NULL;
     bool busy;
     int result = ask(&busy, &event, stream, harmless);
@@ -278,8 +296,7 @@ static inline __attribute__((always_inline)) int wait_for_work(ph__drv_stream *s
     int mode = ph__cuda_relax();
     if (result == PH__R_OK)
         result = ph__cu.EventSynchronize(event);
-    if (event)
-        (void)ph__cu.EventDestroy(event);
+    keep_mark(device, event, result);
     ph__cuda_unrelax(mode);
     return result;
 }

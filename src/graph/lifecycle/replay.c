@@ -292,7 +292,7 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
  * again, under the lock: once is enough. */
 static inline bool launches_at_once(const ph_graph *graph)
 {
-    return !graph->liveness && !graph->slots && !graph->cells &&
+    return !graph->liveness && !graph->slots && !graph->cells && !graph->collectives &&
            !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) &&
            !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END);
 }
@@ -308,17 +308,21 @@ static ph_status replay_segments(ph_graph *graph, ph_stream *stream, const reque
     return ph__segments_replay(graph, stream, r->call);
 }
 
+/* Without the checks that the last replay passed. The last stream may have been destroyed
+ * meanwhile, its address still being ours: that is looked at each time. */
+static inline bool is_as_before(const ph_graph *graph, const ph_stream *stream)
+{
+    return graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
+           stream == graph->last_stream &&
+           !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
+}
+
 /* Once more, where *over. */
-static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream,
-                                    const request *r)
+static ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, const request *r)
 {
     uint64_t capture_id = 0;
     *over = false;
-    /* The last stream may have been destroyed meanwhile, its address still being ours: that is
-     * looked at each time. */
-    bool usual = graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
-                 stream == graph->last_stream &&
-                 !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
+    bool usual = is_as_before(graph, stream);
     if (!usual)
         PH_TRY(check_replay(graph, stream, r));
     if (!usual && graph->segments)
@@ -343,7 +347,8 @@ static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stre
     return launch_checked(graph, stream, r);
 }
 
-static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request *r)
+__attribute__((noinline)) static ph_status replay(ph_graph *graph, ph_stream *stream,
+                                                  const request *r)
 {
     bool over;
     ph_status status;
@@ -356,7 +361,10 @@ static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request
 ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
 {
     static const request plain = {PH__CALL_REPLAY, "ph_graph_replay", NULL, 0};
-    return replay(graph, stream, &plain);
+    bool launched = false;
+    if (is_as_before(graph, stream) && launches_at_once(graph))
+        PH_TRY(relaunch_exec(&launched, graph, stream, plain.call));
+    return launched ? PH_OK : replay(graph, stream, &plain);
 }
 
 ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values,

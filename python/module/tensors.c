@@ -2,6 +2,7 @@
 /* python/module/tensors.c: slots that are set to tensors of another library. */
 #include "tensors.h"
 #include "arguments.h"
+#include <phonograph/cuda.h>
 #include <phonograph/phonograph.h>
 #include <string.h>
 
@@ -41,12 +42,13 @@ typedef struct dl_header {
 
 /* Borrows everything of the tensor: shape and strides live as long as it is not changed. */
 typedef int view_of(void *object, dl_tensor *out);
+typedef int stream_of(int device_type, int32_t device_id, void **out);
 
 typedef struct dl_table {
     dl_header header;
     void *allocate, *take, *give; /* managed tensors */
     view_of *view;                /* may be NULL */
-    void *current_stream;
+    stream_of *current_stream;
 } dl_table;
 
 /* ---- readers ---- */
@@ -55,6 +57,7 @@ static const char table_name[] = "dlpack_exchange_api", reader_name[] = "phonogr
 
 typedef struct reader {
     view_of *view;
+    stream_of *current_stream;
     PyObject *classes, *is_neg;
 } reader;
 
@@ -66,18 +69,18 @@ static void end_reader(PyObject *capsule)
     PyMem_Free(ended);
 }
 
-static view_of *take_view(PyObject *capsule)
+static const dl_table *take_table(PyObject *capsule)
 {
     const dl_header *header = PyCapsule_GetPointer(capsule, table_name);
     if (header == NULL)
         return NULL;
     while (header && header->version.major != MAJOR)
         header = header->previous;
-    if (header == NULL || ((const dl_table *)header)->view == NULL) {
-        PyErr_SetString(PyExc_ValueError, "tensor_reader: the table has no view of DLPack 1");
-        return NULL;
-    }
-    return ((const dl_table *)header)->view;
+    const dl_table *table = (const dl_table *)header;
+    if (table && table->view && table->current_stream)
+        return table;
+    PyErr_SetString(PyExc_ValueError, "tensor_reader: the table has no view of DLPack 1");
+    return NULL;
 }
 
 PyObject *py_tensor_reader(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
@@ -89,11 +92,11 @@ PyObject *py_tensor_reader(PyObject *module, PyObject *const *arguments, Py_ssiz
         PyErr_SetString(PyExc_TypeError, "tensor_reader: a tuple of classes is needed");
         return NULL;
     }
-    view_of *view = take_view(arguments[0]);
-    reader *made = view ? PyMem_Malloc(sizeof *made) : NULL;
+    const dl_table *table = take_table(arguments[0]);
+    reader *made = table ? PyMem_Malloc(sizeof *made) : NULL;
     if (made == NULL)
-        return view ? PyErr_NoMemory() : NULL;
-    *made = (reader){view, arguments[1], arguments[2]};
+        return table ? PyErr_NoMemory() : NULL;
+    *made = (reader){table->view, table->current_stream, arguments[1], arguments[2]};
     PyObject *capsule = PyCapsule_New(made, reader_name, end_reader);
     if (capsule == NULL) {
         PyMem_Free(made);
@@ -211,38 +214,95 @@ static bool read_value(ph_slot_value *out, const reader *read, PyObject *bytes, 
            memcmp(&found, expected, sizeof found) == 0;
 }
 
+/* How many values there are; -1: none, as a tensor has another form; -2: with an exception. */
+static int read_values(ph_slot_value *values, const reader *read, PyObject *forms,
+                       PyObject *tensors)
+{
+    int given = 0;
+    PyObject *name, *tensor;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(tensors, &at, &name, &tensor)) {
+        PyObject *bytes = PyDict_GetItemWithError(forms, name);
+        if (bytes == NULL && PyErr_Occurred())
+            return -2;
+        if (bytes == NULL || given == AT_ONCE)
+            return -1;
+        Py_INCREF(bytes); /* is_neg may run code of Python's */
+        bool taken = read_value(&values[given++], read, bytes, tensor);
+        Py_DECREF(bytes);
+        if (!taken)
+            return -1;
+    }
+    return given;
+}
+
+/* ---- launching ---- */
+
+/* As Python packs it: phonograph/torch/capture.py. */
+typedef struct launch {
+    int (*is_capturing)(void *stream, int *out);
+    int (*launch)(void *exec, void *stream);
+    void *exec;
+    ph_device *device;
+    int64_t number;
+} launch;
+
+static bool take_launch(launch *out, PyObject *bytes)
+{
+    char *text;
+    Py_ssize_t size;
+    if (bytes == Py_None)
+        return true;
+    if (PyBytes_AsStringAndSize(bytes, &text, &size) != 0)
+        return false;
+    if (size != (Py_ssize_t)sizeof *out) {
+        PyErr_SetString(PyExc_ValueError, "set_tensors: the launch has another size");
+        return false;
+    }
+    memcpy(out, text, sizeof *out);
+    return true;
+}
+
+/* On the stream that is the other library's current one. Where it captures, or anything fails,
+ * nothing is launched, and the library's own replay has the word. */
+static bool launch_on(const launch *of, void *stream)
+{
+    int capturing = 0;
+    if (ph_context_push_cuda(of->device) != PH_OK)
+        return false;
+    bool done = of->is_capturing(stream, &capturing) == 0 && capturing == 0 &&
+                of->launch(of->exec, stream) == 0;
+    ph_context_pop_cuda(of->device);
+    return done;
+}
+
 PyObject *py_set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
-    void *graph;
+    void *graph, *stream = NULL;
     ph_slot_value values[AT_ONCE];
-    size_t given = 0;
-    PyObject *name, *tensor;
-    Py_ssize_t at = 0;
-    if (!take_count("set_tensors", count, 4))
-        return NULL;
-    if (!take_pointer(&graph, arguments[0]))
+    launch how = {0};
+    if (!take_count("set_tensors", count, 5) || !take_pointer(&graph, arguments[0]))
         return NULL;
     const reader *read = PyCapsule_GetPointer(arguments[1], reader_name);
-    if (read == NULL)
+    if (read == NULL || !take_launch(&how, arguments[4]))
         return NULL;
     if (!PyDict_Check(arguments[2]) || !PyDict_Check(arguments[3])) {
         PyErr_SetString(PyExc_TypeError, "set_tensors: two dicts are needed");
         return NULL;
     }
-    while (PyDict_Next(arguments[3], &at, &name, &tensor)) {
-        PyObject *bytes = PyDict_GetItemWithError(arguments[2], name);
-        if (bytes == NULL && PyErr_Occurred())
-            return NULL;
-        if (bytes == NULL || given == AT_ONCE)
-            Py_RETURN_NONE;
-        Py_INCREF(bytes); /* is_neg may run code of Python's */
-        bool taken = read_value(&values[given++], read, bytes, tensor);
-        Py_DECREF(bytes);
-        if (!taken)
-            Py_RETURN_NONE;
+    int given = read_values(values, read, arguments[2], arguments[3]);
+    if (given == -2)
+        return NULL;
+    if (given == -1)
+        Py_RETURN_NONE;
+    if (how.launch && read->current_stream(CUDA, (int32_t)how.number, &stream) != 0) {
+        PyErr_Clear();
+        how.launch = NULL;
     }
-    ph_status status;
-    Py_BEGIN_ALLOW_THREADS status = ph_graph_slots_set(graph, values, given);
-    Py_END_ALLOW_THREADS return PyLong_FromLong((long)status);
+    ph_status status = PH_OK;
+    bool launched = false;
+    Py_BEGIN_ALLOW_THREADS if (given) status = ph_graph_slots_set(graph, values, (size_t)given);
+    launched = status == PH_OK && how.launch && launch_on(&how, stream);
+    Py_END_ALLOW_THREADS return PyLong_FromLong(launched ? -1 : (long)status);
 }

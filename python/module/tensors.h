@@ -14,8 +14,15 @@ PyObject *py_tensor_reader(PyObject *module, PyObject *const *arguments, Py_ssiz
 /* tensor_form(reader, slot, tensor): the number of a slot, and dtype, shape and device of what it
  * takes, as bytes. None: set_tensors does not take such tensors. */
 PyObject *py_tensor_form(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-/* set_tensors(graph, reader, forms, tensors): ph_graph_slots_set of the addresses of tensors.
- * forms, tensors: dicts by name. Returns the status. None: a tensor has another form than its
- * slot, or is not contiguous, or there is no such slot; nothing was set. */
+/* set_tensors(graph, reader, forms, tensors, launch): ph_graph_slots_set of the addresses of
+ * tensors, and a launch.
+ * - forms, tensors: dicts by name.
+ * - launch: None, or as bytes the addresses of cuStreamIsCapturing and cuGraphLaunch, a
+ *   CUgraphExec, a ph_device and the number of the GPU. It is launched on the current stream of the
+ *   tensors' library.
+ * - Returns the status, or -1: the values were set, and it was launched. 0 with a launch: the values
+ *   were set, and nothing was launched, as the stream captures or the driver refused.
+ * - None: a tensor has another form than its slot, or is not contiguous, or there is no such slot;
+ *   nothing was set. */
 PyObject *py_set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 #endif

@@ -15,6 +15,8 @@ _TO = ctypes.POINTER
 _KINDS = {
     "cuGraphClone": (_TO(_HANDLE), _HANDLE),
     "cuGraphDestroy": (_HANDLE,),
+    "cuGraphLaunch": (_HANDLE, _HANDLE),
+    "cuStreamIsCapturing": (_HANDLE, _TO(ctypes.c_int)),
     "cuGraphGetNodes": (_HANDLE, _TO(_HANDLE), _TO(_NUMBER)),
     "cuStreamGetCaptureInfo": (
         _HANDLE, _TO(ctypes.c_int), _TO(ctypes.c_uint64), _TO(_HANDLE), _TO(_TO(_HANDLE)), _TO(_NUMBER),
@@ -43,6 +45,11 @@ def _entry(name):
 def _check(result, name, handle, advice):
     if result:
         raise DeviceError(f"{name} of {handle:#x}: CUresult {result}; {advice}", core.PH_ERROR_DEVICE, result, name)
+
+
+def address_of(name):
+    """The address of the driver's function, for C."""
+    return ctypes.cast(_entry(name), _HANDLE).value
 
 
 def clone_graph(handle):

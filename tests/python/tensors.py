@@ -2,6 +2,7 @@
 """Slots that the compiled module sets to tensors of another library, by DLPack's table of C functions."""
 
 import ctypes
+import struct
 
 import numpy
 import pytest
@@ -24,6 +25,7 @@ class View(ctypes.Structure):
 
 
 VIEW = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(View))
+STREAM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 
 
 class Table(ctypes.Structure):
@@ -32,7 +34,7 @@ class Table(ctypes.Structure):
 
 Table._fields_ = [
     ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.POINTER(Table)), ("managed", ctypes.c_void_p * 3),
-    ("view", VIEW), ("current_stream", ctypes.c_void_p),
+    ("view", VIEW), ("current_stream", STREAM),
 ]  # fmt: skip
 
 
@@ -68,6 +70,12 @@ def fails(_tensor, _out):
     return -1
 
 
+@STREAM
+def current_stream(_kind, _number, out):
+    out[0] = 77
+    return 0
+
+
 NAME = b"dlpack_exchange_api"
 new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype, new_capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -77,29 +85,28 @@ def capsule(table, name=NAME):
     return new_capsule(ctypes.addressof(table), name, None)
 
 
-TABLE = Table(1, 3, None, (ctypes.c_void_p * 3)(), view)
-NEWER = Table(2, 0, ctypes.pointer(TABLE), (ctypes.c_void_p * 3)(), fails)
+TABLE = Table(1, 3, None, (ctypes.c_void_p * 3)(), view, current_stream)
+NEWER = Table(2, 0, ctypes.pointer(TABLE), (ctypes.c_void_p * 3)(), fails, current_stream)
 READER = hot.tensor_reader(capsule(TABLE), (Tensor,), Tensor.is_neg)
 
 
 @pytest.fixture
-def rebound():
-    """(stream, graph that adds 1 to x, arrays x and other, result)."""
-    with phonograph.Device("host:threads=1") as device, device.stream() as stream:
-        x, other = stream.array(numpy.zeros(9, "float32")), stream.array(numpy.full(9, 5.0, "float32"))
-        y = stream.zeros(9, "float32")
-        graph = phonograph.Graph()
-        with graph.capture(stream):
-            stream.copy(y, x)
-        graph.slot("x", x)
-        yield stream, graph, x, other, y
+def rebound(stream):
+    """(stream, graph that copies x to y, arrays x and other, y)."""
+    x, other = stream.array(numpy.zeros(9, "float32")), stream.array(numpy.full(9, 5.0, "float32"))
+    y = stream.zeros(9, "float32")
+    graph = phonograph.Graph()
+    with graph.capture(stream):
+        stream.copy(y, x)
+    graph.slot("x", x)
+    return stream, graph, x, other, y
 
 
 def test_a_tensor_of_the_form_is_set(rebound):
     stream, graph, x, other, y = rebound
     forms = {"x": hot.tensor_form(READER, graph.slot_number("x"), Tensor(x.address))}
     for tensor, expected in ((Tensor(other.address), 5), (Tensor(x.address), 0), (Tensor(other.address, strides=(1,), offset=64), 5)):
-        assert hot.set_tensors(graph.handle, READER, forms, {"x": tensor}) == 0
+        assert hot.set_tensors(graph.handle, READER, forms, {"x": tensor}, None) == 0
         graph.replay(stream)
         assert (y.to_numpy() == expected).all()
 
@@ -113,12 +120,12 @@ def test_tensors_of_other_forms_set_nothing(rebound):
         Tensor(at, (3, 1, 3), device=(HOST, 0)), Tensor(at, (3, 1, 3), strides=(1, 1, 3)), Tensor(at, (3, 1, 3), negative=True),
         Derived(at, (3, 1, 3)), 5, None,
     ):  # fmt: skip
-        assert hot.set_tensors(graph.handle, READER, forms, {"x": tensor}) is None
-    assert hot.set_tensors(graph.handle, READER, forms, {"other": Tensor(at, (3, 1, 3))}) is None
-    assert hot.set_tensors(graph.handle, READER, {"x": None}, {"x": Tensor(at, (3, 1, 3))}) is None
+        assert hot.set_tensors(graph.handle, READER, forms, {"x": tensor}, None) is None
+    assert hot.set_tensors(graph.handle, READER, forms, {"other": Tensor(at, (3, 1, 3))}, None) is None
+    assert hot.set_tensors(graph.handle, READER, {"x": None}, {"x": Tensor(at, (3, 1, 3))}, None) is None
     graph.replay(stream)
     assert (y.to_numpy() == 0).all()
-    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(at, (3, 1, 3), strides=(3, 77, 1))}) == 0
+    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(at, (3, 1, 3), strides=(3, 77, 1))}, None) == 0
     graph.replay(stream)
     assert (y.to_numpy() == 5).all()
 
@@ -126,8 +133,47 @@ def test_tensors_of_other_forms_set_nothing(rebound):
 def test_the_librarys_refusals_are_its_status(rebound):
     _, graph, x, other, _ = rebound
     forms = {"x": hot.tensor_form(READER, graph.slot_number("x"), Tensor(x.address))}
-    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(other.address + 4)}) == core.PH_ERROR_ARGUMENT
-    assert hot.set_tensors(None, READER, forms, {"x": Tensor(other.address)}) == core.PH_ERROR_ARGUMENT
+    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(other.address + 4)}, None) == core.PH_ERROR_ARGUMENT
+    assert hot.set_tensors(None, READER, forms, {"x": Tensor(other.address)}, None) == core.PH_ERROR_ARGUMENT
+
+
+def test_a_launch_goes_with_it(rebound):
+    """On the stream that the other library has as its current one; there is no GPU's context on the host device."""
+    stream, graph, x, other, y = rebound
+    forms = {"x": hot.tensor_form(READER, graph.slot_number("x"), Tensor(x.address))}
+    launched, state, result = [], [0], [0]
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
+    def is_capturing(on, out):
+        assert on == 77
+        out[0] = state[0]
+        return 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    def launch(executable, on):
+        launched.append((executable, on))
+        return result[0]
+
+    calls = [ctypes.cast(call, ctypes.c_void_p).value for call in (is_capturing, launch)]
+    how = struct.pack("=4Qq", *calls, 55, stream.device.handle, 0)
+    on_gpu = stream.device.is_cuda
+    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(other.address)}, how) == (-1 if on_gpu else 0)
+    assert launched == ([(55, 77)] if on_gpu else [])
+    graph.replay(stream)
+    assert (y.to_numpy() == 5).all()
+    assert hot.set_tensors(graph.handle, READER, forms, {}, how) == (-1 if on_gpu else 0)
+    launched.clear()
+    state[0] = 1
+    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(x.address)}, how) == 0 and not launched  # a capture is open
+    state[0], result[0] = 0, 700
+    assert hot.set_tensors(graph.handle, READER, forms, {}, how) == 0 and len(launched) == on_gpu  # it failed
+    launched.clear()
+    assert hot.set_tensors(graph.handle, READER, forms, {"x": Tensor(x.address + 4)}, how) == core.PH_ERROR_ARGUMENT and not launched
+    assert hot.set_tensors(graph.handle, READER, forms, {"x": 5}, how) is None and not launched
+    with pytest.raises(ValueError, match="another size"):
+        hot.set_tensors(graph.handle, READER, forms, {}, how[:-1])
+    with pytest.raises(TypeError):
+        hot.set_tensors(graph.handle, READER, forms, {}, 5)
 
 
 def test_signs_that_are_elsewhere_are_asked_of_numbers_that_have_them():
@@ -158,7 +204,7 @@ def test_misuse():
     with pytest.raises(TypeError):
         hot.tensor_form(READER, "x", Tensor(64))
     with pytest.raises(TypeError, match="two dicts"):
-        hot.set_tensors(None, READER, [], {})
+        hot.set_tensors(None, READER, [], {}, None)
     for call in (hot.tensor_reader, hot.tensor_form, hot.set_tensors):
         with pytest.raises(TypeError, match="arguments, not 1"):
             call(READER)

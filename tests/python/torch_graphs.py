@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import importlib.util
+import threading
 import time
 import warnings
 import weakref
@@ -578,6 +579,70 @@ def test_a_slot_by_the_callers_word():
         graph.declare_slot("z", weight.t())
     with pytest.raises(phonograph.ArgumentError):
         graph.declare_slot("z", weight, [(0, 1 << 20)])
+
+
+def test_which_graphs_are_launched_without_torch():
+    """Those that draw nothing. Random numbers, captures and errors stay torch's."""
+    weight = torch.randn(512, 512, device="cuda", dtype=torch.bfloat16)
+    x = aligned()
+    plain, _ = captured(lambda: x @ weight)
+    plain.declare_slot("x", x)
+    assert (plain._launch is not None) == (phonograph.hot.COMPILED and torch.__version__.startswith("2.11."))
+    drawing, _ = captured(lambda: torch.nn.functional.dropout(x, 0.5))
+    drawing.declare_slot("x", x)
+    assert drawing._launch is None
+    generator, y = torch.cuda.default_generators[0], aligned()
+    offset = generator.get_offset()
+    plain.replay(x=y)
+    plain.replay()
+    assert generator.get_offset() == offset
+    drawing.replay(x=y)
+    assert generator.get_offset() > offset
+
+
+def test_a_launch_goes_to_the_current_stream():
+    """Where y is copied behind a sleep: a launch on another stream would read the older y."""
+    weight, x, y, z = torch.randn(512, 512, device="cuda", dtype=torch.bfloat16), aligned(), aligned(), aligned()
+    graph, out = captured(lambda: x @ weight)
+    graph.declare_slot("x", x)
+    graph.replay(x=z)  # the first change waits for the upload
+    torch.cuda.synchronize()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+        y.copy_(z)
+        graph.replay(x=y)
+    side.synchronize()
+    assert torch.equal(out, z @ weight)
+
+
+def test_a_replay_in_a_capture_is_torchs():
+    x = torch.ones(1000, device="cuda")
+    inner, _ = captured(lambda: x * 2)
+    inner.declare_slot("x", x)
+    results = []
+    for replay in (inner.replay, lambda: torch.cuda.CUDAGraph.replay(inner)):
+        outer = torch.cuda.CUDAGraph(keep_graph=True)
+        try:
+            with torch.cuda.graph(outer):
+                replay()
+            results.append("captured")
+        except RuntimeError as error:
+            results.append(str(error).splitlines()[0])
+        torch.cuda.synchronize()
+    assert results[0] == results[1]
+
+
+def test_another_thread_launches():
+    weight, x, y = torch.randn(512, 512, device="cuda", dtype=torch.bfloat16), aligned(), aligned()
+    graph, out = captured(lambda: x @ weight)
+    graph.declare_slot("x", x)
+    torch.cuda.synchronize()
+    thread = threading.Thread(target=lambda: graph.replay(x=y))
+    thread.start()
+    thread.join()
+    torch.cuda.synchronize()
+    assert torch.equal(out, y @ weight)
 
 
 def test_rebound_dropout_draws_new_numbers():

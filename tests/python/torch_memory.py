@@ -15,8 +15,9 @@ if HAS_TORCH:
     import torch
 
     import phonograph
+    from phonograph.torch import random
     from phonograph.torch.blocks import Blocks
-    from phonograph.torch.capture import Inputs, StaleInputWarning
+    from phonograph.torch.inputs import Inputs, StaleInputWarning
     from phonograph.torch.report import Report, names_of
     from phonograph.torch.storages import Operands, Places, Watched, _add_tensors, describe, live_tensors
 
@@ -212,6 +213,28 @@ def test_words_of_nested_graphs_are_resolved():
     inner = {"index": 0, "kind": "memset", "name": "memset", "bytes": 8, "words": [word(0, 0x1004, "proved")]}
     outer = {"index": 0, "kind": "graph", "name": "graph", "words": [], "body": {"nodes": [inner]}}
     assert [entry["uses"] for entry in a_report([outer]).inputs] == [[(0, "+0")]]
+
+
+# ---- random numbers ----
+
+
+@pytest.mark.parametrize(
+    "version, requested, inside, expected",
+    [("2.11.0", 8, True, True), ("2.11.1+cu130", 8, False, False), ("2.11.0", 400, True, False), ("2.12.0", 400, True, True)],
+)
+def test_graphs_that_may_draw(monkeypatch, version, requested, inside, expected):
+    """A word in a block of the size of a generator's state makes a graph one that may draw."""
+    with phonograph.Device("host:threads=1") as device, device.stream() as stream:
+        x, y = stream.zeros(64, "float32"), stream.zeros(64, "float32")
+        graph = phonograph.Graph()
+        with graph.capture(stream):
+            stream.copy(y, x)
+        address = x.address if inside else 0x1000
+        block = {"address": address, "size": 512, "requested_size": requested, "state": "active_allocated"}
+        segment = {"device": 0, "stream": 0, "address": address, "segment_pool_id": (0, 0), "blocks": [block]}
+        monkeypatch.setattr(torch, "__version__", version)
+        monkeypatch.setattr(random.allocator, "torch_snapshot", lambda _index: [segment])
+        assert random.may_draw(graph, 0) == expected
 
 
 # ---- inputs ----

@@ -18,8 +18,9 @@ from .allocator import (
 )
 from .announced import announce_blocks
 from .callables import make_graphed_callables
-from .capture import CUDAGraph, StaleInputWarning, graph
+from .capture import CUDAGraph, graph
 from .function_graph import FunctionGraph, capture_function, check_finite
+from .inputs import StaleInputWarning
 from .report import Report, import_graph, inspect
 from .scopes import annotate
 

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: MIT
 """CUDAGraph and graph: torch's own, which can check before each replay that the inputs of the capture live."""
 
-import warnings
-from bisect import bisect_right
+import struct
 
 import torch
 
-from .. import hot
+from .. import driver, hot
 from ..array import Array
 from ..bindings import core
-from ..errors import ArgumentError, StaleInput, StateError, UnsupportedError, error_of
+from ..errors import ArgumentError, StateError, UnsupportedError, error_of
 from ..graph import Graph
 from ..structs import read_struct
 from ..words import pack, words_in
 from .culprit import add_culprit, watch_culprit
-from .report import device_of, import_graph, inspect, scope_text
+from .inputs import Inputs
+from .random import may_draw
+from .report import device_of, import_graph, inspect
 from .scopes import Marks
-from .storages import Operands, Places, Watched, describe, live_tensors
-
-_MOST = 5  # dead tensors that a message describes
+from .storages import Operands, describe
 
 
 def _make_reader():
@@ -35,29 +34,10 @@ def _make_reader():
 _reader = _make_reader()
 
 
-class StaleInputWarning(UserWarning):
-    """A replay may read memory that was freed since the capture: no proof shows that a word is its address."""
-
-
-def _scope_at(scopes, number):
-    """The words of the scope that the node lies in; scopes: pairs of a first node and a dict."""
-    at = bisect_right(scopes, number, key=lambda scope: scope[0]) - 1
-    text = scope_text({"annotation": scopes[at][1]}) if at >= 0 else ""
-    return f" in {{{text}}}" if text else ""
-
-
-def _uses_in(report, storages, scopes):
-    """(word, proved, text, frames) for each word that lies in one of the storages, pairs of address and bytes.
-
-    Of pinned memory copies and fills alone: kernels of torch address none.
-    """
-    ranges = pack((address, address + size) for address, size in storages)
-    for path, _, value, proved, kind, node, name in report.words_in(ranges):
-        block, index = report.blocks.find(value), ".".join(map(str, path))
-        if block is not None:
-            yield value, proved, f"{kind} {index} ({node}){_scope_at(scopes, path[0])}, word {name}", block.frames
-        elif proved and kind in ("memcpy", "memset"):
-            yield value, True, f"{kind} {index}, {name}", []
+def _launch_of(executable, device):
+    """What the compiled module needs to launch it in the place of torch."""
+    calls = driver.address_of("cuStreamIsCapturing"), driver.address_of("cuGraphLaunch")
+    return struct.pack("=4Qq", *calls, executable, device.handle, device.ordinal)
 
 
 def _may_be_slot(tensor):
@@ -82,97 +62,6 @@ def _places_in(view, place):
     return places
 
 
-class Inputs:
-    """The storages outside of the graph's pool that it addresses, and those of them that have ended."""
-
-    def __init__(self, report, operands, scopes=()):
-        """operands: Watched, which are forgotten where the graph does not need them. scopes: as of CUDAGraph.scopes."""
-        outside = [watched for watched in operands if not self._is_own(watched.address, report)]
-        known = {watched.address for watched in operands if not watched.dead}
-        items = [(watched.address, watched.size, watched) for watched in outside]
-        for address, size, tensor in {item[0]: item for item in live_tensors()}.values():
-            if address not in known and not self._is_own(address, report):
-                items.append((address, size, tensor))
-        places, made = Places(items), {}
-        for value, proved, text, frames in _uses_in(report, [item[:2] for item in items], scopes):
-            for thing in places.find(value):
-                watched = thing if isinstance(thing, Watched) else made.get(id(thing))
-                if watched is None:
-                    watched = made[id(thing)] = Watched.of(thing, False)
-                watched.uses.append((proved or watched.operand, text, value))
-                watched.frames = watched.frames or frames
-        self.all, self.dead, self._bound = [*outside, *made.values()], [], {}
-        for watched in self.all:
-            watched.watch(self.dead)
-        kept = set(map(id, outside))
-        for watched in operands:
-            if id(watched) not in kept:
-                watched.forget()
-
-    @staticmethod
-    def _is_own(address, report):
-        block = report.blocks.find(address)
-        return block is not None and block.pool == report.pool
-
-    def forget(self):
-        for watched in (*self.all, *self._bound.values()):
-            watched.forget()
-
-    def rebind(self, name, span, tensor):
-        """The slot has another tensor's memory: that is watched instead of what the span of (address, bytes) had."""
-        bound = self._bound.get(name)
-        if bound is None:
-            self._release_span(*span)
-        elif not bound.dead and bound.address == tensor.untyped_storage().data_ptr():
-            return
-        else:
-            self._drop(bound)
-        self._bound[name] = watched = Watched.of(tensor, True)
-        watched.uses = [(True, f"slot {name}", tensor.data_ptr())]
-        watched.watch(self.dead)
-
-    def _release_span(self, address, size):
-        """Uses in the span are the slot's from now on. A storage without others may end."""
-        for watched in list(self.all):
-            if not watched.address <= address < watched.address + watched.size:
-                continue
-            watched.uses = [use for use in watched.uses if not address <= use[2] < address + size]
-            if not watched.uses:
-                self._drop(watched)
-                self.all.remove(watched)
-
-    def _drop(self, watched):
-        watched.forget()
-        watched.told_of = None
-        if watched in self.dead:
-            self.dead.remove(watched)
-
-    def check(self):
-        """Raises StaleInput for proved inputs that have ended. Warns of the others, once of each."""
-        proved = [watched for watched in self.dead if any(certain for certain, _, _ in watched.uses)]
-        if proved:
-            raise StaleInput(self._message(proved, "nothing was launched"), core.PH_ERROR_STALE_INPUT)
-        news = [watched for watched in self.dead if not watched.told]
-        for watched in news:
-            watched.told = True
-        if news:
-            warnings.warn(self._message(news, "the replay may read it"), StaleInputWarning, stacklevel=3)
-
-    @staticmethod
-    def _message(dead, outcome):
-        plural = "" if len(dead) == 1 else "s"
-        lines = [f"CUDAGraph.replay: {len(dead)} dead tensor{plural}: freed since the capture; {outcome}"]
-        for watched in dead[:_MOST]:
-            lines.append(f"- {watched.text}, {watched.size} bytes at {watched.address:#x}")
-            lines += [f"    {text}" for _, text, _ in watched.uses[:3]] or ["    an operator of the capture was given it; no node was seen to address it"]
-            lines += [f"    allocated at {frame['filename']}:{frame['line']} {frame['name']}" for frame in watched.frames[:3]]
-            lines += [f"    freed at {frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(watched.freed[-3:])]
-        if len(dead) > _MOST:
-            lines.append(f"- and {len(dead) - _MOST} more")
-        lines.append("keep the tensors as long as the graph, or capture again")
-        return "\n".join(lines)
-
-
 class CUDAGraph(torch.cuda.CUDAGraph):
     """torch.cuda.CUDAGraph, whose template is always kept, so that inspect can read it.
 
@@ -189,7 +78,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         super().__init__(True)
         self._keeps, self._operands, self._inputs = keep_graph, None, None
         self._marks, self._scopes, self._culprit = None, [], None
-        self._view, self._spans, self._forms = None, {}, {}
+        self._view, self._spans, self._forms, self._launch = None, {}, {}, None
 
     def capture_begin(
         self, pool=None, capture_error_mode="global", check_input_liveness=False, enable_annotations=False, **others
@@ -252,11 +141,15 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         check_input_liveness is on. ArgumentError: another shape or dtype than that of the capture,
         or an address that the proof does not cover.
         """
-        if tensors:
-            self._set(tensors)
         inputs = self._inputs
-        if inputs is not None and inputs.dead:
-            inputs.check()
+        if inputs is None and self._launch is not None:
+            if self._set(tensors, self._launch):
+                return
+        else:
+            if tensors:
+                self._set(tensors)
+            if inputs is not None and inputs.dead:
+                inputs.check()
         super().replay()
 
     def prove_slots(self, other, **pairs):
@@ -317,6 +210,8 @@ class CUDAGraph(torch.cuda.CUDAGraph):
     def _add_slot(self, name, tensor):
         self._spans[name] = (tensor.shape, tensor.dtype, tensor.get_device(), tensor.data_ptr(), tensor.nbytes)
         self._forms[name] = hot.tensor_form(_reader, self._view.slot_number(name), tensor) if _reader else None
+        if _reader and self._launch is None and not may_draw(self._view, self._device.index):
+            self._launch = _launch_of(super().raw_cuda_graph_exec(), device_of(self._device.index))
 
     def slot_uses(self, name):
         """How many words of the graph follow the slot of that name; 0: it has none."""
@@ -342,9 +237,11 @@ class CUDAGraph(torch.cuda.CUDAGraph):
             core.PH_ERROR_ARGUMENT,
         )
 
-    def _set(self, tensors):
-        """Checks all tensors, then sets the slots that have another address."""
-        status = hot.set_tensors(self._view._handle, _reader, self._forms, tensors) if self._forms and _reader else None
+    def _set(self, tensors, launch=None):
+        """Checks all tensors, then sets the slots that have another address. Whether the graph was launched, too."""
+        status = hot.set_tensors(self._view._handle, _reader, self._forms, tensors, launch) if self._forms and _reader else None
+        if status == -1:
+            return True
         if status is None:
             self._set_checked(tensors)
         elif status:
@@ -352,6 +249,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         if self._inputs is not None:
             for name, tensor in tensors.items():
                 self._inputs.rebind(name, self._spans[name][3:], tensor)
+        return False
 
     def _set_checked(self, tensors):
         """The same for any tensors, and the words for those that are refused."""
@@ -365,7 +263,8 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         self._view._set_values(None, {name: tensor.data_ptr() for name, tensor in tensors.items()})
 
     def _drop_view(self):
-        view, self._view, self._spans, self._forms = getattr(self, "_view", None), None, {}, {}
+        view = getattr(self, "_view", None)
+        self._view, self._spans, self._forms, self._launch = None, {}, {}, None
         if view is not None:
             view.close()
 

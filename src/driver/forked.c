@@ -107,6 +107,10 @@ static size_t graph_position(ph__drv_graph *graph, uint64_t position)
     return 0;
 }
 
+static bool graph_has_launches(ph__drv_graph *graph)
+{
+    return false;
+}
 static bool node_launch(ph__drv_launch *out, const ph__drv_node *node)
 {
     return false;

@@ -85,6 +85,14 @@ typedef struct ph__drv_node_info {
     size_t dependency_count;
 } ph__drv_node_info;
 
+/* A copy, a fill or a child graph of a template, and what it addresses. */
+typedef struct ph__drv_copied {
+    bool found; /* false: there are no more */
+    ph_node_kind kind;
+    const void *dst, *src; /* NULL: none, or an array */
+    ph__drv_graph *body;   /* of a child graph */
+} ph__drv_copied;
+
 /* The memory of an executable: of the device measured around its making, and around exec_upload, so
  * that other allocations of that moment may be in it. */
 typedef struct ph__drv_memory {

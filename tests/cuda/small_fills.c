@@ -70,7 +70,7 @@ static void fill_bytes(void *dst, unsigned char value, size_t count, const ph_st
 static int driver_type(const ph_graph *of, size_t index)
 {
     int type = -1;
-    assert_int_equal(ph__cu.GraphNodeGetType(of->template->nodes.at[index]->handle, &type), 0);
+    assert_int_equal(ph__cu.GraphNodeGetType(of->template->handles[index], &type), 0);
     return type;
 }
 

@@ -156,7 +156,7 @@ static void list_kernel(void *unused)
     ph_kernel *kernel = kernels[listed++];
     assert_true(ph__capture_keep_kernel(world.stream, kernel, capture_id));
     listed_as_it_was_read += atomic_load(&kernel->kept_in) == capture_id;
-    ph__driver_before("graph_nodes", list_kernel, NULL);
+    ph__driver_before("graph_next_copy", list_kernel, NULL);
 }
 
 static ph_status read_id_and_add(ph_stream *stream, void *user)
@@ -172,7 +172,7 @@ TEST(a_graph_keeps_a_kernel_that_is_listed_while_the_capture_is_read)
     listed = listed_as_it_was_read = 0;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(read_id_and_add(world.stream, NULL));
-    ph__driver_before("graph_nodes", list_kernel, NULL);
+    ph__driver_before("graph_next_copy", list_kernel, NULL);
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     ph__driver_before(NULL, NULL, NULL);
     assert_true(listed_as_it_was_read > 0);

@@ -203,6 +203,8 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(capture_position(NULL, NULL));
     CALL(graph_import(NULL, NULL, NULL));
     CALL(graph_nodes(NULL, NULL, NULL));
+    CALL(graph_count(NULL, NULL));
+    CALL(graph_next_copy(NULL, NULL, NULL));
     CALL(node_info(NULL, NULL));
     CALL(node_kind(NULL, NULL));
     CALL(graph_lower(NULL));
@@ -256,8 +258,9 @@ TEST(every_fallible_entry_is_wrapped)
     assert_int_equal(ph__driver_calls() - before, called);
     /* name, describe, stream_default, device_wait_streams, thread_exchange_mode, context_pop; what
      * destroys; four native handles, kernel_keep, graph_disown, graph_hand_over, two accounts of
-     * bytes, the tools' ids, what a position means, known launches and uploads, the watch */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 6 + 9 + 14);
+     * bytes, the tools' ids, what a position means, known launches and whether there are any,
+     * uploads, the watch */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 6 + 9 + 15);
 }
 
 TEST(the_nth_call_fails_once)

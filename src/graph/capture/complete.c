@@ -68,10 +68,8 @@ ph_status ph__graph_read_captured(ph_graph *graph, ph__ranges *capture, ph__rang
 
 size_t ph__graph_node_count(const ph_graph *graph)
 {
-    ph__drv_node *const *nodes;
     size_t count = 0;
-    return graph->device->driver->graph_nodes(&nodes, &count, graph->template) == PH__R_OK ? count
-                                                                                           : 0;
+    return graph->device->driver->graph_count(&count, graph->template) == PH__R_OK ? count : 0;
 }
 
 static ph_status lower_template(ph_graph *graph, const char *call)

@@ -21,6 +21,7 @@ typedef struct node_change {
 } node_change;
 struct ph__changes {
     uint64_t updates, sets;
+    unsigned waiting; /* the last updates, that no node was told of yet: 2 stands for more */
     size_t count;
     node_change at[]; /* by order of creation */
 };
@@ -33,10 +34,11 @@ static size_t list_nodes(ph__drv_node *const **nodes, const ph_graph *graph, ph_
 
 bool ph__changes_reserve(ph_graph *graph)
 {
-    ph__drv_node *const *nodes;
     if (graph->changes)
         return true;
-    size_t count = list_nodes(&nodes, graph, graph->template);
+    size_t count = 0;
+    if (graph->device->driver->graph_count(&count, graph->template) != PH__R_OK)
+        count = 0;
     graph->changes = ph__calloc(1, sizeof *graph->changes + count * sizeof(node_change));
     if (graph->changes)
         graph->changes->count = count;
@@ -82,14 +84,32 @@ static void read_known(node_change *change, const ph__driver *driver, const ph__
 }
 
 /* ---- changes ---- */
+/* Updates of which nothing was known when they came are told to each node before anything else. */
+static void tell_nodes(ph__changes *changes)
+{
+    if (changes->waiting == 0)
+        return;
+    for (size_t i = 0; i < changes->count; i++) {
+        node_change *change = &changes->at[i];
+        change->untold = change->untold || change->due || changes->waiting > 1;
+        change->due = true;
+    }
+    changes->waiting = 0;
+}
+
 void ph__changes_updated(ph_graph *graph, const ph_graph *from)
 {
     const ph__driver *driver = graph->device->driver;
     ph__changes *changes = graph->changes;
     ph__drv_node *const *mine, *const *theirs;
+    changes->updates++;
+    if (graph != from && !driver->graph_has_launches(from->template)) {
+        changes->waiting += changes->waiting < 2;
+        return;
+    }
+    tell_nodes(changes);
     size_t own = list_nodes(&mine, graph, graph->template),
            others = list_nodes(&theirs, graph, from->template);
-    changes->updates++;
     for (size_t i = 0; i < changes->count && i < own && i < others; i++) {
         node_change *change = &changes->at[i];
         ph__drv_launch launch;
@@ -106,6 +126,7 @@ void ph__changes_launched(ph_graph *graph, size_t node, const ph__drv_launch *la
 {
     ph__drv_node *const *nodes;
     ph__changes *changes = graph->changes;
+    tell_nodes(changes);
     changes->sets++;
     if (node >= changes->count)
         return;
@@ -143,6 +164,7 @@ static ph_status compare_due(const ph_graph *graph, const char *call)
     ph__changes *changes = graph->changes;
     ph__drv_node *const *mine, *const *now;
     ph__drv_launch launch;
+    tell_nodes(changes);
     size_t own = list_nodes(&mine, graph, graph->template),
            others = list_nodes(&now, graph,
                                graph->brought ? graph->brought->deferred_record->template

@@ -157,37 +157,27 @@ static ph_status scan_sides(bool *odd, const search *s, const void *dst, const v
     return PH_OK;
 }
 
-static ph_status scan_node(bool *odd, const search *s, ph__drv_node *node)
+static ph_status scan_copied(bool *odd, const search *s, const ph__drv_copied *copied)
 {
-    const ph__driver *driver = s->graph->device->driver;
-    ph_node_kind kind;
-    ph__drv_node_info info;
-    int result = driver->node_kind(&kind, node);
-    if (result == PH__R_OK && kind != PH_NODE_MEMCPY && kind != PH_NODE_MEMSET &&
-        kind != PH_NODE_GRAPH)
-        return PH_OK;
-    if (result == PH__R_OK)
-        result = driver->node_info(&info, node);
-    if (result != PH__R_OK)
-        return fail_scan(result, s->call);
-    if (kind == PH_NODE_GRAPH)
-        return info.body ? scan_graph(odd, s, info.body) : PH_OK;
-    if (kind == PH_NODE_MEMSET)
-        return scan_sides(odd, s, info.fill.dst, NULL);
-    ph__memory_pin_used(s->graph->own->pool, info.copy.dst);
-    ph__memory_pin_used(s->graph->own->pool, info.copy.src);
-    return scan_sides(odd, s, info.copy.dst, info.copy.src);
+    if (copied->kind == PH_NODE_GRAPH)
+        return copied->body ? scan_graph(odd, s, copied->body) : PH_OK;
+    if (copied->kind == PH_NODE_MEMCPY) {
+        ph__memory_pin_used(s->graph->own->pool, copied->dst);
+        ph__memory_pin_used(s->graph->own->pool, copied->src);
+    }
+    return scan_sides(odd, s, copied->dst, copied->src);
 }
 
 static ph_status scan_graph(bool *odd, const search *s, ph__drv_graph *template)
 {
-    ph__drv_node *const *nodes;
-    size_t count;
-    int result = s->graph->device->driver->graph_nodes(&nodes, &count, template);
-    if (result != PH__R_OK)
-        return fail_scan(result, s->call);
-    for (size_t i = 0; i < count && !*odd; i++)
-        PH_TRY(scan_node(odd, s, nodes[i]));
+    size_t at = 0;
+    for (ph__drv_copied copied = {.found = true}; copied.found && !*odd;) {
+        int result = s->graph->device->driver->graph_next_copy(&copied, &at, template);
+        if (result != PH__R_OK)
+            return fail_scan(result, s->call);
+        if (copied.found)
+            PH_TRY(scan_copied(odd, s, &copied));
+    }
     return PH_OK;
 }
 

@@ -4,6 +4,7 @@
  * otherwise is refused. */
 #include "driver/cuda/exec/compare.h"
 #include "base/line.h"
+#include "driver/cuda/exec/shape.h"
 #include "driver/cuda/load/core.h"
 #include "driver/cuda/load/entries.h"
 #include "driver/cuda/nodes/decode.h"
@@ -224,7 +225,12 @@ static int list_nodes_of(ph__drv_graph *graph)
 int ph__cuda_compare_graphs(ph__drv_graph *graph, ph__drv_graph *from, const ph__cuda_pair *outer,
                             ph__drv_update *out)
 {
+    bool same = false;
     int result = list_nodes_of(graph);
+    if (result == PH__R_OK)
+        result = ph__cuda_same_shape(&same, graph, from);
+    if (result == PH__R_OK && same)
+        return PH__R_OK;
     if (result == PH__R_OK)
         result = list_nodes_of(from);
     if (result != PH__R_OK)

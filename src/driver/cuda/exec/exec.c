@@ -7,6 +7,7 @@
 #include "driver/cuda/capture/submission.h"
 #include "driver/cuda/exec/kept.h"
 #include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/list.h"
 
 /* CUgraphInstantiateResult, where it says more than the call's number. */
 static void set_instantiate_reason(int why)
@@ -23,8 +24,10 @@ static void set_instantiate_reason(int why)
 /* The node of the template, where the one to blame is not inside a child graph. */
 static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
 {
+    if (!handle || ph__cuda_graph_list(graph) != PH__R_OK)
+        return NULL;
     ph__spin_lock(&graph->device->cache_lock);
-    ph__drv_node *node = handle ? ph__cuda_graph_find_locked(graph, handle) : NULL;
+    ph__drv_node *node = ph__cuda_graph_find_locked(graph, handle);
     ph__spin_unlock(&graph->device->cache_lock);
     return node;
 }

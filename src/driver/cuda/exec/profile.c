@@ -6,6 +6,7 @@
 #include "driver/cuda/exec/exec.h"
 #include "driver/cuda/exec/profile_events.h"
 #include "driver/cuda/load/entries.h"
+#include "driver/cuda/nodes/list.h"
 
 typedef struct ph__cuda_profile {
     ph__drv_exec *exec;
@@ -55,7 +56,9 @@ int ph__cuda_profile_open(ph__drv_profile **out, ph__drv_exec *exec, ph_profile_
     if (!profile)
         return PH__R_OUT_OF_MEMORY;
     profile->exec = exec;
-    int result = open_source(profile, source);
+    int result = ph__cuda_graph_link(exec->graph);
+    if (result == PH__R_OK)
+        result = open_source(profile, source);
     if (result != PH__R_OK)
         ph__free(profile);
     else

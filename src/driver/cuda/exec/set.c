@@ -7,6 +7,7 @@
 #include "driver/cuda/load/entries.h"
 #include "driver/cuda/load/kernel.h"
 #include "driver/cuda/nodes/decode.h"
+#include "driver/cuda/nodes/list.h"
 #include <string.h>
 
 /* The template's node, decoded, if it is one of this executable and of that kind: it is about to be
@@ -43,6 +44,9 @@ static inline int find_source(const ph__drv_node **out, const ph__drv_exec *exec
     *out = node;
     if (!exec->updated)
         return PH__R_OK;
+    int result = ph__cuda_graph_list(exec->updated);
+    if (result != PH__R_OK)
+        return result;
     ph__drv_node *theirs = exec->updated->nodes.at[node->index];
     *out = theirs ? theirs : node;
     return theirs && !atomic_load_explicit(&theirs->decoded, memory_order_acquire)

@@ -7,6 +7,7 @@
 #include "driver/cuda/exec/kept.h"
 #include "driver/cuda/load/entries.h"
 #include "driver/cuda/nodes/fills.h"
+#include "driver/cuda/nodes/list.h"
 #include <string.h>
 
 /* ---- what the driver refuses ---- */
@@ -100,17 +101,18 @@ static ph__drv_node *node_of(const ph__drv_graph *graph, ph__cu_node handle)
     return NULL;
 }
 
-/* The driver blames a node of the new graph, or none; both graphs are listed. */
-static void explain_refusal(ph__drv_update *out, const ph__drv_exec *exec,
-                            const ph__drv_graph *from, const ph__cu_update_result *why)
+/* The driver blames a node of the new graph, or none. */
+static void explain_refusal(ph__drv_update *out, const ph__drv_exec *exec, ph__drv_graph *from,
+                            const ph__cu_update_result *why)
 {
+    (void)ph__cuda_graph_list(from); /* without memory for that no node is named */
     ph__drv_node *theirs = node_of(from, why->node);
     ph__drv_node *mine = theirs ? NULL : node_of(exec->graph, why->node);
     if (theirs)
         mine = exec->graph->nodes.at[theirs->index];
-    else if (mine)
+    else if (mine && mine->index < from->nodes.count)
         theirs = from->nodes.at[mine->index];
-    if (mine)
+    if (mine && theirs)
         explain_pair(out, why->result, &(ph__cuda_pair){mine, theirs, NULL});
     else
         ph__cuda_mismatch(out, reason_of(why->result), NULL,
@@ -121,7 +123,7 @@ static void explain_refusal(ph__drv_update *out, const ph__drv_exec *exec,
 
 static bool is_read(const ph__drv_graph *graph)
 {
-    bool read = true;
+    bool read = atomic_load_explicit(&graph->listed, memory_order_acquire);
     for (size_t i = 0; i < graph->nodes.count && read; i++)
         read = atomic_load_explicit(&graph->nodes.at[i]->decoded, memory_order_acquire);
     return read;

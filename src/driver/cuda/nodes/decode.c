@@ -243,25 +243,28 @@ static void keep_links(ph__drv_node_info *to, const ph__drv_node_info *from)
     to->launch.programmatic = from->launch.programmatic;
 }
 
-/* Another thread may have read or submitted the node meanwhile: what came first stays. */
+/* Another thread may have read or submitted the node meanwhile: what came first stays. links: NULL
+ * where they were not read. */
 static int publish_node(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links *links)
 {
     int result = PH__R_OK;
     ph__spin_lock(&node->graph->device->cache_lock);
-    bool known = atomic_load_explicit(&node->graph->linked, memory_order_relaxed);
-    if (known)
+    if (!links)
         keep_links(&read->info, &node->info);
-    if (!known && !ph__cuda_graph_link_locked(node->graph, &read->info, links)) {
+    if (links && !ph__cuda_graph_link_locked(node->graph, &read->info, links)) {
         result = PH__R_OUT_OF_MEMORY;
     } else if (!atomic_load_explicit(&node->decoded, memory_order_relaxed)) {
         node->info = read->info;
         node->has_kind = true;
+        node->has_links = links != NULL;
         node->is_core_fill = read->is_core_fill;
         node->is_plain_copy = read->is_plain_copy;
         node->is_rows_fill = read->is_rows_fill;
         node->src_type = read->src_type;
         node->dst_type = read->dst_type;
         node->layout = read->layout;
+        if (read->info.kind == PH_NODE_KERNEL)
+            atomic_store_explicit(&node->graph->has_launches, true, memory_order_relaxed);
         atomic_store_explicit(&node->decoded, true, memory_order_release);
     }
     ph__spin_unlock(&node->graph->device->cache_lock);
@@ -272,10 +275,11 @@ static int decode_node_now(ph__drv_node *node)
 {
     ph__drv_node read = {.handle = node->handle, .has_kind = node->has_kind};
     read.info.kind = node->info.kind;
-    ph__cuda_links links = {.count = 0};
+    ph__cuda_links links;
     int result = decode_kind(&read, node->graph);
-    if (result == PH__R_OK && !atomic_load_explicit(&node->graph->linked, memory_order_acquire))
-        result = ph__cuda_links_read(&links, node->handle);
+    if (result != PH__R_OK || !node->graph->capturing)
+        return result == PH__R_OK ? publish_node(node, &read, NULL) : result;
+    result = ph__cuda_links_read(&links, node->handle);
     if (result != PH__R_OK)
         return result;
     result = publish_node(node, &read, &links);
@@ -319,6 +323,20 @@ int ph__cuda_decode(ph__drv_node *node)
     return atomic_load_explicit(&node->decoded, memory_order_acquire)
                ? PH__R_OK
                : with_context(decode_node_now, node);
+}
+
+int ph__cuda_decode_handle_kind(ph_node_kind *out, const ph__drv_graph *graph, ph__cu_node handle)
+{
+    ph__cuda_scope scope;
+    int result = read_kind(out, handle);
+    if (result != PH__R_INVALID_CONTEXT)
+        return result;
+    result = ph__cuda_enter(&scope, graph->device);
+    if (result == PH__R_OK) {
+        result = read_kind(out, handle);
+        ph__cuda_leave(&scope);
+    }
+    return result;
 }
 
 int ph__cuda_decode_kind(ph__drv_node *node)

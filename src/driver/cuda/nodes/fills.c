@@ -9,6 +9,7 @@
 #include "driver/cuda/load/entries.h"
 #include "driver/cuda/nodes/decode.h"
 #include "driver/cuda/nodes/graph.h"
+#include "driver/cuda/nodes/handles.h"
 
 /* The nodes that depend on one, and how. Freed by the caller. */
 typedef struct dependents {
@@ -129,15 +130,18 @@ static bool rename_locked(ph__drv_graph *graph, ph__drv_node *node, ph__cu_node 
 {
     bool mapped =
         !graph->unmapped && ph__map_remove(&graph->by_handle, (uintptr_t)node->handle) != NULL;
-    node->handle = handle;
+    node->handle = graph->handles[node->index] = handle;
     node->is_core_fill = node->is_lowered = true;
     return !mapped || ph__map_put(&graph->by_handle, (uintptr_t)handle, node);
 }
 
-static int lower_node(ph__drv_graph *graph, ph__drv_node *node, ph__cu_function function)
+static int lower_node(ph__drv_graph *graph, size_t i, ph__cu_function function)
 {
     ph__cu_node handle = NULL;
-    int result = ph__cuda_decode(node);
+    ph__spin_lock(&graph->device->cache_lock);
+    ph__drv_node *node = ph__cuda_handles_node_locked(graph, i);
+    ph__spin_unlock(&graph->device->cache_lock);
+    int result = node ? ph__cuda_decode(node) : PH__R_OUT_OF_MEMORY;
     if (result != PH__R_OK || !is_small_fill(node) || !is_reached(graph->device, &node->info.fill))
         return result;
     result = replace_fill(&handle, graph->handle, node->handle, function, &node->info.fill);
@@ -154,14 +158,14 @@ int ph__cuda_graph_lower(ph__drv_graph *graph)
 {
     ph__cuda_scope scope;
     ph__cu_function function = ph__cuda_core_fill_if_loaded(graph->device);
-    if (!function || !graph->listed)
+    if (!function || !graph->read)
         return PH__R_OK;
     int result = ph__cuda_enter(&scope, graph->device);
     if (result != PH__R_OK)
         return result;
-    for (size_t i = 0; i < graph->nodes.count && result == PH__R_OK; i++)
-        if (graph->nodes.at[i]->info.kind == PH_NODE_MEMSET)
-            result = lower_node(graph, graph->nodes.at[i], function);
+    for (size_t i = 0; i < graph->handle_count && result == PH__R_OK; i++)
+        if (ph__cuda_handles_kind(graph, i) == PH_NODE_MEMSET)
+            result = lower_node(graph, i, function);
     ph__cuda_leave(&scope);
     return result;
 }
@@ -199,6 +203,8 @@ int ph__cuda_graph_lowered_clone(ph__cu_graph *out, const ph__drv_graph *graph,
     bool differ = false;
     ph__cu_function function = ph__cuda_core_fill_if_loaded(graph->device);
     *out = NULL;
+    if (!atomic_load_explicit(&graph->listed, memory_order_acquire)) /* no fills (exec/shape.h) */
+        return PH__R_OK;
     for (size_t i = 0; i < graph->nodes.count && !differ; i++)
         differ = like->nodes.at[i]->is_core_fill && !graph->nodes.at[i]->is_core_fill;
     if (!differ)

@@ -40,6 +40,9 @@ void ph__cuda_graph_destroy(ph__drv_graph *graph)
     ph__vec_free(&graph->submissions);
     ph__vec_free(&graph->positions);
     ph__vec_free(&graph->frontiers);
+    ph__free(graph->handles);
+    ph__free(graph->kinds);
+    ph__free(graph->edges);
     ph__map_free(&graph->by_handle);
     ph__cuda_layouts_release(&graph->layouts);
     while (graph->blocks) {
@@ -93,9 +96,10 @@ void *ph__cuda_graph_native(ph__drv_graph *graph)
 
 static size_t bytes_locked(const ph__drv_graph *graph)
 {
-    size_t bytes = sizeof *graph + graph->block_bytes +
-                   graph->nodes.capacity * sizeof *graph->nodes.at +
-                   graph->bodies.capacity * sizeof *graph->bodies.at;
+    size_t bytes =
+        sizeof *graph + graph->block_bytes + graph->nodes.capacity * sizeof *graph->nodes.at +
+        graph->handle_count * sizeof *graph->handles + graph->edge_count * sizeof *graph->edges +
+        graph->bodies.capacity * sizeof *graph->bodies.at;
     if (graph->by_handle.slots)
         bytes += (graph->by_handle.mask + 1) * sizeof *graph->by_handle.slots;
     if (graph->layouts.slots)

@@ -13,13 +13,21 @@
 #include "driver/cuda/load/layouts.h"
 #include "driver/driver.h"
 
+/* An edge by the indices of its nodes. */
+typedef struct ph__cuda_edge {
+    uint32_t from, to;
+    ph__cu_edge edge;
+} ph__cuda_edge;
 struct ph__drv_node {
     ph__drv_graph *graph;
     ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
     ph__cu_node handle;
-    size_t index;        /* in the graph's list, once listed */
-    bool has_kind;       /* info.kind is known */
-    atomic_bool decoded; /* the members below are complete and final */
+    size_t index;   /* in the graph's list, once listed */
+    bool has_kind;  /* info.kind is known */
+    bool has_links; /* its dependencies were read of it alone, before the graph was linked */
+    /* the members below are complete and final: in a graph under construction all, in others but
+     * for what it depends on, which is read of all nodes at once (list.h) */
+    atomic_bool decoded;
     /* a launch of the core's fill kernel, which stands for a memset */
     bool is_core_fill;
     bool is_lowered;               /* a memset node in the capture, and is_core_fill since */
@@ -34,16 +42,26 @@ struct ph__drv_graph {
     ph__cu_graph handle;
     /* destroyed with it; false for bodies and for graphs under construction */
     bool owned;
-    bool capturing;     /* under construction: the driver's list grows */
-    bool listed;        /* `nodes` is the driver's list */
-    atomic_bool linked; /* each of `nodes` has its kind and its dependencies */
+    bool capturing; /* under construction: the driver's list grows */
+    /* handles.h: the driver's list; kinds: of each, ph_node_kind, NULL: not asked yet. submitted:
+     * each of them is the submission of that index. */
+    bool read, submitted;
+    ph__cu_node *handles;
+    size_t handle_count;
+    unsigned char *kinds;
+    atomic_bool listed;       /* `nodes` has the node of each handle */
+    atomic_bool linked;       /* each of `nodes` has its kind and its dependencies */
+    atomic_bool has_launches; /* the parameters of a kernel were read back */
+    /* exec/shape.h: kept from the first comparison with another graph on; NULL: there was none */
+    ph__cuda_edge *edges;
+    size_t edge_count;
     /* how many kernels the device had when the list was read; later ones are of no node here */
     uint64_t kernels;
     ph__map by_handle;  /* CUgraphNode -> ph__drv_node */
     ph__drv_node *last; /* the node of the last look-up, mostly a dependency of the next one */
     PH__VEC(ph__drv_node *) submissions; /* of nodes submitted by this library, in order */
     bool submissions_lost;               /* one could not be kept */
-    bool unmapped;                       /* listed nodes are not in by_handle yet */
+    bool unmapped;                       /* nodes are put into by_handle when all are listed */
     /* capture/position.c: where in `frontiers` each position begins; resolved: how many nodes had
      * been made there. frontiers: what streams stood behind. Under the order while the capture
      * is open, then as the rest. */

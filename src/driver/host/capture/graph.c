@@ -255,6 +255,45 @@ int ph__host_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_gra
     return PH__R_OK;
 }
 
+int ph__host_graph_count(size_t *count, ph__drv_graph *handle)
+{
+    ph__drv_node *const *nodes;
+    return ph__host_graph_nodes(&nodes, count, handle);
+}
+
+static ph__drv_copied copied_of(const ph__host_work *work)
+{
+    ph__drv_copied copied = {.found = true, .kind = work->kind};
+    ph__drv_memcpy copy;
+    ph__drv_memset fill;
+    if (work->kind == PH_NODE_GRAPH) {
+        copied.body = (ph__drv_graph *)work->body;
+    } else if (work->kind == PH_NODE_MEMSET) {
+        memcpy(&fill, work->args, sizeof fill);
+        copied.dst = fill.dst;
+    } else {
+        memcpy(&copy, work->args, sizeof copy);
+        copied.dst = copy.dst;
+        copied.src = copy.src;
+    }
+    return copied;
+}
+
+int ph__host_graph_next_copy(ph__drv_copied *out, size_t *at, ph__drv_graph *handle)
+{
+    const ph__host_graph *graph = ph__host_graph_of(handle);
+    if (!graph)
+        return PH__R_INVALID_VALUE;
+    *out = (ph__drv_copied){.found = false};
+    while (!out->found && *at < graph->nodes.count) {
+        const ph__host_work *work = &ph__host_node_of(graph->nodes.at[(*at)++])->work;
+        if (work->kind == PH_NODE_MEMCPY || work->kind == PH_NODE_MEMSET ||
+            work->kind == PH_NODE_GRAPH)
+            *out = copied_of(work);
+    }
+    return PH__R_OK;
+}
+
 /* No node has a cheaper form here. */
 int ph__host_graph_lower(ph__drv_graph *graph)
 {
@@ -286,6 +325,11 @@ int ph__host_node_kind(ph_node_kind *out, ph__drv_node *handle)
         return PH__R_INVALID_VALUE;
     *out = node->work.kind;
     return PH__R_OK;
+}
+
+bool ph__host_graph_has_launches(ph__drv_graph *graph)
+{
+    return graph != NULL;
 }
 
 bool ph__host_node_launch(ph__drv_launch *out, const ph__drv_node *handle)

@@ -2,7 +2,7 @@
 /* driver/cuda/capture/submission.c: keeping the submissions of this library to capturing
  * streams, as they are made. Each makes one node, and CUDA lists nodes in the order in which they
  * were made, as the submissions are: which submission made which node is found out when the graph
- * is listed (nodes/list.c), and what each depends on is read then, all at once. */
+ * is listed (nodes/handles.c), and what each depends on is read then, all at once. */
 #include "driver/cuda/capture/submission.h"
 #include "driver/cuda/capture/capture.h"
 #include "driver/cuda/load/kernel.h"
@@ -21,39 +21,32 @@ void ph__cuda_submission_query(ph__cuda_submission *submission, ph__drv_stream *
         ph__spin_unlock(&stream->device->order);
 }
 
-/* An empty submission; NULL: no host memory. */
-static ph__drv_node *make_node_locked(ph__drv_graph *graph)
+/* One with room for so many bytes of arguments, and nothing in it; NULL: no host memory. */
+static ph__cuda_submitted *make_submitted_locked(ph__drv_graph *graph, size_t args_size)
 {
-    ph__drv_node *kept = ph__vec_reserve(&graph->submissions, 1)
-                             ? ph__cuda_graph_room_locked(graph, sizeof *kept)
-                             : NULL;
-    if (!kept) {
+    ph__cuda_submitted *kept = ph__vec_reserve(&graph->submissions, 1)
+                                   ? ph__cuda_graph_room_locked(graph, sizeof *kept + args_size)
+                                   : NULL;
+    if (kept)
+        graph->submissions.at[graph->submissions.count++] = kept;
+    else
         graph->submissions_lost = true;
-        return NULL;
-    }
-    memset(kept, 0, sizeof *kept);
-    kept->graph = graph;
-    kept->self = kept;
-    graph->submissions.at[graph->submissions.count++] = kept;
     return kept;
 }
 
 static void add_launch_locked(ph__drv_graph *graph, ph__drv_kernel *kernel,
                               const ph__drv_launch *launch)
 {
-    ph__drv_node *kept = make_node_locked(graph);
-    void *args =
-        kept && kernel->args_size ? ph__cuda_graph_room_locked(graph, kernel->args_size) : NULL;
+    ph__cuda_submitted *kept = make_submitted_locked(graph, kernel->args_size);
     if (!kept)
         return;
-    kept->info.kind = PH_NODE_KERNEL;
-    kept->info.kernel = kernel;
-    kept->info.kernel_name = kernel->name;
-    kept->info.launch = *launch;
-    kept->info.launch.capture_id = NULL;
-    kept->info.args_size = kernel->args_size;
-    kept->info.launch.args = args ? memcpy(args, launch->args, kernel->args_size) : NULL;
-    graph->submissions_lost = graph->submissions_lost || (kernel->args_size && !args);
+    kept->node = NULL;
+    kept->kernel = kernel;
+    kept->shared_bytes = launch->shared_bytes;
+    memcpy(kept->grid, launch->grid, sizeof kept->grid);
+    memcpy(kept->block, launch->block, sizeof kept->block);
+    if (kernel->args_size)
+        memcpy(kept->args, launch->args, kernel->args_size);
 }
 
 void ph__cuda_submission_keep_launch(ph__cuda_submission *submission, ph__drv_stream *stream,
@@ -73,12 +66,16 @@ void ph__cuda_submission_keep_launch(ph__cuda_submission *submission, ph__drv_st
 
 static void add_node_locked(ph__drv_graph *graph, const ph__drv_node *node)
 {
-    ph__drv_node *kept = make_node_locked(graph);
+    ph__cuda_submitted *kept = make_submitted_locked(graph, 0);
     if (!kept)
         return;
-    *kept = *node;
-    kept->graph = graph;
-    kept->self = kept;
+    kept->node = ph__cuda_graph_room_locked(graph, sizeof *kept->node);
+    graph->submissions_lost = graph->submissions_lost || !kept->node;
+    if (!kept->node)
+        return;
+    *kept->node = *node;
+    kept->node->graph = graph;
+    kept->node->self = kept->node;
 }
 
 void ph__cuda_submission_add(ph__drv_device *device, uint64_t id, const ph__drv_node *node)

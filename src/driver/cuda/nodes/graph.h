@@ -13,6 +13,15 @@
 #include "driver/cuda/load/layouts.h"
 #include "driver/driver.h"
 
+/* A submission of this library to a capture: a launch, of which a node is made where somebody asks
+ * for it, or the node of anything else. */
+typedef struct ph__cuda_submitted {
+    ph__drv_node *node; /* NULL: not made yet */
+    ph__drv_kernel *kernel;
+    size_t shared_bytes;
+    uint32_t grid[3], block[3];
+    _Alignas(max_align_t) unsigned char args[]; /* kernel->args_size */
+} ph__cuda_submitted;
 /* An edge by the indices of its nodes. */
 typedef struct ph__cuda_edge {
     uint32_t from, to;
@@ -59,9 +68,9 @@ struct ph__drv_graph {
     uint64_t kernels;
     ph__map by_handle;  /* CUgraphNode -> ph__drv_node */
     ph__drv_node *last; /* the node of the last look-up, mostly a dependency of the next one */
-    PH__VEC(ph__drv_node *) submissions; /* of nodes submitted by this library, in order */
-    bool submissions_lost;               /* one could not be kept */
-    bool unmapped;                       /* nodes are put into by_handle when all are listed */
+    PH__VEC(ph__cuda_submitted *) submissions; /* in order */
+    bool submissions_lost;                     /* one could not be kept */
+    bool unmapped; /* nodes are put into by_handle when all are listed */
     /* capture/position.c: where in `frontiers` each position begins; resolved: how many nodes had
      * been made there. frontiers: what streams stood behind. Under the order while the capture
      * is open, then as the rest. */

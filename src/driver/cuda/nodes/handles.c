@@ -5,8 +5,10 @@
 #include "driver/cuda/nodes/handles.h"
 #include "base/alloc.h"
 #include "driver/cuda/load/entries.h"
+#include "driver/cuda/load/kernel.h"
 #include "driver/cuda/load/unload.h"
 #include "driver/cuda/nodes/decode.h"
+#include <string.h>
 
 enum {
     FIRST_NODES = 64
@@ -101,17 +103,44 @@ ph_node_kind ph__cuda_handles_kind(const ph__drv_graph *graph, size_t i)
     if (listed && graph->nodes.at[i]->has_kind)
         return graph->nodes.at[i]->info.kind;
     if (graph->submitted)
-        return graph->submissions.at[i]->info.kind;
+        return graph->submissions.at[i]->node ? graph->submissions.at[i]->node->info.kind
+                                              : PH_NODE_KERNEL;
     return graph->kinds ? (ph_node_kind)graph->kinds[i] : PH_NODE_EMPTY;
 }
 
 /* ---- single nodes ---- */
 
-/* The node of a handle; where nobody has met it, the submission becomes it. All that was submitted
- * is known of it; of graph nodes only the kind was. */
-static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle,
-                                  ph__drv_node *submission)
+/* NULL: no host memory. */
+static ph__drv_node *submitted_node_locked(ph__drv_graph *graph, ph__cuda_submitted *submitted)
 {
+    if (submitted->node)
+        return submitted->node;
+    ph__drv_kernel *kernel = submitted->kernel;
+    ph__drv_node *node = ph__cuda_graph_room_locked(graph, sizeof *node);
+    if (!node)
+        return NULL;
+    *node = (ph__drv_node){.graph = graph,
+                           .self = node,
+                           .info = {.kind = PH_NODE_KERNEL,
+                                    .kernel = kernel,
+                                    .kernel_name = kernel->name,
+                                    .launch = {.shared_bytes = submitted->shared_bytes,
+                                               .args = kernel->args_size ? submitted->args : NULL},
+                                    .args_size = kernel->args_size}};
+    memcpy(node->info.launch.grid, submitted->grid, sizeof submitted->grid);
+    memcpy(node->info.launch.block, submitted->block, sizeof submitted->block);
+    submitted->node = node;
+    return node;
+}
+
+/* The node of a handle; where nobody has met it, that of the submission becomes it. All that was
+ * submitted is known of it; of graph nodes only the kind was. */
+static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle,
+                                  ph__cuda_submitted *submitted)
+{
+    ph__drv_node *submission = submitted_node_locked(graph, submitted);
+    if (!submission)
+        return NULL;
     submission->handle = handle;
     submission->has_kind = true;
     ph__drv_node *met =

@@ -325,15 +325,12 @@ int ph__cuda_decode(ph__drv_node *node)
                : with_context(decode_node_now, node);
 }
 
-int ph__cuda_decode_handle_kind(ph_node_kind *out, const ph__drv_graph *graph, ph__cu_node handle)
+int ph__cuda_decode_handle_type(int *out, const ph__drv_graph *graph, ph__cu_node handle)
 {
     ph__cuda_scope scope;
-    int result = read_kind(out, handle);
-    if (result != PH__R_INVALID_CONTEXT)
-        return result;
-    result = ph__cuda_enter(&scope, graph->device);
+    int result = ph__cuda_enter(&scope, graph->device);
     if (result == PH__R_OK) {
-        result = read_kind(out, handle);
+        result = ph__cu.GraphNodeGetType(handle, out);
         ph__cuda_leave(&scope);
     }
     return result;

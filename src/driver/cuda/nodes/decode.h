@@ -9,6 +9,6 @@
  * CUDA's number. */
 int ph__cuda_decode(ph__drv_node *node);
 int ph__cuda_decode_kind(ph__drv_node *node);
-/* The kind of a handle of the graph. CUDA's number. */
-int ph__cuda_decode_handle_kind(ph_node_kind *out, const ph__drv_graph *graph, ph__cu_node handle);
+/* CUDA's type of a handle of the graph, with its context current. CUDA's number. */
+int ph__cuda_decode_handle_type(int *out, const ph__drv_graph *graph, ph__cu_node handle);
 #endif

@@ -158,7 +158,8 @@ int ph__cuda_graph_lower(ph__drv_graph *graph)
 {
     ph__cuda_scope scope;
     ph__cu_function function = ph__cuda_core_fill_if_loaded(graph->device);
-    if (!function || !graph->read)
+    bool known = graph->submitted || graph->kinds;
+    if (!function || !graph->read || (known && !graph->copies))
         return PH__R_OK;
     int result = ph__cuda_enter(&scope, graph->device);
     if (result != PH__R_OK)

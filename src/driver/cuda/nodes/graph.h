@@ -58,6 +58,7 @@ struct ph__drv_graph {
     ph__cu_node *handles;
     size_t handle_count;
     unsigned char *kinds;
+    bool copies;              /* some of them are copies, fills or child graphs */
     atomic_bool listed;       /* `nodes` has the node of each handle */
     atomic_bool linked;       /* each of `nodes` has its kind and its dependencies */
     atomic_bool has_launches; /* the parameters of a kernel were read back */

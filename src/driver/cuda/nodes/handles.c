@@ -77,6 +77,12 @@ int ph__cuda_graph_count(size_t *count, ph__drv_graph *graph)
 
 /* ---- kinds ---- */
 
+/* Copies, fills and what may hold some. */
+static bool is_copied(ph_node_kind kind)
+{
+    return kind == PH_NODE_MEMCPY || kind == PH_NODE_MEMSET || kind == PH_NODE_GRAPH;
+}
+
 int ph__cuda_handles_read_kinds(ph__drv_graph *graph)
 {
     int result = ph__cuda_handles_read(graph);
@@ -85,10 +91,14 @@ int ph__cuda_handles_read_kinds(ph__drv_graph *graph)
     unsigned char *kinds = ph__alloc(graph->handle_count + 1);
     if (!kinds)
         return PH__R_OUT_OF_MEMORY;
+    graph->copies = false;
     for (size_t i = 0; i < graph->handle_count && result == PH__R_OK; i++) {
-        ph_node_kind kind = PH_NODE_EMPTY;
-        result = ph__cuda_decode_handle_kind(&kind, graph, graph->handles[i]);
-        kinds[i] = (unsigned char)kind;
+        int type = PH_NODE_EMPTY;
+        result = ph__cu.GraphNodeGetType(graph->handles[i], &type);
+        if (result == PH__R_INVALID_CONTEXT)
+            result = ph__cuda_decode_handle_type(&type, graph, graph->handles[i]);
+        kinds[i] = (unsigned char)type;
+        graph->copies = graph->copies || is_copied((ph_node_kind)type);
     }
     if (result == PH__R_OK)
         graph->kinds = kinds;
@@ -204,10 +214,11 @@ int ph__cuda_graph_next_copy(ph__drv_copied *out, size_t *at, ph__drv_graph *gra
     if (result != PH__R_OK)
         return result;
     *out = (ph__drv_copied){.found = false};
+    if (!graph->copies)
+        *at = graph->handle_count;
     while (!out->found && result == PH__R_OK && *at < graph->handle_count) {
         size_t i = (*at)++;
-        ph_node_kind kind = ph__cuda_handles_kind(graph, i);
-        if (kind == PH_NODE_MEMCPY || kind == PH_NODE_MEMSET || kind == PH_NODE_GRAPH)
+        if (is_copied(ph__cuda_handles_kind(graph, i)))
             result = read_copied(out, graph, i);
     }
     return result;

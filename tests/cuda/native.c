@@ -397,10 +397,15 @@ TEST(an_imported_graph)
 TEST(an_import_that_fails)
 {
     NEED_FAKE();
-    static const char *const calls[] = {
-        "cuGraphGetNodes",          "cuGraphNodeGetType",           "cuGraphKernelNodeGetParams",
-        "cuGraphGetEdges",          "cuGraphMemcpyNodeGetParams",   "cuGraphMemsetNodeGetParams",
-        "cuGraphHostNodeGetParams", "cuGraphInstantiateWithParams", "cuGraphUpload"};
+    static const char *const calls[] = {"cuGraphGetNodes",
+                                        "cuGraphNodeGetType",
+                                        "cuGraphKernelNodeGetParams",
+                                        "cuGraphNodeGetDependencies",
+                                        "cuGraphMemcpyNodeGetParams",
+                                        "cuGraphMemsetNodeGetParams",
+                                        "cuGraphHostNodeGetParams",
+                                        "cuGraphInstantiateWithParams",
+                                        "cuGraphUpload"};
     ph__cu_function add;
     ph__cu_module module = load_module(&add);
     ph_graph *graph;

@@ -278,7 +278,7 @@ FAKE(GraphNodeGetDependencies,
     return 0;
 }
 
-/* What each call does with every edge of a graph. */
+/* Every edge of a graph. */
 typedef int edge_visit(void *user, ph__drv_node *from, ph__drv_node *to);
 static int visit_edges(ph__cu_graph graph, edge_visit *visit, void *user)
 {
@@ -315,19 +315,6 @@ static int list_edge(void *user, ph__drv_node *from, ph__drv_node *to)
     if (list->edges)
         give_edge(&list->edges[at], to, from);
     return 0;
-}
-
-FAKE(GraphGetEdges,
-     (ph__cu_graph graph, ph__cu_node *from, ph__cu_node *to, ph__cu_edge *edges, size_t *count),
-     (graph, from, to, edges, count))
-{
-    if (!graph || !count)
-        return PH__R_INVALID_VALUE;
-    edge_list list = {from, to, edges, *count, 0};
-    int result = visit_edges(graph, list_edge, &list);
-    if (!result && (!from || *count > list.used))
-        *count = list.used;
-    return result;
 }
 
 typedef struct dependent_list {

@@ -42,7 +42,6 @@ void ph__cuda_graph_destroy(ph__drv_graph *graph)
     ph__vec_free(&graph->frontiers);
     ph__free(graph->handles);
     ph__free(graph->kinds);
-    ph__free(graph->edges);
     ph__map_free(&graph->by_handle);
     ph__cuda_layouts_release(&graph->layouts);
     while (graph->blocks) {
@@ -96,10 +95,10 @@ void *ph__cuda_graph_native(ph__drv_graph *graph)
 
 static size_t bytes_locked(const ph__drv_graph *graph)
 {
-    size_t bytes =
-        sizeof *graph + graph->block_bytes + graph->nodes.capacity * sizeof *graph->nodes.at +
-        graph->handle_count * sizeof *graph->handles + graph->edge_count * sizeof *graph->edges +
-        graph->bodies.capacity * sizeof *graph->bodies.at;
+    size_t bytes = sizeof *graph + graph->block_bytes +
+                   graph->nodes.capacity * sizeof *graph->nodes.at +
+                   graph->handle_count * sizeof *graph->handles +
+                   graph->bodies.capacity * sizeof *graph->bodies.at;
     if (graph->by_handle.slots)
         bytes += (graph->by_handle.mask + 1) * sizeof *graph->by_handle.slots;
     if (graph->layouts.slots)
@@ -200,6 +199,21 @@ ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handl
     return node;
 }
 
+/* Of a graph that is listed no other nodes are made, and it is mostly that behind the last one, or
+ * the last one again. */
+static ph__drv_node *find_linked_locked(ph__drv_graph *graph, ph__cu_node handle)
+{
+    if (!atomic_load_explicit(&graph->listed, memory_order_relaxed))
+        return ph__cuda_graph_node_locked(graph, handle);
+    size_t last = graph->last ? graph->last->index : 0;
+    for (size_t i = last; i < graph->nodes.count && i <= last + 1; i++)
+        if (graph->nodes.at[i]->handle == handle)
+            return graph->last = graph->nodes.at[i];
+    ph__drv_node *node = ph__cuda_graph_find_locked(graph, handle);
+    graph->last = node ? node : graph->last;
+    return node;
+}
+
 bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info,
                                 const ph__cuda_links *links)
 {
@@ -223,13 +237,13 @@ bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info,
         info->dependency_kinds = kinds;
     }
     if (links->count == 1) {
-        const ph__drv_node *node = ph__cuda_graph_node_locked(graph, links->nodes[0]);
+        const ph__drv_node *node = find_linked_locked(graph, links->nodes[0]);
         info->dependencies = node ? &node->self : NULL;
         return node != NULL;
     }
     ph__drv_node **nodes = ph__cuda_graph_room_locked(graph, links->count * sizeof *nodes);
     for (size_t i = 0; nodes && i < links->count; i++)
-        if (!(nodes[i] = ph__cuda_graph_node_locked(graph, links->nodes[i])))
+        if (!(nodes[i] = find_linked_locked(graph, links->nodes[i])))
             return false;
     info->dependencies = nodes;
     return nodes != NULL;

@@ -22,11 +22,6 @@ typedef struct ph__cuda_submitted {
     uint32_t grid[3], block[3];
     _Alignas(max_align_t) unsigned char args[]; /* kernel->args_size */
 } ph__cuda_submitted;
-/* An edge by the indices of its nodes. */
-typedef struct ph__cuda_edge {
-    uint32_t from, to;
-    ph__cu_edge edge;
-} ph__cuda_edge;
 struct ph__drv_node {
     ph__drv_graph *graph;
     ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
@@ -62,9 +57,6 @@ struct ph__drv_graph {
     atomic_bool listed;       /* `nodes` has the node of each handle */
     atomic_bool linked;       /* each of `nodes` has its kind and its dependencies */
     atomic_bool has_launches; /* the parameters of a kernel were read back */
-    /* exec/shape.h: kept from the first comparison with another graph on; NULL: there was none */
-    ph__cuda_edge *edges;
-    size_t edge_count;
     /* how many kernels the device had when the list was read; later ones are of no node here */
     uint64_t kernels;
     ph__map by_handle;  /* CUgraphNode -> ph__drv_node */

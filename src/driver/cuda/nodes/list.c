@@ -6,10 +6,6 @@
 #include "driver/cuda/nodes/decode.h"
 #include "driver/cuda/nodes/handles.h"
 
-enum {
-    FIRST_EDGES = 64
-};
-
 static bool list_locked(ph__drv_graph *graph)
 {
     ph__vec_clear(&graph->nodes);
@@ -43,136 +39,85 @@ int ph__cuda_graph_list(ph__drv_graph *graph)
     return listed ? PH__R_OK : PH__R_OUT_OF_MEMORY;
 }
 
-/* ---- edges, of all nodes at once ---- */
+/* ---- what they depend on ---- */
 
-int ph__cuda_edges_read(ph__cuda_edge_list *out, const ph__drv_graph *graph)
+/* Of all nodes, one after another: those of node i end at ends[i]. */
+typedef struct all_links {
+    size_t *ends;
+    PH__VEC(ph__cu_node) nodes;
+    PH__VEC(ph__cu_edge) edges;
+} all_links;
+
+static void free_all_links(all_links *all)
 {
-    for (size_t room = 2 * graph->handle_count + FIRST_EDGES;; room *= 2) {
-        char *block = ph__calloc(room, 2 * sizeof *out->from + sizeof *out->edges);
-        if (!block)
-            return PH__R_OUT_OF_MEMORY;
-        out->from = (ph__cu_node *)(void *)block;
-        out->to = out->from + room;
-        out->edges = (ph__cu_edge *)(void *)(out->to + room);
-        out->count = room;
-        int result =
-            ph__cu.GraphGetEdges(graph->handle, out->from, out->to, out->edges, &out->count);
-        if (result == PH__R_OK && out->count < room)
-            return PH__R_OK;
-        ph__free(block);
-        if (result != PH__R_OK)
-            return result;
-    }
+    ph__free(all->ends);
+    ph__vec_free(&all->nodes);
+    ph__vec_free(&all->edges);
 }
 
-static bool is_programmatic(const ph__cu_edge *edge)
+static bool add_links(all_links *all, const ph__cuda_links *links)
 {
-    return edge->type == PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC;
-}
-
-/* Room for the lists, of those nodes that have none yet. */
-static bool make_lists_locked(ph__drv_graph *graph)
-{
-    for (size_t i = 0; i < graph->nodes.count; i++) {
-        ph__drv_node *node = graph->nodes.at[i];
-        size_t count = node->info.dependency_count;
-        if (node->has_links)
-            continue;
-        node->info.dependency_count = 0;
-        if (node->info.launch.programmatic) {
-            ph_edge_kind *kinds = ph__cuda_graph_room_locked(graph, count * sizeof *kinds);
-            if (!kinds)
-                return false;
-            for (size_t k = 0; k < count; k++)
-                kinds[k] = PH_EDGE_FULL;
-            node->info.dependency_kinds = kinds;
-        }
-        if (count < 2)
-            continue;
-        node->info.dependencies =
-            ph__cuda_graph_room_locked(graph, count * sizeof *node->info.dependencies);
-        if (!node->info.dependencies)
-            return false;
+    if (!ph__vec_reserve(&all->nodes, links->count) || !ph__vec_reserve(&all->edges, links->count))
+        return false;
+    for (size_t i = 0; i < links->count; i++) {
+        all->nodes.at[all->nodes.count++] = links->nodes[i];
+        all->edges.at[all->edges.count++] = links->edges[i];
     }
     return true;
 }
 
-static void put_edge(ph__drv_node *to, ph__drv_node *from, const ph__cu_edge *edge)
+/* Node by node: CUDA's time for the list of all edges grows with the square of their number
+ * (docs/design/driver-facts.md). */
+static int read_all_links(all_links *all, const ph__drv_graph *graph)
 {
-    ph__drv_node_info *info = &to->info;
-    size_t at = info->dependency_count++;
-    if (!info->dependencies)
-        info->dependencies = &from->self;
-    else
-        ((ph__drv_node **)(uintptr_t)info->dependencies)[at] = from;
-    if (is_programmatic(edge))
-        ((ph_edge_kind *)(uintptr_t)info->dependency_kinds)[at] = PH_EDGE_PROGRAMMATIC;
-}
-
-ph__drv_node *ph__cuda_graph_find_near_locked(ph__drv_graph *graph, ph__cu_node handle,
-                                              size_t *last)
-{
-    for (size_t i = *last; i < graph->nodes.count && i <= *last + 1; i++)
-        if (graph->nodes.at[i]->handle == handle) {
-            *last = i;
-            return graph->nodes.at[i];
-        }
-    ph__drv_node *node = ph__cuda_graph_find_locked(graph, handle);
-    if (node)
-        *last = node->index;
-    return node;
+    size_t count = graph->handle_count;
+    *all = (all_links){.ends = ph__calloc(count + 1, sizeof *all->ends)};
+    int result =
+        all->ends && ph__vec_reserve(&all->nodes, count) && ph__vec_reserve(&all->edges, count)
+            ? PH__R_OK
+            : PH__R_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count && result == PH__R_OK; i++) {
+        ph__cuda_links links;
+        result = ph__cuda_links_read(&links, graph->handles[i]);
+        if (result != PH__R_OK)
+            break;
+        if (!add_links(all, &links))
+            result = PH__R_OUT_OF_MEMORY;
+        all->ends[i] = all->nodes.count;
+        ph__cuda_links_free(&links);
+    }
+    if (result != PH__R_OK)
+        free_all_links(all);
+    return result;
 }
 
 /* Gives the nodes what they depend on, but those of which it was read alone. */
-static bool link_locked(ph__drv_graph *graph, const ph__cuda_edge_list *list)
+static bool link_all_locked(ph__drv_graph *graph, const all_links *all)
 {
-    PH__VEC(ph__drv_node *) ends = {0};
-    if (!ph__vec_reserve(&ends, 2 * list->count))
-        return false;
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        if (!graph->nodes.at[i]->has_links) {
-            graph->nodes.at[i]->info.dependencies = NULL;
-            graph->nodes.at[i]->info.dependency_kinds = NULL;
-            graph->nodes.at[i]->info.dependency_count = 0;
-            graph->nodes.at[i]->info.launch.programmatic = false;
-        }
-    size_t from = 0, to = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        ends.at[2 * i] = ph__cuda_graph_find_near_locked(graph, list->from[i], &from);
-        ends.at[2 * i + 1] = ph__cuda_graph_find_near_locked(graph, list->to[i], &to);
-        if (!ends.at[2 * i] || !ends.at[2 * i + 1]) {
-            ph__vec_free(&ends);
-            return false;
-        }
-        ph__drv_node *end = ends.at[2 * i + 1];
-        if (end->has_links)
-            continue;
-        end->info.dependency_count++;
-        end->info.launch.programmatic =
-            end->info.launch.programmatic || is_programmatic(&list->edges[i]);
+    bool linked = true;
+    for (size_t i = 0, at = 0; i < graph->nodes.count && linked; at = all->ends[i++]) {
+        ph__drv_node *node = graph->nodes.at[i];
+        const ph__cuda_links links = {
+            .count = all->ends[i] - at, .nodes = all->nodes.at + at, .edges = all->edges.at + at};
+        linked = node->has_links || ph__cuda_graph_link_locked(graph, &node->info, &links);
     }
-    bool linked = make_lists_locked(graph);
-    for (size_t i = 0; i < list->count && linked; i++)
-        if (!ends.at[2 * i + 1]->has_links)
-            put_edge(ends.at[2 * i + 1], ends.at[2 * i], &list->edges[i]);
-    ph__vec_free(&ends);
     return linked;
 }
 
 static int link_nodes(ph__drv_graph *graph)
 {
-    ph__cuda_edge_list list;
-    int result = ph__cuda_edges_read(&list, graph);
+    all_links all;
+    int result = read_all_links(&all, graph);
     if (result != PH__R_OK)
         return result;
     ph__spin_lock(&graph->device->cache_lock);
     bool linked = atomic_load_explicit(&graph->linked, memory_order_relaxed);
-    if (!linked && link_locked(graph, &list)) {
+    if (!linked && link_all_locked(graph, &all)) {
         linked = true;
         atomic_store_explicit(&graph->linked, true, memory_order_release);
     }
     ph__spin_unlock(&graph->device->cache_lock);
-    ph__free(list.from);
+    free_all_links(&all);
     return linked ? PH__R_OK : PH__R_OUT_OF_MEMORY;
 }
 

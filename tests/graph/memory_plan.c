@@ -15,15 +15,15 @@ enum {
     MOST_STEPS = 800,
     RESULTS = 12,
     WIDTH = 64, /* elements of a result */
-    STREAMS = 2
+    STREAMS = 4
 };
 
 static t_world world;
-static ph_stream *side;
+static ph_stream *side, *third, *fourth;
 static int32_t *results;
 
 static const t_fixture fixture = {.world = &world,
-                                  .streams = {&side},
+                                  .streams = {&side, &third, &fourth},
                                   .arrays = {{&results, (size_t)RESULTS *WIDTH, T_INTS, 0}},
                                   .log = true};
 
@@ -39,13 +39,13 @@ FIXTURE(close_world)
     return 0;
 }
 
-/* ---- programs of allocations, frees and work on two streams, and what is ordered in them ---- */
+/* ---- programs of allocations, frees and work on streams, and what is ordered in them ---- */
 typedef enum kind {
     ALLOCATE,
     WORK, /* block = block `from` + value, or is filled where from < 0 */
     RESULT,
     FREE,
-    JOIN /* stream waits for the other one */
+    JOIN /* stream waits for the stream `from` */
 } kind;
 
 typedef struct step {
@@ -99,11 +99,11 @@ static void add_result(program *p, int block)
     add_step(p, (step){RESULT, 0, block, p->outcomes++, 0});
 }
 
-static void add_join(program *p, int stream)
+static void add_join(program *p, int stream, int other)
 {
     for (int i = 0; i < p->works; i++)
-        p->seen[stream][i] = p->seen[stream][i] || p->seen[1 - stream][i];
-    add_step(p, (step){JOIN, stream, 0, 0, 0});
+        p->seen[stream][i] = p->seen[stream][i] || p->seen[other][i];
+    add_step(p, (step){JOIN, stream, 0, other, 0});
 }
 
 /* One that lives and whose contents the stream may read; -1: none. */
@@ -140,8 +140,8 @@ static void make_random(program *p, uint64_t seed, int streams, bool keeps)
 {
     ph__rng rng = {seed};
     *p = (program){.streams = streams};
-    if (streams > 1)
-        add_join(p, 1);
+    for (int i = 1; i < streams; i++)
+        add_join(p, i, 0);
     while (p->blocks < 72) {
         int stream = (int)(ph__rng_next(&rng) % (uint64_t)streams);
         uint64_t what = ph__rng_next(&rng) % 100;
@@ -153,10 +153,10 @@ static void make_random(program *p, uint64_t seed, int streams, bool keeps)
         else if (what < 92 && p->outcomes < RESULTS - 2 && stream == 0)
             add_result(p, one);
         else if (streams > 1)
-            add_join(p, stream);
+            add_join(p, stream, (stream + 1 + (int)(what % (uint64_t)(streams - 1))) % streams);
     }
-    if (streams > 1)
-        add_join(p, 0);
+    for (int i = 1; i < streams; i++)
+        add_join(p, 0, i);
     for (int i = 0; i < p->blocks; i++)
         if (p->live[i] && p->outcomes < RESULTS)
             add_result(p, i);
@@ -241,7 +241,7 @@ static ph_status do_step(program *p, const step *s, ph_stream *const *streams, b
         p->at[s->block] = NULL;
         return PH_OK;
     case JOIN:
-        return ph_stream_wait_stream(stream, streams[1 - s->stream]);
+        return ph_stream_wait_stream(stream, streams[s->from]);
     }
     return PH_ERROR_ARGUMENT;
 }
@@ -251,7 +251,7 @@ static int32_t *addresses[MOST_BLOCKS]; /* of the last run */
 static ph_status run(ph_stream *stream, void *user)
 {
     program *p = user;
-    ph_stream *const streams[STREAMS] = {stream, side};
+    ph_stream *const streams[STREAMS] = {stream, side, third, fourth};
     release_left(p);
     p->runs++;
     bool late = p->runs == p->late_run;
@@ -350,20 +350,28 @@ TEST(random_programs_on_two_streams_share_only_what_is_ordered)
     }
 }
 
+TEST(random_programs_on_four_streams_share_only_what_is_ordered)
+{
+    for (uint64_t seed = 1; seed <= (t_nightly() ? 600 : 40); seed++) {
+        make_random(&one, 5000 + seed, 3 + (int)(seed % 2), seed % 3 == 0);
+        (void)plan_program(&one, 0);
+    }
+}
+
 /* A layer's gradients on the side, beside the flow of the main stream; joined at each layer. */
 static void make_beside(program *p, int layers, size_t width)
 {
     ph__rng rng = {width};
     int saved[MOST_BLOCKS], flowing;
     *p = (program){.streams = 2};
-    add_join(p, 1);
+    add_join(p, 1, 0);
     for (int i = 0; i < layers; i++)
         saved[i] = add_block(p, &rng, 0, width * (size_t)(4 + 4 * (i % 3)));
     flowing = add_block(p, &rng, 0, width * 4);
     for (int i = layers; i-- > 0;) {
-        add_join(p, 1);
+        add_join(p, 1, 0);
         int work = add_block(p, &rng, 1, width * 6), next = add_block(p, &rng, 0, width * 4);
-        add_join(p, 0);
+        add_join(p, 0, 1);
         add_free(p, work, 1);
         add_free(p, saved[i], 0);
         add_free(p, flowing, 0);
@@ -747,6 +755,7 @@ int main(void)
         IN_WORLD(nets_on_two_streams_take_what_is_alive_at_once),
         IN_WORLD(random_programs_on_one_stream_keep_their_bits),
         IN_WORLD(random_programs_on_two_streams_share_only_what_is_ordered),
+        IN_WORLD(random_programs_on_four_streams_share_only_what_is_ordered),
         IN_WORLD(thousands_of_blocks_do_not_overlap),
         IN_WORLD(another_size_ends_the_plan),
         IN_WORLD(frees_in_another_order_end_the_plan),

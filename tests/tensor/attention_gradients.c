@@ -46,6 +46,59 @@ TEST(gradients_of_width_200_match_the_formulas)
     check_width(200);
 }
 
+/* ---- layouts ---- */
+
+/* [2, 2, rows, 32] in memory [2, rows, 3, 2, 32]. */
+static ph_tensor *part_of(t_scene *s, ph_tensor *packed, int i)
+{
+    return ph_transpose(s->tape, ph_select(s->tape, packed, 2, i), 1, 2);
+}
+
+static void expect_same(t_scene *s, ph_tensor *got, ph_tensor *want)
+{
+    static float a[2 * 2 * 40 * 32], b[2 * 2 * 40 * 32];
+    assert_int_equal(ph_tensor_bytes(got), sizeof a);
+    assert_ok(
+        ph_tensor_read(s->tape, ph_contiguous(s->tape, ph_detach(s->tape, got)), a, sizeof a));
+    assert_ok(
+        ph_tensor_read(s->tape, ph_contiguous(s->tape, ph_detach(s->tape, want)), b, sizeof b));
+    assert_memory_equal(a, b, sizeof a);
+}
+
+/* Of one tensor's parts: results lie as the queries do, gradients as the parts; values are those of
+ * operands that lie by themselves. */
+TEST(results_and_gradients_lie_as_the_operands)
+{
+    t_scene s;
+    ph_shape shape = PH_SHAPE(2, 40, 3, 2, 32);
+    t_scene_open(&s);
+    ph_tensor *packed = ph_randn(s.tape, PH_DTYPE_F32, shape), *x[2][3], *grads[2][3], *o[2];
+    ph_tensor *g = ph_randn(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2, 40, 32));
+    for (int i = 0; i < 3; i++) {
+        x[0][i] = part_of(&s, packed, i);
+        x[1][i] = ph_clone(s.tape, x[0][i]);
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 3; i++)
+            assert_ok(ph_tensor_set_requires_grad(x[k][i], true));
+        o[k] = ph_attention(s.tape, x[k][0], x[k][1], x[k][2], NULL);
+        ph_grad(s.tape, grads[k], x[k], 3, &o[k], &g, 1, NULL);
+    }
+    assert_ok(ph_tape_status(s.tape));
+    assert_true(ph_tensor_is_contiguous(ph_transpose(s.tape, o[0], 1, 2)));
+    assert_true(ph_tensor_is_contiguous(o[1]));
+    char *first = ph_tensor_data(grads[0][0]);
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(ph_tensor_data(grads[0][i]), first + i * 2 * 32 * 4);
+        assert_int_equal(ph_tensor_stride(grads[0][i], 2), 3 * 2 * 32);
+        assert_true(ph_tensor_is_contiguous(grads[1][i]));
+        expect_same(&s, grads[0][i], grads[1][i]);
+    }
+    expect_same(&s, o[0], o[1]);
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
+}
+
 /* ---- memory ---- */
 
 /* What forward and backward take at once, beside the operands. */
@@ -105,6 +158,7 @@ int main(void)
         cmocka_unit_test(gradients_of_width_64_match_the_formulas),
         cmocka_unit_test(gradients_of_width_128_match_the_formulas),
         cmocka_unit_test(gradients_of_width_200_match_the_formulas),
+        cmocka_unit_test(results_and_gradients_lie_as_the_operands),
         cmocka_unit_test(memory_grows_with_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "base/unwind.h"
 #include "nn/module/module.h"
 #include "tensor/core/tensor.h"
+#include "tensor/operators/heads.h"
 #include "tensor/tape/tape.h"
 
 enum {
@@ -26,46 +27,16 @@ typedef struct block {
     };
 } block;
 
-/* Queries, keys and values of each head, [batch, heads, time, width / heads], where they lie in
- * [batch, time, 3, heads, width / heads]. As one operator, so that backward writes the three
- * gradients into one tensor, where three views would be filled up with zeros and added. */
-static void split_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
-{
-    (void)custom;
-    for (int i = 0; i < 3; i++)
-        out[i] = ph_transpose(tape, ph_select(tape, in[0], 2, i), 1, 2);
-}
-
-static void split_qkv_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
-                               ph_tensor *const *grad_out, const bool *needed)
-{
-    ph_tensor *some = grad_out[0] ? grad_out[0] : grad_out[1] ? grad_out[1] : grad_out[2];
-    (void)custom;
-    (void)needed;
-    ph_tensor *whole = ph_empty(tape, ph_tensor_dtype(some),
-                                PH_SHAPE(ph_tensor_dim(some, 0), ph_tensor_dim(some, 2), 3,
-                                         ph_tensor_dim(some, 1), ph_tensor_dim(some, 3)));
-    for (int i = 0; i < 3; i++) {
-        ph_tensor *part = ph_transpose(tape, ph_select(tape, whole, 2, i), 1, 2);
-        if (grad_out[i])
-            ph_tensor_copy(tape, part, grad_out[i]);
-        else
-            ph_tensor_fill(tape, part, 0);
-    }
-    grad_in[0] = whole;
-}
-
 /* qkv: [batch, time, 3 * width]. */
 static ph_tensor *attend_heads(ph_tape *tape, const block *b, ph_tensor *qkv)
 {
-    static const ph_custom_operator split = {
-        .name = "heads", .forward = split_forward, .backward = split_qkv_backward};
     int64_t batch = ph_tensor_dim(qkv, 0), time = ph_tensor_dim(qkv, 1),
             width = ph_tensor_dim(qkv, 2) / 3;
     ph_attention_options options = {.causal = b->causal};
     ph_tensor *heads = ph_reshape(tape, qkv, PH_SHAPE(batch, time, 3, b->heads, width / b->heads)),
               *part[3];
-    ph_custom_call(tape, &split, part, 3, &heads, 1);
+    if (!heads || !ph__split_heads(tape, part, heads))
+        return NULL;
     ph_tensor *mixed = ph_attention(tape, part[0], part[1], part[2], &options);
     return ph_reshape(tape, ph_transpose(tape, mixed, 1, 2), PH_SHAPE(batch, time, width));
 }

@@ -319,16 +319,16 @@ __device__ __forceinline__ void put_two(T *row, u32 c, u32 d, f32 x, f32 y)
 
 /* The warp's 16 rows of sums times a factor for each of the lane's two; rows from `valid` on are
  * left out. */
-__device__ __forceinline__ void put_rows(T *to, const f32 (&sum)[D / 8][4], f32 low, f32 high,
-                                         i64 valid, u32 d)
+__device__ __forceinline__ void put_rows(T *to, i64 stride, const f32 (&sum)[D / 8][4], f32 low,
+                                         f32 high, i64 valid, u32 d)
 {
     const u32 g = threadIdx.x % 32 / 4;
 #pragma unroll
     for (u32 j = 0; j < D / 8; j++) {
         if (g < valid)
-            put_two(to + (i64)g * d, column(j), d, sum[j][0] * low, sum[j][1] * low);
+            put_two(to + g * stride, column(j), d, sum[j][0] * low, sum[j][1] * low);
         if (g + 8 < valid)
-            put_two(to + (i64)(g + 8) * d, column(j), d, sum[j][2] * high, sum[j][3] * high);
+            put_two(to + (g + 8) * stride, column(j), d, sum[j][2] * high, sum[j][3] * high);
     }
 }
 
@@ -351,8 +351,9 @@ __device__ __forceinline__ f32 power_of_two(f32 x)
 #define PARAMETERS                                                                                 \
     const T *q, const T *k, const T *v, const T *g, T *o, f32 *lse, f32 *delta, T *dq, T *dk,      \
         T *dv, i64 q_b, i64 q_h, i64 q_t, i64 k_b, i64 k_h, i64 k_t, i64 v_b, i64 v_h, i64 v_t,    \
-        i64 g_b, i64 g_h, i64 g_t, f64 scale, u32 heads, u32 kv_heads, u32 tq, u32 tk, u32 d,      \
-        u32 causal, u32 vectors, u32 rows
+        i64 g_b, i64 g_h, i64 g_t, i64 o_b, i64 o_h, i64 o_t, i64 dq_b, i64 dq_h, i64 dq_t,        \
+        i64 dk_b, i64 dk_h, i64 dk_t, i64 dv_b, i64 dv_h, i64 dv_t, f64 scale, u32 heads,          \
+        u32 kv_heads, u32 tq, u32 tk, u32 d, u32 causal, u32 vectors, u32 rows
 
 extern __shared__ __align__(16) unsigned char shared[];
 
@@ -404,7 +405,8 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 #pragma unroll
         for (u32 i = 0; i < 8; i++) {
             const u32 at = mine + base + i < tq ? mine + base + i : tq - 1;
-            const T *x = o + (row + at) * d, *y = g + batch * g_b + head * g_h + at * g_t;
+            const T *x = o + batch * o_b + head * o_h + at * o_t,
+                    *y = g + batch * g_b + head * g_h + at * g_t;
             part[i] = 0;
 #pragma unroll
             for (u32 c = lane; c < D; c += 32) {
@@ -544,9 +546,10 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         if (lane % 4 == 0 && i < valid)
             lse[row + mine + i] = total[e] == 0 ? -PH_INFINITY : most[e] * LN_2 + logf(total[e]);
     }
-    put_rows(o + (row + mine) * d, sum, inverse[0], inverse[1], valid, d);
+    put_rows(o + batch * o_b + head * o_h + mine * o_t, o_t, sum, inverse[0], inverse[1], valid, d);
 #else
-    put_rows(dq + (row + mine) * d, sum, (f32)scale, (f32)scale, valid, d);
+    put_rows(dq + batch * dq_b + head * dq_h + mine * dq_t, dq_t, sum, (f32)scale, (f32)scale,
+             valid, d);
 #endif
 }
 #else
@@ -644,8 +647,9 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         }
         __syncthreads();
     }
-    const i64 out = ((i64)index * tk + mine) * d, valid = (i64)tk - mine;
-    put_rows(dk + out, sum_k, (f32)scale, (f32)scale, valid, d);
-    put_rows(dv + out, sum_v, 1, 1, valid, d);
+    const i64 valid = (i64)tk - mine;
+    put_rows(dk + batch * dk_b + kv_head * dk_h + mine * dk_t, dk_t, sum_k, (f32)scale, (f32)scale,
+             valid, d);
+    put_rows(dv + batch * dv_b + kv_head * dv_h + mine * dv_t, dv_t, sum_v, 1, 1, valid, d);
 }
 #endif

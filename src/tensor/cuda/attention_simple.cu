@@ -60,8 +60,10 @@ __device__ __forceinline__ f64 logarithm(f64 x)
 
 PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C *delta, T *dq,
                  T *dk, T *dv, i64 q_b, i64 q_h, i64 q_t, i64 k_b, i64 k_h, i64 k_t, i64 v_b,
-                 i64 v_h, i64 v_t, i64 g_b, i64 g_h, i64 g_t, f64 scale, u32 heads, u32 kv_heads,
-                 u32 tq, u32 tk, u32 d, u32 causal, u32 vectors, u32 rows)
+                 i64 v_h, i64 v_t, i64 g_b, i64 g_h, i64 g_t, i64 o_b, i64 o_h, i64 o_t, i64 dq_b,
+                 i64 dq_h, i64 dq_t, i64 dk_b, i64 dk_h, i64 dk_t, i64 dv_b, i64 dv_h, i64 dv_t,
+                 f64 scale, u32 heads, u32 kv_heads, u32 tq, u32 tk, u32 d, u32 causal, u32 vectors,
+                 u32 rows)
 {
     PH_WAIT();
     const C lowest = -C(PH_INFINITY), s = C(scale);
@@ -89,9 +91,8 @@ PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C
                 add(sum_k, p * (dp - delta[row + i]) * s, x);
             }
         }
-        i64 out = (i64)index * tk + key;
-        write_row(dk + out * d, sum_k, d);
-        write_row(dv + out * d, sum_v, d);
+        write_row(dk + batch * dk_b + kv_head * dk_h + key * dk_t, sum_k, d);
+        write_row(dv + batch * dv_b + kv_head * dv_h + key * dv_t, sum_v, d);
     }
 #else
     const u32 tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles,
@@ -121,13 +122,13 @@ PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C
 #pragma unroll
         for (u32 c = 0; c < PARTS; c++)
             sum[c] = total == 0 ? C(0) : sum[c] / total;
-        write_row(o + row * d, sum, d);
+        write_row(o + batch * o_b + head * o_h + i * o_t, sum, d);
         if (threadIdx.x % 32 == 0)
             lse[row] = total == 0 ? lowest : most + logarithm(total);
 #else
         C my_g[PARTS], my_delta, l = lse[row];
         read_row(my_g, g + batch * g_b + head * g_h + i * g_t, d);
-        read_row(x, o + row * d, d);
+        read_row(x, o + batch * o_b + head * o_h + i * o_t, d);
         my_delta = dot(my_g, x);
         if (threadIdx.x % 32 == 0)
             delta[row] = my_delta;
@@ -139,7 +140,7 @@ PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C
             C p = power(dot(mine, x) * s - l);
             add(sum, p * (dot(my_g, y) - my_delta) * s, x);
         }
-        write_row(dq + row * d, sum, d);
+        write_row(dq + batch * dq_b + head * dq_h + i * dq_t, sum, d);
 #endif
     }
 #endif

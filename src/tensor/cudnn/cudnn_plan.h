@@ -7,7 +7,7 @@
 
 /* All that a plan depends on: compared and hashed as it lies. */
 enum {
-    PH__CUDNN_KEY_WORDS = 22
+    PH__CUDNN_KEY_WORDS = 34
 };
 typedef struct ph__cudnn_key {
     int64_t word[PH__CUDNN_KEY_WORDS];

@@ -10,6 +10,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/operators/attention_cudnn.h"
 #include "tensor/operators/attention_host.h"
+#include "tensor/operators/attention_operands.h"
 #include "tensor/operators/autocast_operands.h"
 #include "tensor/products/products.h"
 #include "tensor/tape/grad_def.h"
@@ -112,87 +113,6 @@ static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dt
     return d <= 128 && runs ? tiled : simple;
 }
 
-/* ---- operands ---- as [batch, heads, rows, d], with dense rows. */
-typedef struct operand {
-    ph_tensor *x;
-    int64_t batch, stride[3]; /* of the batch, heads, rows */
-} operand;
-
-/* All dimensions before the last three as one; false: their strides are not those of one
- * dimension. */
-static bool join_batch(operand *out, ph_tensor *x)
-{
-    size_t rank = x->shape.rank, lead = rank - 3;
-    int64_t dims[PH_MAX_RANK], strides[1][PH_MAX_RANK];
-    memcpy(dims, x->shape.dim, sizeof dims);
-    memcpy(strides[0], x->stride, sizeof strides[0]);
-    *out = (operand){x, 1, {0, x->stride[rank - 3], x->stride[rank - 2]}};
-    for (size_t i = 0; i < lead; i++)
-        out->batch *= dims[i];
-    if (out->batch <= 1)
-        return true;
-    bool joined = ph__shape_coalesce(dims, strides, 1, lead) == 1;
-    out->stride[0] = strides[0][0];
-    return joined;
-}
-
-static bool as_operand(ph__op *op, operand *out, ph_tensor *x)
-{
-    bool dense = x->shape.dim[x->shape.rank - 1] <= 1 || x->stride[x->shape.rank - 1] == 1;
-    if (dense && join_batch(out, x))
-        return true;
-    bool before = ph_tape_set_grad_enabled(op->tape, false);
-    ph_tensor *copy = ph_clone(op->tape, x);
-    (void)ph_tape_set_grad_enabled(op->tape, before);
-    return copy && join_batch(out, copy);
-}
-
-/* A stride counts where there is a second element. */
-static bool has_vectors(const operand *x)
-{
-    const int64_t *dim = x->x->shape.dim + x->x->shape.rank - 3;
-    uint64_t size = ph_dtype_size(x->x->dtype), all = (uint64_t)(uintptr_t)x->x->data;
-    all |= (uint64_t)x->stride[0] * size;
-    for (int i = 0; i < 2; i++)
-        all |= dim[i] > 1 ? (uint64_t)x->stride[i + 1] * size : 0;
-    return (all | (uint64_t)dim[2] * size) % 16 == 0;
-}
-
-static ph__attention_args args_of(const operand *q, const operand *k, const operand *v,
-                                  const operand *g, bool causal, double scale)
-{
-    size_t rank = q->x->shape.rank;
-    const int64_t *dims = q->x->shape.dim + rank - 3, *key_dims = k->x->shape.dim + rank - 3;
-    ph__attention_args args = {.q = q->x->data,
-                               .k = k->x->data,
-                               .v = v->x->data,
-                               .g = g ? g->x->data : NULL,
-                               .q_b = q->stride[0],
-                               .q_h = q->stride[1],
-                               .q_t = q->stride[2],
-                               .k_b = k->stride[0],
-                               .k_h = k->stride[1],
-                               .k_t = k->stride[2],
-                               .v_b = v->stride[0],
-                               .v_h = v->stride[1],
-                               .v_t = v->stride[2],
-                               .scale = scale,
-                               .heads = (uint32_t)dims[0],
-                               .kv_heads = (uint32_t)key_dims[0],
-                               .tq = (uint32_t)dims[1],
-                               .tk = (uint32_t)key_dims[1],
-                               .d = (uint32_t)dims[2],
-                               .causal = causal,
-                               .vectors = has_vectors(q) && has_vectors(k) && has_vectors(v) &&
-                                          (!g || has_vectors(g))};
-    if (g) {
-        args.g_b = g->stride[0];
-        args.g_h = g->stride[1];
-        args.g_t = g->stride[2];
-    }
-    return args;
-}
-
 /* One block for each tile of each of `groups` heads, `rows` of them a tile. */
 static bool launch_attention(ph__op *op, const kernel_form *form, ph__kernel_def *def,
                              ph__attention_args *args, int64_t rows, int64_t groups)
@@ -212,28 +132,37 @@ typedef struct attention_state {
     double scale;
 } attention_state;
 
-static bool prepare_operands(ph__op *op, operand out[3], ph_tensor *const in[3])
+static bool prepare_operands(ph__op *op, ph__attention_operand out[3], ph_tensor *const in[3])
 {
     for (int i = 0; i < 3; i++)
-        if (!as_operand(op, &out[i], in[i]))
+        if (!ph__attention_operand_of(op, &out[i], in[i]))
             return false;
     return true;
 }
 
 static void launch_backward(ph__op *op, const attention_state *state, ph_tensor *const grads[3])
 {
-    operand x[3], g;
+    ph__attention_operand x[3], g, out[4];
     ph_tensor *o = op->in[3], *lse = op->in[4];
     ph_tensor *delta = ph__op_scratch(op, ph_tensor_bytes(lse));
-    if (!delta || !prepare_operands(op, x, op->in) || !as_operand(op, &g, op->in[5]))
+    if (!delta || !prepare_operands(op, x, op->in) ||
+        !ph__attention_operand_of(op, &g, op->in[5]) || !ph__attention_operand_of(op, &out[3], o))
         return;
-    ph__attention_args args = args_of(&x[0], &x[1], &x[2], &g, state->causal, state->scale);
+    ph__attention_args args =
+        ph__attention_args_of(&x[0], &x[1], &x[2], &g, state->causal, state->scale);
     args.o = o->data;
+    memcpy(args.o_s, out[3].stride, sizeof args.o_s);
     args.lse = lse->data;
     args.delta = delta->data;
-    args.dq = grads[0] ? grads[0]->data : NULL;
-    args.dk = grads[1] ? grads[1]->data : NULL;
-    args.dv = grads[2] ? grads[2]->data : NULL;
+    void **address[3] = {&args.dq, &args.dk, &args.dv};
+    int64_t *stride[3] = {args.dq_s, args.dk_s, args.dv_s};
+    for (int i = 0; i < 3; i++) {
+        if (grads[i] && !ph__attention_operand_of(op, &out[i], grads[i]))
+            return;
+        *address[i] = grads[i] ? grads[i]->data : NULL;
+        if (grads[i])
+            memcpy(stride[i], out[i].stride, sizeof args.dq_s);
+    }
     if (ph__attention_by_cudnn(op, &args, o->dtype, x[0].batch, true) != PH__ATTENTION_ELSEWHERE)
         return;
     const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, args.d);
@@ -254,8 +183,10 @@ static void attention_backward(ph__grad_call *call)
         return;
     bool keys = call->needed[1] || call->needed[2];
     ph_tensor *grads[3] = {NULL, NULL, NULL};
+    if (keys && call->needed[0] && !ph__attention_packed_gradients(&op, grads, in))
+        return;
     for (int i = 0; i < 3; i++)
-        if (i == 0 ? call->needed[0] : keys)
+        if (!grads[i] && (i == 0 ? call->needed[0] : keys))
             if (!(grads[i] = ph__op_output(&op, in[i]->dtype, &in[i]->shape)))
                 return;
     launch_backward(&op, state, grads);
@@ -307,16 +238,18 @@ static bool launch_forward(ph__op *op, ph__attention_args *args, ph_dtype dtype,
 static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],
                                     const attention_state *state)
 {
-    operand x[3];
-    ph_tensor *q = in[0], *o = ph__op_output(op, q->dtype, &q->shape);
+    ph__attention_operand x[3], out;
+    ph_tensor *q = in[0], *o = ph__attention_result(op, q);
     ph_shape rows = q->shape;
     rows.rank--;
     ph_tensor *lse =
         o ? ph__op_output(op, q->dtype == PH_DTYPE_F64 ? PH_DTYPE_F64 : PH_DTYPE_F32, &rows) : NULL;
-    if (!lse || !prepare_operands(op, x, in))
+    if (!lse || !prepare_operands(op, x, in) || !ph__attention_operand_of(op, &out, o))
         return NULL;
-    ph__attention_args args = args_of(&x[0], &x[1], &x[2], NULL, state->causal, state->scale);
+    ph__attention_args args =
+        ph__attention_args_of(&x[0], &x[1], &x[2], NULL, state->causal, state->scale);
     args.o = o->data;
+    memcpy(args.o_s, out.stride, sizeof args.o_s);
     args.lse = lse->data;
     if (!launch_forward(op, &args, q->dtype, o->count > 0 ? x[0].batch : 0))
         return NULL;

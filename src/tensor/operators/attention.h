@@ -9,15 +9,15 @@
  *   type to compute in; -infinity for rows that see nothing.
  * - Backward's pass by queries reads them and g, and writes delta (the row's sum of o g) and dq
  *   (NULL: only delta). Its pass by keys comes after it and writes dk and dv (both, or neither).
- * - Strides, in elements, are those of the batch, heads and rows; elements of a row lie densely. o,
- *   lse, delta, dq, dk, dv are contiguous: [batch, heads, t(, d)].
+ * - Strides, in elements, are those of the batch, heads and rows; elements of a row lie densely.
+ *   Those of o, dq, dk and dv are even where d is. lse and delta are contiguous: [batch, heads, t].
  * - A block has `rows` queries or keys of one head. The block number is tile * (batch * heads) +
  *   batch * heads + head. For queries the last tile comes first: it has the most work under
  *   causal. */
 typedef struct ph__attention_args {
     const void *q, *k, *v, *g;
     void *o, *lse, *delta, *dq, *dk, *dv;
-    int64_t q_b, q_h, q_t, k_b, k_h, k_t, v_b, v_h, v_t, g_b, g_h, g_t;
+    int64_t q_s[3], k_s[3], v_s[3], g_s[3], o_s[3], dq_s[3], dk_s[3], dv_s[3]; /* strides */
     double scale;
     uint32_t heads, kv_heads, tq, tk, d, causal;
     uint32_t vectors; /* rows of q, k, v and g may be read 16 bytes at a time */

@@ -35,7 +35,7 @@ static void NAME(forward)(const ph__attention_args *p, const place *at, ph_dtype
             sum[i * d + c] *= factor;
         lse[i] = total[i] == 0 ? -(C)INFINITY : most[i] + LOG(total[i]);
     }
-    NAME(store)((char *)p->o + at->row * d * at->size, dtype, sum, at->count, d);
+    NAME(store)((void *)(uintptr_t)at->o.at, p->o_s[2], dtype, sum, at->count, d);
 }
 
 static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype dtype,
@@ -44,10 +44,9 @@ static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype
     C *sum = scratch, *s = sum + p->rows * p->d, *ds = s + p->rows * STEP;
     void *packing = ds + p->rows * STEP;
     int64_t d = p->d;
-    const ph__view o = {(const char *)p->o + at->row * d * at->size, dtype, d, 1};
     C *delta = (C *)p->delta + at->row;
     const C *lse = (const C *)p->lse + at->row;
-    NAME(deltas)(delta, &o, &at->g, at->count, d);
+    NAME(deltas)(delta, &at->o, &at->g, at->count, d);
     if (!p->dq)
         return;
     memset(sum, 0, (size_t)(at->count * d) * sizeof(C));
@@ -63,7 +62,7 @@ static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype
          (C)p->scale);
         NAME(mix)(sum, ds, false, &keys, at->count, n, d, packing);
     }
-    NAME(store)((char *)p->dq + at->row * d * at->size, dtype, sum, at->count, d);
+    NAME(store)(at->dq, p->dq_s[2], dtype, sum, at->count, d);
 }
 
 /* Keys [at->first, at->first + at->count) against pieces of the queries of every head that
@@ -93,6 +92,6 @@ static void NAME(keys)(const ph__attention_args *p, place *at, ph_dtype dtype, v
             NAME(mix)(dk, ds, true, &q, at->count, m, d, packing);
         }
     }
-    NAME(store)((char *)p->dk + at->key_row * d * at->size, dtype, dk, at->count, d);
-    NAME(store)((char *)p->dv + at->key_row * d * at->size, dtype, dv, at->count, d);
+    NAME(store)(at->dk, p->dk_s[2], dtype, dk, at->count, d);
+    NAME(store)(at->dv, p->dv_s[2], dtype, dv, at->count, d);
 }

@@ -67,13 +67,16 @@ static ph__cudnn_key attention_key_of(const ph__attention_args *a, ph_dtype dtyp
                           [PH__ATTENTION_DTYPE] = dtype,
                           [PH__ATTENTION_CAUSAL] = a->causal,
                           [PH__ATTENTION_PASS] = pass}};
-    const int64_t q[3] = {a->q_b, a->q_h, a->q_t}, k[3] = {a->k_b, a->k_h, a->k_t},
-                  v[3] = {a->v_b, a->v_h, a->v_t}, g[3] = {a->g_b, a->g_h, a->g_t};
-    put_strides(key.word + PH__ATTENTION_Q_STRIDES, batch, a->heads, a, a->tq, q);
-    put_strides(key.word + PH__ATTENTION_K_STRIDES, batch, a->kv_heads, a, a->tk, k);
-    put_strides(key.word + PH__ATTENTION_V_STRIDES, batch, a->kv_heads, a, a->tk, v);
-    if (pass != PH__ATTENTION_FORWARD)
-        put_strides(key.word + PH__ATTENTION_G_STRIDES, batch, a->heads, a, a->tq, g);
+    put_strides(key.word + PH__ATTENTION_Q_STRIDES, batch, a->heads, a, a->tq, a->q_s);
+    put_strides(key.word + PH__ATTENTION_K_STRIDES, batch, a->kv_heads, a, a->tk, a->k_s);
+    put_strides(key.word + PH__ATTENTION_V_STRIDES, batch, a->kv_heads, a, a->tk, a->v_s);
+    put_strides(key.word + PH__ATTENTION_O_STRIDES, batch, a->heads, a, a->tq, a->o_s);
+    if (pass == PH__ATTENTION_FORWARD)
+        return key;
+    put_strides(key.word + PH__ATTENTION_G_STRIDES, batch, a->heads, a, a->tq, a->g_s);
+    put_strides(key.word + PH__ATTENTION_DQ_STRIDES, batch, a->heads, a, a->tq, a->dq_s);
+    put_strides(key.word + PH__ATTENTION_DK_STRIDES, batch, a->kv_heads, a, a->tk, a->dk_s);
+    put_strides(key.word + PH__ATTENTION_DV_STRIDES, batch, a->kv_heads, a, a->tk, a->dv_s);
     return key;
 }
 

@@ -94,7 +94,7 @@ static void describe_forward(const sizes *s)
     ph__cudnn_tensor q = describe_operand(s, PH__ATTENTION_Q, s->q, PH__ATTENTION_Q_STRIDES),
                      k = describe_turned(s, PH__ATTENTION_K, PH__ATTENTION_K_STRIDES),
                      v = describe_operand(s, PH__ATTENTION_V, s->k, PH__ATTENTION_V_STRIDES),
-                     o = ph__cudnn_memory(g, PH__ATTENTION_O, s->dtype, s->q, NULL),
+                     o = describe_operand(s, PH__ATTENTION_O, s->q, PH__ATTENTION_O_STRIDES),
                      lse = ph__cudnn_memory(g, PH__ATTENTION_LSE, PH__CUDNN_F32, s->row, NULL),
                      scale = ph__cudnn_number(g, PH__ATTENTION_SCALE);
     ph__cudnn_tensor scaled = scale_scores(s, &q, &k, &scale), seen = hide_scores(s, &scaled),
@@ -109,14 +109,15 @@ static void describe_forward(const sizes *s)
     ph__cudnn_matmul(g, &p, &v, &o);
 }
 
-/* out = x^T y, where x is of the scores' shape; summed over the heads that share a key. */
+/* out = x^T y, where x is of the scores' shape; summed over the heads that share a key. Out's
+ * strides begin at word `from`. */
 static void multiply_turned(const sizes *s, const ph__cudnn_tensor *x, const ph__cudnn_tensor *y,
-                            int64_t out)
+                            int64_t out, int from)
 {
     ph__cudnn_graph *g = s->graph;
     const int64_t all[4] = {s->k[0], s->q[1], s->k[2], s->k[3]};
     ph__cudnn_tensor turned = ph__cudnn_between(g, s->dtype, s->turned, s->turned_stride),
-                     to = ph__cudnn_memory(g, out, s->dtype, s->k, NULL);
+                     to = describe_operand(s, out, s->k, from);
     ph__cudnn_transpose(g, x, &turned);
     if (s->q[1] == s->k[1]) {
         ph__cudnn_matmul(g, &turned, y, &to);
@@ -152,8 +153,8 @@ static void describe_backward(const sizes *s)
                      k = describe_turned(s, PH__ATTENTION_K, PH__ATTENTION_K_STRIDES),
                      v = describe_turned(s, PH__ATTENTION_V, PH__ATTENTION_V_STRIDES),
                      grad = describe_operand(s, PH__ATTENTION_G, s->q, PH__ATTENTION_G_STRIDES),
-                     o = ph__cudnn_memory(g, PH__ATTENTION_O, s->dtype, s->q, NULL),
-                     dq = ph__cudnn_memory(g, PH__ATTENTION_DQ, s->dtype, s->q, NULL),
+                     o = describe_operand(s, PH__ATTENTION_O, s->q, PH__ATTENTION_O_STRIDES),
+                     dq = describe_operand(s, PH__ATTENTION_DQ, s->q, PH__ATTENTION_DQ_STRIDES),
                      lse = ph__cudnn_memory(g, PH__ATTENTION_LSE, PH__CUDNN_F32, s->row, NULL),
                      delta = ph__cudnn_memory(g, PH__ATTENTION_DELTA, PH__CUDNN_F32, s->row, NULL),
                      scale = ph__cudnn_number(g, PH__ATTENTION_SCALE),
@@ -165,13 +166,13 @@ static void describe_backward(const sizes *s)
                      below = apply_operation(s, PH__CUDNN_SUBTRACT, &scaled, &lse),
                      seen = hide_scores(s, &below),
                      p = apply_operation(s, PH__CUDNN_EXP, &seen, NULL);
-    multiply_turned(s, &p, &grad, PH__ATTENTION_DV);
+    multiply_turned(s, &p, &grad, PH__ATTENTION_DV, PH__ATTENTION_DV_STRIDES);
     ph__cudnn_tensor dp = ph__cudnn_between(g, PH__CUDNN_F32, s->scores, NULL);
     ph__cudnn_matmul(g, &grad, &v, &dp);
     ph__cudnn_tensor off = apply_operation(s, PH__CUDNN_SUBTRACT, &dp, &delta),
                      weighed = apply_operation(s, PH__CUDNN_MULTIPLY, &off, &p),
                      ds = apply_operation(s, PH__CUDNN_MULTIPLY, &weighed, &scale);
-    multiply_turned(s, &ds, &q, PH__ATTENTION_DK);
+    multiply_turned(s, &ds, &q, PH__ATTENTION_DK, PH__ATTENTION_DK_STRIDES);
     ph__cudnn_tensor keys = ph__cudnn_between(g, s->dtype, s->k, rows_of_k);
     ph__cudnn_transpose(g, &k, &keys);
     multiply_keys(s, &ds, &keys, &dq);

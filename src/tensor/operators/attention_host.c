@@ -17,8 +17,9 @@ enum {
 typedef struct place {
     ph__view q, k, v, g;  /* from the block's first row, of what it has; else of the whole head */
     int64_t first, count; /* of its queries or keys */
-    int64_t row, key_row; /* of o, lse, dq: of its first query; of dk, dv: of its first key */
-    int64_t size;         /* of an element, in bytes */
+    int64_t row;          /* of lse and delta: of its first query */
+    ph__view o;           /* from the block's first row */
+    char *dq, *dk, *dv;
     int64_t batch, kv_head;
 } place;
 
@@ -31,6 +32,12 @@ static const char *move_address(const void *at, int64_t bytes)
 static ph__view view_at(const void *at, ph_dtype dtype, int64_t offset, int64_t row)
 {
     return (ph__view){move_address(at, offset * (int64_t)ph_dtype_size(dtype)), dtype, row, 1};
+}
+
+/* The same to be written; NULL stays NULL. */
+static char *place_at(void *at, ph_dtype dtype, int64_t offset)
+{
+    return at ? (char *)at + offset * (int64_t)ph_dtype_size(dtype) : NULL;
 }
 
 static ph__view view_part(const ph__view *x, int64_t row, int64_t column)
@@ -88,12 +95,17 @@ static void find_place(place *out, const ph__attention_args *p, ph_dtype dtype,
     out->first = tile * p->rows;
     out->count = (int64_t)p->tq - out->first < p->rows ? (int64_t)p->tq - out->first : p->rows;
     out->row = index * p->tq + out->first;
-    out->size = (int64_t)ph_dtype_size(dtype);
-    out->q = view_at(p->q, dtype, batch * p->q_b + head * p->q_h + out->first * p->q_t, p->q_t);
-    out->k = view_at(p->k, dtype, batch * p->k_b + kv_head * p->k_h, p->k_t);
-    out->v = view_at(p->v, dtype, batch * p->v_b + kv_head * p->v_h, p->v_t);
+    out->o = view_at(p->o, dtype, batch * p->o_s[0] + head * p->o_s[1] + out->first * p->o_s[2],
+                     p->o_s[2]);
+    out->dq =
+        place_at(p->dq, dtype, batch * p->dq_s[0] + head * p->dq_s[1] + out->first * p->dq_s[2]);
+    out->q = view_at(p->q, dtype, batch * p->q_s[0] + head * p->q_s[1] + out->first * p->q_s[2],
+                     p->q_s[2]);
+    out->k = view_at(p->k, dtype, batch * p->k_s[0] + kv_head * p->k_s[1], p->k_s[2]);
+    out->v = view_at(p->v, dtype, batch * p->v_s[0] + kv_head * p->v_s[1], p->v_s[2]);
     if (p->g)
-        out->g = view_at(p->g, dtype, batch * p->g_b + head * p->g_h + out->first * p->g_t, p->g_t);
+        out->g = view_at(p->g, dtype, batch * p->g_s[0] + head * p->g_s[1] + out->first * p->g_s[2],
+                         p->g_s[2]);
 }
 
 static void find_key_place(place *out, const ph__attention_args *p, ph_dtype dtype,
@@ -106,20 +118,26 @@ static void find_key_place(place *out, const ph__attention_args *p, ph_dtype dty
     out->batch = index / p->kv_heads;
     out->first = tile * p->rows;
     out->count = (int64_t)p->tk - out->first < p->rows ? (int64_t)p->tk - out->first : p->rows;
-    out->key_row = index * p->tk + out->first;
-    out->size = (int64_t)ph_dtype_size(dtype);
-    out->k = view_at(p->k, dtype, out->batch * p->k_b + out->kv_head * p->k_h + out->first * p->k_t,
-                     p->k_t);
-    out->v = view_at(p->v, dtype, out->batch * p->v_b + out->kv_head * p->v_h + out->first * p->v_t,
-                     p->v_t);
+    out->dk =
+        place_at(p->dk, dtype,
+                 out->batch * p->dk_s[0] + out->kv_head * p->dk_s[1] + out->first * p->dk_s[2]);
+    out->dv =
+        place_at(p->dv, dtype,
+                 out->batch * p->dv_s[0] + out->kv_head * p->dv_s[1] + out->first * p->dv_s[2]);
+    out->k = view_at(p->k, dtype,
+                     out->batch * p->k_s[0] + out->kv_head * p->k_s[1] + out->first * p->k_s[2],
+                     p->k_s[2]);
+    out->v = view_at(p->v, dtype,
+                     out->batch * p->v_s[0] + out->kv_head * p->v_s[1] + out->first * p->v_s[2],
+                     p->v_s[2]);
 }
 
 /* The member-th of the heads that share the block's keys: all of its queries. */
 static void find_queries(place *at, const ph__attention_args *p, ph_dtype dtype, uint32_t member)
 {
     int64_t head = at->kv_head * (p->heads / p->kv_heads) + member;
-    at->q = view_at(p->q, dtype, at->batch * p->q_b + head * p->q_h, p->q_t);
-    at->g = view_at(p->g, dtype, at->batch * p->g_b + head * p->g_h, p->g_t);
+    at->q = view_at(p->q, dtype, at->batch * p->q_s[0] + head * p->q_s[1], p->q_s[2]);
+    at->g = view_at(p->g, dtype, at->batch * p->g_s[0] + head * p->g_s[1], p->g_s[2]);
     at->row = (at->batch * p->heads + head) * p->tq;
 }
 

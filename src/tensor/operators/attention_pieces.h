@@ -28,12 +28,14 @@ static void NAME(mix)(C *sum, const C *p, bool turned, const ph__view *y, int64_
     }
 }
 
-static void NAME(store)(void *to, ph_dtype dtype, const C *from, int64_t rows, int64_t d)
+/* Rows of d, which lie `stride` apart. */
+static void NAME(store)(void *to, int64_t stride, ph_dtype dtype, const C *from, int64_t rows,
+                        int64_t d)
 {
-    if (dtype == COMPUTE)
-        memcpy(to, from, (size_t)(rows * d) * sizeof(C));
-    else
-        ph__narrow(to, dtype, d, (const float *)(const void *)from, d, rows, d);
+    for (int64_t i = 0; dtype == COMPUTE && i < rows; i++)
+        memcpy((C *)to + i * stride, from + i * d, (size_t)d * sizeof(C));
+    if (dtype != COMPUTE)
+        ph__narrow(to, dtype, stride, (const float *)(const void *)from, d, rows, d);
 }
 
 /* One more piece of keys for a row: its scores become weights, and what was summed before is

@@ -16,6 +16,7 @@
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/elementwise_cast.h"
 #include "tensor/kernels/elementwise_kernels.h"
+#include "tensor/kernels/elementwise_mixed.h"
 #include "tensor/kernels/reduce.h"
 #include "tensor/kernels/reduce_kernels.h"
 #include "tensor/operators/attention.h"
@@ -46,6 +47,7 @@ static const struct family {
 } families[] = {
     {"elementwise", ph__elementwise_kernels},
     {"cast", ph__cast_kernels},
+    {"mixed", ph__mixed_kernels},
     {"reduce", ph__reduce_kernels},
     {"factory", ph__factory_kernels},
     {"bundle", ph__bundle_kernels},

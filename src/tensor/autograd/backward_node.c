@@ -58,6 +58,16 @@ static bool check_saved_versions(const ph__node *node)
     return true;
 }
 
+static bool is_wide_edge(const ph__edge *edge)
+{
+    return edge->node && edge->node->wide;
+}
+
+static bool is_dtype_of(const ph__edge *edge, ph_dtype dtype)
+{
+    return dtype == edge->dtype || (dtype == PH_DTYPE_F32 && is_wide_edge(edge));
+}
+
 /* Summed over dimensions that were broadcast: a part of the node's work, in its scope. */
 static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i, ph_tensor *grad)
 {
@@ -69,10 +79,10 @@ static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i,
         ph_tape_check(tape, ph__quarantine_fail(grad, node->name, "a gradient that backward gave"));
         return NULL;
     }
-    if (grad->dtype == edge->dtype && ph_shape_equal(&grad->shape, &edge->shape) &&
+    if (is_dtype_of(edge, grad->dtype) && ph_shape_equal(&grad->shape, &edge->shape) &&
         grad->storage->backend == tape->backend)
         return grad;
-    if (grad->dtype != edge->dtype || grad->storage->backend != tape->backend ||
+    if (!is_dtype_of(edge, grad->dtype) || grad->storage->backend != tape->backend ||
         !ph__shape_broadcast(&both, &grad->shape, &edge->shape) ||
         !ph_shape_equal(&both, &grad->shape)) {
         char want[PH__DESCRIBE];
@@ -113,6 +123,19 @@ static bool mark_sum(ph__pass *pass, const ph__edge *edge)
                              edge->node ? NULL : pass->slots.at[edge->slot].leaf);
 }
 
+static ph_tensor **sum_of_edge(ph__pass *pass, const ph__edge *edge)
+{
+    return edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
+}
+
+/* The sum that backward may add to itself. */
+static ph_tensor *open_sum(ph__pass *pass, const ph__edge *edge)
+{
+    ph_tensor *sum = *sum_of_edge(pass, edge);
+    bool fits = sum && sum->dtype == edge->dtype && ph_shape_equal(&sum->shape, &edge->shape);
+    return fits && ph__gradient_is_ours(sum) ? sum : NULL;
+}
+
 static bool route_gradients(ph__pass *pass, const ph__node *node)
 {
     bool ok = true;
@@ -120,8 +143,11 @@ static bool route_gradients(ph__pass *pass, const ph__node *node)
         if (!pass->in_grads[i])
             continue;
         const ph__edge *edge = ph__node_edge(node, i);
-        ph_tensor **sum =
-            edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
+        ph_tensor **sum = sum_of_edge(pass, edge);
+        if (pass->summed[i]) {
+            ph_tensor_release(pass->in_grads[i]);
+            continue;
+        }
         ph_tensor *grad = ok ? check_gradient(pass, node, i, pass->in_grads[i]) : NULL;
         grad = cast_as_summed(pass, edge, grad);
         ok = grad && (!*sum || mark_sum(pass, edge)) && ph__gradient_add(pass->tape, sum, grad);
@@ -160,6 +186,9 @@ static bool run_node(ph__pass *pass, ph__node *node)
         pass->in_grads[i] = NULL;
         pass->needed[i] = ph__pass_needs(pass, edge);
         pass->leaves[i] = pass->needed[i] ? edge->leaf : NULL;
+        pass->wide[i] = pass->needed[i] && is_wide_edge(edge);
+        pass->sums[i] = pass->needed[i] ? open_sum(pass, edge) : NULL;
+        pass->summed[i] = false;
         pass->sole[i] = pass->leaves[i] && pass->slots.at[edge->slot].uses == 1;
     }
     ph__grad_call call = {.tape = tape,
@@ -170,7 +199,10 @@ static bool run_node(ph__pass *pass, ph__node *node)
                           .out_count = node->out_count,
                           .in_count = node->in_count,
                           .needed = pass->needed,
+                          .wide = pass->wide,
                           .in_grads = pass->in_grads,
+                          .sums = pass->sums,
+                          .summed = pass->summed,
                           .accumulates = !pass->inputs,
                           .leaves = pass->leaves,
                           .sole = pass->sole};

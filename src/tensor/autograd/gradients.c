@@ -13,8 +13,7 @@
 #include "tensor/tape/tape.h"
 
 /* ---- sums ---- */
-/* Nobody else sees its memory, so that it may be changed, or given away. */
-static bool is_ours(const ph_tensor *x)
+bool ph__gradient_is_ours(const ph_tensor *x)
 {
     const ph__storage *storage = x->storage;
     return atomic_load_explicit(&x->references, memory_order_acquire) == 1 &&
@@ -26,7 +25,7 @@ bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad)
 {
     if (!*sum) {
         *sum = ph_tensor_retain(grad);
-    } else if (is_ours(*sum)) {
+    } else if (ph__gradient_is_ours(*sum)) {
         ph_tensor_add(tape, *sum, grad, 1.0);
     } else {
         ph_tensor *fresh = ph_tensor_retain(ph_add(tape, *sum, grad));
@@ -66,7 +65,7 @@ static void accumulate_slot(ph__pass *pass, ph__gradient_slot *slot)
     ph__leaf *leaf = slot->leaf->leaf;
     if (!leaf->grad && slot->grad->overwrite_tag) {
         borrow_gradient(tape, leaf, slot);
-    } else if (!leaf->grad && is_ours(slot->grad)) {
+    } else if (!leaf->grad && ph__gradient_is_ours(slot->grad)) {
         leaf->grad = slot->grad;
         slot->grad = NULL;
     } else if (!ph__pass_mark_own(pass, leaf->grad ? "accumulate" : "copy", NULL, slot->leaf)) {

@@ -7,6 +7,8 @@
 /* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else
  * sees the memory. False: the tape has failed. */
 bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad);
+/* Nobody else sees its memory, which is contiguous: it may be changed, or given away. */
+bool ph__gradient_is_ours(const ph_tensor *x);
 /* One contribution fewer is to come, from a node or from the caller: after the last one hooks
  * run, and the gradient is used. */
 bool ph__pass_count_down(ph__pass *pass, uint32_t slot);

@@ -301,20 +301,23 @@ static bool check_streams(const ph__pass *pass)
     return true;
 }
 
-/* One block for all four. */
+/* One block for all. */
 static bool make_scratch(ph__pass *pass)
 {
     size_t most = pass->widest;
     if (most == 0)
         return true;
-    pass->in_grads = ph__calloc(most, 2 * sizeof(ph_tensor *) + 2 * sizeof(bool));
+    pass->in_grads = ph__calloc(most, 3 * sizeof(ph_tensor *) + 4 * sizeof(bool));
     if (!pass->in_grads) {
         ph__tape_fail_host_memory(pass->tape, pass->call, "gradients");
         return false;
     }
     pass->leaves = pass->in_grads + most;
-    pass->needed = (bool *)(pass->leaves + most);
+    pass->sums = pass->leaves + most;
+    pass->needed = (bool *)(pass->sums + most);
     pass->sole = pass->needed + most;
+    pass->wide = pass->sole + most;
+    pass->summed = pass->wide + most;
     return true;
 }
 

@@ -36,9 +36,9 @@ typedef struct ph__pass {
     size_t unmapped, borrowed;
     ph__leaf_edges *leaf_edges; /* which have slots of this pass */
     size_t widest;              /* operands of a node that it reaches */
-    ph_tensor **in_grads; /* scratch of widest elements; leaves, needed and sole lie behind it */
-    ph_tensor **leaves;
-    bool *needed, *sole;
+    ph_tensor **in_grads;       /* scratch of widest elements; the others lie behind it */
+    ph_tensor **leaves, **sums;
+    bool *needed, *sole, *wide, *summed;
     ph_annotation_scope *mark; /* whose scope is open, borrowed from a node; NULL: none */
     bool own;                  /* one is open that says why the pass adds nodes by itself */
     size_t depth;              /* of the thread's scopes when the pass began */

@@ -3,12 +3,18 @@
  * row once, and keeps its maximum and one over its sum of exponentials; of a row's `width`
  * elements the first n are classes, and the others have no gradient. TOTAL: one block adds the
  * rows' terms. LOSS_GRAD: a block reads a piece of a row and writes its gradient. A row that is
- * ignored keeps 0; one whose target is no class keeps NaN. SQUARES, SQUARES_TOTAL, SQUARES_GRAD:
- * mean squared error. */
+ * ignored keeps 0; one whose target is no class keeps NaN. WIDE: logits are half types, the loss
+ * and its gradient f32. SQUARES, SQUARES_TOTAL, SQUARES_GRAD: mean squared error. */
 __device__ __forceinline__ i64 target_at(const void *targets, i64 wide, i64 i)
 {
     return wide ? ((const i64 *)targets)[i] : (i64)((const i32 *)targets)[i];
 }
+
+#ifdef WIDE
+typedef f32 L;
+#else
+typedef T L;
+#endif
 
 /* WARPS: rows are short, and a block of 8 warps has as many of them. */
 #ifdef WARPS
@@ -26,7 +32,7 @@ enum {
     BATCH = sizeof(T) == 8 ? 2 : 4
 };
 PH_KERNEL __launch_bounds__(512)
-    KERNEL(const T *logits, const void *targets, C *saved, C *terms, T *loss, i64 rows, i64 n,
+    KERNEL(const T *logits, const void *targets, C *saved, C *terms, L *loss, i64 rows, i64 n,
            i64 width, i64 wide, i64 ignores, i64 ignored, i64 each)
 {
     PH_WAIT();
@@ -83,7 +89,7 @@ PH_KERNEL __launch_bounds__(512)
 #endif
 
 #ifdef TOTAL
-PH_KERNEL __launch_bounds__(1024) KERNEL(const C *terms, const void *targets, T *loss, C *scale,
+PH_KERNEL __launch_bounds__(1024) KERNEL(const C *terms, const void *targets, L *loss, C *scale,
                                          i64 rows, i64 wide, i64 ignores, i64 ignored, i64 mean)
 {
     PH_WAIT();
@@ -147,7 +153,7 @@ enum {
     BATCH = 2
 };
 PH_KERNEL __launch_bounds__(256)
-    KERNEL(const T *logits, const void *targets, const C *saved, const T *g, const C *scales,
+    KERNEL(const T *logits, const void *targets, const C *saved, const L *g, const C *scales,
            T *out, i64 rows, i64 n, i64 width, i64 wide, i64 ignores, i64 ignored, i64 each,
            i64 pieces)
 {
@@ -170,7 +176,7 @@ PH_KERNEL __launch_bounds__(256)
     i64 first = (piece * (BATCH * 256) + ME) * V - (i64)((u64)x / sizeof(T) % V);
     r.most = saved[2 * row];
     r.inverse = saved[2 * row + 1];
-    r.scale = value(g + (each ? row : 0)) * (scales ? *scales : C(1));
+    r.scale = C(ph_get(g + (each ? row : 0))) * (scales ? *scales : C(1));
 #ifdef WARPS
     for (; first < width; first += BATCH * STEP * V)
 #endif

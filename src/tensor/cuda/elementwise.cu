@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/elementwise.cu: a function applied element by element. The pieces before it say which
- * (elementwise.def): PH_NAME, PH_T (and PH_FROM of a cast), PH_OPERANDS_*, PH_RESULT_*, PH_LET,
- * PH_EXPRESSION, and the layout, PH_flat or PH_strided. */
+ * (elementwise.def): PH_NAME, PH_T (and PH_FROM of a cast, or of a second operand), PH_OPERANDS_*,
+ * PH_RESULT_*, PH_LET, PH_EXPRESSION, and the layout, PH_flat or PH_strided. */
 typedef f32 ph_f32;
 typedef f64 ph_f64;
 typedef f16 ph_f16;
@@ -29,6 +29,10 @@ typedef PH_FROM T_X;
 #define PH_ARITY 2
 typedef PH_T T_X;
 typedef PH_T T_Y;
+#elif defined(PH_OPERANDS_VH)
+#define PH_ARITY 2
+typedef PH_T T_X;
+typedef PH_FROM T_Y;
 #elif defined(PH_OPERANDS_VVV)
 #define PH_ARITY 3
 typedef PH_T T_X;

@@ -3,7 +3,54 @@
  * SMALL: a warp for each row; ROW: a block; both keep it in registers. LONG: a block that reads
  * its row several times, element by element: for rows of other alignments, and still longer
  * ones. PARTS: sums for weight and bias over some rows (with SMALL and GRAD: and the gradient
- * for x, in one launch); PARTS_TOTAL: over all. */
+ * for x, in one launch); PARTS_TOTAL: over all. OUT: y, and so its gradient, is of another type, a
+ * half one, where T is f32. In backward `plus` is added to the gradient of x, whose memory it may
+ * be. */
+#ifdef OUT
+typedef OUT O;
+typedef uint2 packed; /* of V elements of O */
+#define NO_ELEMENTS make_uint2(0, 0)
+__device__ __forceinline__ void open_out(const packed &w, C (&to)[V])
+{
+    unpack_pair(w.x, to[0], to[1], (const O *)0);
+    unpack_pair(w.y, to[2], to[3], (const O *)0);
+}
+__device__ __forceinline__ void store_out(O *p, const C (&from)[V])
+{
+    *(packed *)p = make_uint2(pack_pair(from[0], from[1], (const O *)0),
+                              pack_pair(from[2], from[3], (const O *)0));
+}
+__device__ __forceinline__ void stay_packed(packed &w)
+{
+    asm volatile("" : "+r"(w.x), "+r"(w.y));
+}
+#else
+typedef T O;
+typedef uint4 packed;
+#define NO_ELEMENTS        make_uint4(0, 0, 0, 0)
+#define open_out(w, to)    open(w, to)
+#define store_out(p, from) store(p, from)
+#endif
+__device__ __forceinline__ packed fetch_out(const O *p)
+{
+    return *(const packed *)p;
+}
+/* Sums are rounded as those of two kernels are. */
+__device__ __forceinline__ f32 exact_sum(f32 a, f32 b)
+{
+    return __fadd_rn(a, b);
+}
+__device__ __forceinline__ f64 exact_sum(f64 a, f64 b)
+{
+    return __dadd_rn(a, b);
+}
+/* As it would be read from memory again. */
+__device__ __forceinline__ C stored(C x)
+{
+    T y;
+    ph_put(&y, x);
+    return ph_get(&y);
+}
 __device__ __forceinline__ C root_of(f32 x)
 {
     return sqrtf(x);
@@ -61,15 +108,16 @@ __device__ __forceinline__ void parameter(const T *row, int n, int p, C (&to)[V]
 
 #ifdef GRAD
 template <int PACKS>
-__device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, int n, C mean,
-                                    C scale, bool centered)
+__device__ __forceinline__ void run(const T *x, const T *w, const O *g, T *dx, const T *plus, int n,
+                                    C mean, C scale, bool centered)
 {
-    uint4 xs[PACKS], gs[PACKS];
+    uint4 xs[PACKS];
+    packed gs[PACKS];
     C first = 0, second = 0;
 #pragma unroll
     for (int p = 0; p < PACKS; p++) {
         xs[p] = read(x, n, p);
-        gs[p] = read(g, n, p);
+        gs[p] = place_of(p) < n ? fetch_out(g + place_of(p)) : NO_ELEMENTS;
     }
 #pragma unroll
     for (int p = 0; p < PACKS; p++) {
@@ -77,7 +125,7 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, i
         if (place_of(p) >= n)
             continue;
         open(xs[p], a);
-        open(gs[p], b);
+        open_out(gs[p], b);
         parameter(w, n, p, by, C(1));
 #pragma unroll
         for (int v = 0; v < V; v++) {
@@ -96,17 +144,23 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, i
         stay_packed(xs[p]);
         stay_packed(gs[p]);
         open(xs[p], a);
-        open(gs[p], b);
+        open_out(gs[p], b);
         parameter(w, n, p, by, C(1));
 #pragma unroll
         for (int v = 0; v < V; v++)
             a[v] = scale * (b[v] * by[v] - first - (a[v] - mean) * scale * second);
+        if (plus) {
+            open(fetch(plus + place_of(p)), b);
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                a[v] = exact_sum(b[v], stored(a[v]));
+        }
         store(dx + place_of(p), a);
     }
 }
 #else
 template <int PACKS>
-__device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, int n, C *means,
+__device__ __forceinline__ void run(const T *x, const T *w, const T *b, O *y, int n, C *means,
                                     C *scales, C eps, bool centered)
 {
     uint4 xs[PACKS];
@@ -152,7 +206,7 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, in
 #pragma unroll
         for (int v = 0; v < V; v++)
             a[v] = (a[v] - mean) * scale * by[v] + plus[v];
-        store(y + place_of(p), a);
+        store_out(y + place_of(p), a);
     }
 }
 #endif
@@ -160,8 +214,8 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, in
 
 #if defined LONG && !defined GRAD
 PH_KERNEL __launch_bounds__(512)
-    KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
-           i64 centered, i64 rows_a_block)
+    KERNEL(const T *x, const T *w, const T *b, O *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
+           i64 centered, i64 rows_a_block, const T *plus)
 {
     PH_WAIT();
     i64 row = blockIdx.x;
@@ -188,8 +242,8 @@ PH_KERNEL __launch_bounds__(512)
 }
 #elif defined LONG
 PH_KERNEL __launch_bounds__(512)
-    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, i64 rows,
-           i64 n, f64 eps, i64 centered, i64 rows_a_block)
+    KERNEL(const T *x, const T *w, const O *g, T *dx, const C *means, const C *scales, i64 rows,
+           i64 n, f64 eps, i64 centered, i64 rows_a_block, const T *plus)
 {
     PH_WAIT();
     i64 row = blockIdx.x;
@@ -198,7 +252,7 @@ PH_KERNEL __launch_bounds__(512)
     g += row * n;
     dx += row * n;
     for (i64 i = ME; i < n; i += WIDTH) {
-        C d = value(g + i) * (w ? value(w + i) : C(1));
+        C d = C(ph_get(g + i)) * (w ? value(w + i) : C(1));
         first += d;
         second += d * ((value(x + i) - mean) * scale);
     }
@@ -206,18 +260,19 @@ PH_KERNEL __launch_bounds__(512)
     first = centered ? first / C(n) : C(0);
     second /= C(n);
     for (i64 i = ME; i < n; i += WIDTH) {
-        C d = value(g + i) * (w ? value(w + i) : C(1));
-        ph_put(dx + i, scale * (d - first - (value(x + i) - mean) * scale * second));
+        C d = C(ph_get(g + i)) * (w ? value(w + i) : C(1));
+        d = scale * (d - first - (value(x + i) - mean) * scale * second);
+        ph_put(dx + i, plus ? exact_sum(value(plus + row * n + i), stored(d)) : d);
     }
 }
 #elif (defined SMALL || defined ROW) && !defined PARTS
 PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
 #ifdef GRAD
-    KERNEL(const T *x, const T *w, const T *b, T *y, const C *means, const C *scales, i64 rows,
-           i64 n, f64 eps, i64 centered, i64 rows_a_block)
+    KERNEL(const T *x, const T *w, const O *b, T *y, const C *means, const C *scales, i64 rows,
+           i64 n, f64 eps, i64 centered, i64 rows_a_block, const T *plus)
 #else
-    KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
-           i64 centered, i64 rows_a_block)
+    KERNEL(const T *x, const T *w, const T *b, O *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
+           i64 centered, i64 rows_a_block, const T *plus)
 #endif
 {
     PH_WAIT();
@@ -232,8 +287,9 @@ PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
     y += row * n;
 #ifdef GRAD
     b += row * n;
+    plus = plus ? plus + row * n : plus;
     C mean = centered ? means[row] : C(0), scale = scales[row];
-#define RUN(packs) run<packs>(x, w, b, y, (int)n, mean, scale, centered != 0)
+#define RUN(packs) run<packs>(x, w, b, y, plus, (int)n, mean, scale, centered != 0)
 #else
 #define RUN(packs) run<packs>(x, w, b, y, (int)n, means + row, scales + row, C(eps), centered != 0)
 #endif
@@ -257,7 +313,7 @@ PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
 /* A block has 32 * V columns and rows_a_block rows, of which each of its 8 warps takes every
  * eighth. With SMALL and GRAD, blocks behind those have 8 rows each, for dx. */
 template <bool VECTORS>
-__device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means, const C *scales,
+__device__ __forceinline__ void add_rows(const T *x, const O *g, const C *means, const C *scales,
                                          i64 row, i64 end, i64 n, i64 column, C (&weight)[V],
                                          C (&bias)[V])
 {
@@ -268,13 +324,13 @@ __device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means,
             if (column >= n)
                 continue;
             open(fetch(x + row * n + column), a);
-            open(fetch(g + row * n + column), b);
+            open_out(fetch_out(g + row * n + column), b);
         } else {
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 bool in = column + 32 * k < n;
                 a[k] = in ? value(x + row * n + column + 32 * k) : C(0);
-                b[k] = in ? value(g + row * n + column + 32 * k) : C(0);
+                b[k] = in ? C(ph_get(g + row * n + column + 32 * k)) : C(0);
             }
         }
 #pragma unroll
@@ -286,8 +342,8 @@ __device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means,
 }
 
 PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
-    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, C *parts,
-           i64 rows, i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles)
+    KERNEL(const T *x, const T *w, const O *g, T *dx, const C *means, const C *scales, C *parts,
+           i64 rows, i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles, const T *plus)
 {
     __shared__ C sums[2][8][32 * V];
     PH_WAIT();
@@ -295,10 +351,12 @@ PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
     i64 at = ((i64)blockIdx.x - row_blocks * tiles) * 8 + threadIdx.x / 32;
     if (at >= 0) {
         C mean = means && at < rows ? means[at] : C(0);
+        const T *sum = plus ? plus + at * n : plus;
         if (at < rows && n > MANY / 4 * 32 * V)
-            run<MANY>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at], means != 0);
+            run<MANY>(x + at * n, w, g + at * n, dx + at * n, sum, (int)n, mean, scales[at],
+                      means != 0);
         else if (at < rows)
-            run<MANY / 4>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at],
+            run<MANY / 4>(x + at * n, w, g + at * n, dx + at * n, sum, (int)n, mean, scales[at],
                           means != 0);
         return;
     }

@@ -168,7 +168,11 @@ template <class T, int floating> struct result_of {
 template <class T> struct result_of<T, 1> {
     typedef T type;
 };
+#ifdef PH_OF_sum_wide
+typedef C_T T_OUT; /* f32 */
+#else
 typedef result_of<PH_T, is_float<C_T>::value>::type T_OUT;
+#endif
 #else
 typedef PH_T T_OUT;
 #endif

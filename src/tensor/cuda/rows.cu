@@ -20,10 +20,14 @@ __device__ __forceinline__ f64 lowest_of(f64)
 }
 
 /* The fast form errs by some 2^-22 of the result for each unit of the argument, far below what a
- * half type can hold. */
+ * half type can hold. EXACT_EXP: results are not of T. */
 __device__ __forceinline__ f32 exp_of(f32 x)
 {
+#ifdef EXACT_EXP
+    return expf(x);
+#else
     return sizeof(T) == 2 ? __expf(x) : expf(x);
+#endif
 }
 __device__ __forceinline__ f64 exp_of(f64 x)
 {

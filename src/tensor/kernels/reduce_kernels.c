@@ -20,6 +20,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
     X(f32, F32, F32, F32, __VA_ARGS__)                                                             \
     X(f64, F64, F64, F64, __VA_ARGS__)                                                             \
     X(f16, F16, F32, F16, __VA_ARGS__) X(bf16, BF16, F32, BF16, __VA_ARGS__)
+#define FOR_HALVES(X, ...) X(f16, F16, F32, F32, __VA_ARGS__) X(bf16, BF16, F32, F32, __VA_ARGS__)
 #define FOR_INTEGERS(X, ...)                                                                       \
     X(i32, I32, I32, I64, __VA_ARGS__)                                                             \
     X(i64, I64, I64, I64, __VA_ARGS__)                                                             \
@@ -30,6 +31,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 #define PACKED_sum(X, ...)                                                                         \
     X(f32, F32, F32, F32, __VA_ARGS__)                                                             \
     X(f16, F16, F32, F16, __VA_ARGS__) X(bf16, BF16, F32, BF16, __VA_ARGS__)
+#define PACKED_sum_wide(X, ...) FOR_HALVES(X, __VA_ARGS__)
 #define PACKED_count(X, ...)
 #define PACKED_max(X, ...)
 #define PACKED_norm1(X, ...)
@@ -45,7 +47,8 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 #define TEXT(form, d, fn, sum, part, start, value, how, end)                                       \
     "#define PH_NAME ph_" #fn "_" #form "_" #d "\n#define PH_" #form " 1\n#define PH_T ph_" #d     \
     "\n#define PH_SUM_" #sum " 1\n#define PH_PART_" #part " 1\n#define PH_START " start            \
-    "\n#define PH_VALUE " value "\n#define PH_JOIN " how "\n#define PH_END " end "\n"
+    "\n#define PH_VALUE " value "\n#define PH_JOIN " how "\n#define PH_END " end                   \
+    "\n#define PH_OF_" #fn " 1\n"
 #define DEFINE_FORM(form, d, fn, sum, part, start, value, how, end)                                \
     static void fn##_##form##_##d(const ph_block_range *range, const void *args)                   \
     {                                                                                              \
@@ -74,8 +77,14 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
     FOR_##dtypes(DEFINE, fn, sum, part, #start, #value, #join, #end)                               \
         PACKED_##fn(DEFINE_PACKED, fn, sum, part, #start, #value, #join, #end)
 #define ARGMAX(X) X(argmax, ALL, INDEX, INDEX, START(), VALUE(t), JOIN(p, q), END(p))
+/* sum, with results in f32; on the host by its loops */
+#define SUM_WIDE(X) X(sum_wide, HALVES, WIDE, SAME, 0, t, p + q, p / a)
+enum {
+    PH__REDUCE_sum_wide = PH__REDUCE_sum
+};
 #include "tensor/kernels/reduce.def"
 ARGMAX(PH__REDUCE)
+SUM_WIDE(PH__REDUCE)
 #undef PH__REDUCE
 
 /* ---- tables ---- accumulators of sums are f64 or i64; those of argmax are a value and an
@@ -98,6 +107,7 @@ ARGMAX(PH__REDUCE)
         .join = {FOR_##dtypes(JOINS, fn, sum)}};
 #include "tensor/kernels/reduce.def"
 ARGMAX(PH__REDUCE)
+SUM_WIDE(PH__REDUCE)
 #undef PH__REDUCE
 
 #define LIST(d, D, T, W, fn, sum)                                                                  \
@@ -108,4 +118,4 @@ ARGMAX(PH__REDUCE)
     FOR_##dtypes(LIST, fn, sum) PACKED_##fn(LIST_PACKED, fn, sum)
 ph__kernel_def *const ph__reduce_kernels[] = {
 #include "tensor/kernels/reduce.def"
-    ARGMAX(PH__REDUCE) NULL};
+    ARGMAX(PH__REDUCE) SUM_WIDE(PH__REDUCE) NULL};

@@ -58,6 +58,17 @@ static inline int64_t ph__ceil_div(int64_t a, int64_t b)
                                        PH__ROWS_DEF(kernel, f64, text, flags, args, parameters),   \
                                        PH__ROWS_DEF(kernel, f16, text, flags, args, parameters),   \
                                        PH__ROWS_DEF(kernel, bf16, text, flags, args, parameters)};
+/* The same for half types alone, with a host form of its own. */
+#define PH__ROWS_HALF_KERNELS(kernel, form, text, flags, args, parameters)                         \
+    PH__ROWS_HOST(kernel, form, f16, PH_DTYPE_F16)                                                 \
+    PH__ROWS_HOST(kernel, form, bf16, PH_DTYPE_BF16)                                               \
+    static ph__kernel_def kernel[2] = {PH__ROWS_DEF(kernel, f16, text, flags, args, parameters),   \
+                                       PH__ROWS_DEF(kernel, bf16, text, flags, args, parameters)};
+#define PH__ROWS_HALF_LIST(kernel) &kernel[0], &kernel[1]
+static inline ph__kernel_def *ph__rows_half_kernel(ph__kernel_def defs[2], ph_dtype dtype)
+{
+    return &defs[dtype - PH_DTYPE_F16];
+}
 #define PH__ROWS_LIST(kernel) &kernel[0], &kernel[1], &kernel[2], &kernel[3]
 static inline ph__kernel_def *ph__rows_kernel(ph__kernel_def defs[4], ph_dtype dtype)
 {

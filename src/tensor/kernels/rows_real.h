@@ -15,6 +15,16 @@ static inline void OF(ph__put_one)(ph_dtype dtype, void *data, int64_t at, REAL 
     OF(ph__stored)(dtype, data, at, 1, &buffer);
 }
 
+/* x, at most PH__CHUNK of them, as they would be stored. */
+static inline void OF(ph__rounded)(ph_dtype dtype, REAL *x, int64_t n)
+{
+    uint16_t halves[PH__CHUNK];
+    if (!ph__is_half(dtype))
+        return;
+    OF(ph__stored)(dtype, halves, 0, n, x);
+    (void)OF(ph__load)(dtype, halves, 0, n, x);
+}
+
 /* ---- reductions of a piece ---- sixteen at a time, which is a vector or some; the order is the
  * same everywhere. */
 static inline REAL OF(ph__most)(const REAL *x, int64_t n, REAL most)

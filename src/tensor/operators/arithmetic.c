@@ -3,6 +3,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/elementwise_kernels.h"
+#include "tensor/kernels/elementwise_mixed.h"
 #include "tensor/operators/autocast_operands.h"
 #include "tensor/tape/grad_def.h"
 #include "tensor/tape/op.h"
@@ -85,8 +86,53 @@ static void minimum_backward(ph__grad_call *call)
 }
 static const ph__grad_def minimum_grad = {"minimum", 0, minimum_backward, NULL};
 
+/* ---- f32 and a half type, under autocast ---- what a cast of the latter would give, forward and
+ * backward, without the f32 in between. */
+typedef struct mixed_state {
+    ph_dtype dtype[2]; /* of the operands */
+} mixed_state;
+
+static void add_mixed_backward(ph__grad_call *call)
+{
+    const mixed_state *state = call->state;
+    for (size_t i = 0; i < 2; i++)
+        if (call->needed[i])
+            call->in_grads[i] = ph_cast(call->tape, call->out_grads[0], state->dtype[i]);
+}
+static const ph__grad_def add_mixed_grad = {"add", sizeof(mixed_state), add_mixed_backward, NULL};
+
+static bool is_half(ph_dtype dtype)
+{
+    return dtype == PH_DTYPE_F16 || dtype == PH_DTYPE_BF16;
+}
+
+static bool are_mixed(const ph_tensor *a, const ph_tensor *b)
+{
+    return a && b && ph_shape_equal(&a->shape, &b->shape) &&
+           (is_half(a->dtype) ? b->dtype == PH_DTYPE_F32
+                              : a->dtype == PH_DTYPE_F32 && is_half(b->dtype));
+}
+
+static ph_tensor *add_mixed(ph_tape *tape, ph_tensor *a, ph_tensor *b)
+{
+    ph_tensor *in[] = {a, b};
+    ph__op op;
+    if (!ph__op_begin(&op, tape, "add", in, 2, 2))
+        return NULL;
+    bool turned = is_half(a->dtype);
+    ph_tensor *y = ph__op_output(&op, PH_DTYPE_F32, &a->shape);
+    if (!y || !ph__elementwise_add_mixed(&op, y, turned ? b : a, turned ? a : b))
+        return NULL;
+    mixed_state *state = op.tracked ? ph__op_track(&op, &add_mixed_grad, 0) : NULL;
+    if (state)
+        *state = (mixed_state){{a->dtype, b->dtype}};
+    return ph__op_done(&op, y);
+}
+
 ph_tensor *ph_add(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
+    if (ph__autocast_is_on(tape) && are_mixed(a, b))
+        return add_mixed(tape, a, b);
     return apply_binary(tape, &ph__elementwise_add, &add_grad, false, a, b);
 }
 

@@ -82,8 +82,11 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
         if (!is_castable(tape, in[i]) || in[i]->dtype == dtype)
             continue;
         cast->has_cast = true;
+        bool wide = in[i]->dtype == PH_DTYPE_F32;
         in[i] = is_kept(tape, &cast->mode, in[i], dtype) ? cast_weight(tape, in[i], dtype)
                                                          : ph_cast(tape, in[i], dtype);
+        if (in[i] && in[i]->node)
+            in[i]->node->wide = wide;
     }
 }
 

@@ -81,27 +81,29 @@ static int64_t piece_elements(ph_dtype dtype)
     return PIECE_BYTES / (int64_t)ph_dtype_size(dtype);
 }
 
-static void grad_blocks(const ph_block_range *range, const grad_args *a, ph_dtype dtype,
-                        void (*work)(const grad_args *, ph_dtype, int64_t, int64_t, int64_t))
+/* loss: the dtype of the loss, and so of its gradient. */
+static void
+grad_blocks(const ph_block_range *range, const grad_args *a, ph_dtype dtype, ph_dtype loss,
+            void (*work)(const grad_args *, ph_dtype, ph_dtype, int64_t, int64_t, int64_t))
 {
     int64_t piece = piece_elements(dtype);
     for (int64_t row = (int64_t)range->begin * SHORT_ROWS;
          a->pieces == 0 && row < (int64_t)range->end * SHORT_ROWS && row < a->rows; row++)
-        work(a, dtype, row, 0, a->width);
+        work(a, dtype, loss, row, 0, a->width);
     for (int64_t block = (int64_t)range->begin; a->pieces > 0 && block < (int64_t)range->end;
          block++) {
         int64_t from = block % a->pieces * piece,
                 to = from + piece < a->width ? from + piece : a->width;
-        work(a, dtype, block / a->pieces, from, to);
+        work(a, dtype, loss, block / a->pieces, from, to);
     }
 }
 static void grad_host_float(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
-    grad_blocks(range, args, dtype, grad_piece_float);
+    grad_blocks(range, args, dtype, dtype, grad_piece_float);
 }
 static void grad_host_double(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
-    grad_blocks(range, args, dtype, grad_piece_double);
+    grad_blocks(range, args, dtype, dtype, grad_piece_double);
 }
 
 PH__ROWS_KERNELS(cross_entropy, rows_host, ph__text_cross_entropy, "#define LOSS\n", rows_args,
@@ -114,27 +116,58 @@ PH__ROWS_KERNELS(cross_entropy_grad, grad_host, ph__text_cross_entropy, "#define
                  grad_args, grad_params)
 PH__ROWS_KERNELS(cross_entropy_short_grad, grad_host, ph__text_cross_entropy,
                  "#define LOSS_GRAD\n#define WARPS\n", grad_args, grad_params)
+
+/* ---- of half types, with a loss in f32 ---- as autocast wants it: what a cast of the logits
+ * would give, without their copy in f32. */
+static void wide_rows(const ph_block_range *range, const void *args, ph_dtype dtype)
+{
+    rows_blocks_float(range, args, dtype, PH_DTYPE_F32);
+}
+static void wide_total(const ph_block_range *range, const void *args, ph_dtype dtype)
+{
+    (void)dtype;
+    total_host_float(range, args, PH_DTYPE_F32);
+}
+static void wide_grad(const ph_block_range *range, const void *args, ph_dtype dtype)
+{
+    grad_blocks(range, args, dtype, PH_DTYPE_F32, grad_piece_float);
+}
+PH__ROWS_HALF_KERNELS(cross_entropy_wide, wide_rows, ph__text_cross_entropy,
+                      "#define LOSS\n#define WIDE\n#define EXACT_EXP\n", rows_args, rows_params)
+PH__ROWS_HALF_KERNELS(cross_entropy_total_wide, wide_total, ph__text_cross_entropy,
+                      "#define TOTAL\n#define WIDE\n", total_args, total_params)
+PH__ROWS_HALF_KERNELS(cross_entropy_grad_wide, wide_grad, ph__text_cross_entropy,
+                      "#define LOSS_GRAD\n#define WIDE\n", grad_args, grad_params)
+
 PH__KERNEL_FAMILY(cross_entropy) = {PH__ROWS_LIST(cross_entropy),
                                     PH__ROWS_LIST(cross_entropy_short),
                                     PH__ROWS_LIST(cross_entropy_total),
                                     PH__ROWS_LIST(cross_entropy_grad),
                                     PH__ROWS_LIST(cross_entropy_short_grad),
+                                    PH__ROWS_HALF_LIST(cross_entropy_wide),
+                                    PH__ROWS_HALF_LIST(cross_entropy_total_wide),
+                                    PH__ROWS_HALF_LIST(cross_entropy_grad_wide),
                                     NULL};
 
-static bool launch_rows(ph__op *op, const rows_args *args, ph_dtype dtype)
+/* Of logits of that dtype; loss: in f32 where that is another. */
+#define KERNEL_OF(kernel, dtype, loss)                                                             \
+    ((loss) == (dtype) ? ph__rows_kernel(kernel, dtype)                                            \
+                       : ph__rows_half_kernel(kernel##_wide, dtype))
+
+static bool launch_rows(ph__op *op, const rows_args *args, ph_dtype dtype, ph_dtype loss)
 {
     if (args->width <= SHORT)
         return ph__op_launch(op, ph__rows_kernel(cross_entropy_short, dtype),
                              (uint64_t)ph__ceil_div(args->rows, SHORT_ROWS), 32 * SHORT_ROWS, 0,
                              args);
-    return ph__op_launch(op, ph__rows_kernel(cross_entropy, dtype), (uint64_t)args->rows,
+    return ph__op_launch(op, KERNEL_OF(cross_entropy, dtype, loss), (uint64_t)args->rows,
                          args->width <= 4096    ? 128
                          : args->width <= 16384 ? 256
                                                 : 512,
                          0, args);
 }
 
-static bool launch_grad(ph__op *op, grad_args *args, ph_dtype dtype)
+static bool launch_grad(ph__op *op, grad_args *args, ph_dtype dtype, ph_dtype loss)
 {
     /* pieces are aligned in memory, rows are not */
     int64_t padded = args->width + 16 / (int64_t)ph_dtype_size(dtype) - 1;
@@ -143,7 +176,7 @@ static bool launch_grad(ph__op *op, grad_args *args, ph_dtype dtype)
                              (uint64_t)ph__ceil_div(args->rows, SHORT_ROWS), 32 * SHORT_ROWS, 0,
                              args);
     args->pieces = ph__ceil_div(padded, piece_elements(dtype));
-    return ph__op_launch(op, ph__rows_kernel(cross_entropy_grad, dtype),
+    return ph__op_launch(op, KERNEL_OF(cross_entropy_grad, dtype, loss),
                          (uint64_t)args->rows * (uint64_t)args->pieces, 256, 0, args);
 }
 
@@ -177,7 +210,7 @@ static void loss_backward(ph__grad_call *call)
                       .ignores = state->ignores,
                       .ignored = state->ignored,
                       .each = state->each};
-    if (out->count > 0 && !launch_grad(&op, &args, out->dtype))
+    if (out->count > 0 && !launch_grad(&op, &args, out->dtype, in[3]->dtype))
         return;
     call->in_grads[0] = ph__op_done(&op, out);
 }
@@ -213,14 +246,14 @@ typedef struct loss_work {
 } loss_work;
 
 /* False: the tape has failed. */
-static bool make_loss(ph__op *op, loss_work *work, const loss_state *state)
+static bool make_loss(ph__op *op, loss_work *work, const loss_state *state, ph_dtype loss)
 {
-    ph_dtype dtype = op->in[0]->dtype, real = ph__compute_dtype(dtype);
+    ph_dtype real = ph__compute_dtype(op->in[0]->dtype);
     work->logits = ph__dense(op->tape, op->in[0]);
     work->targets = ph__dense(op->tape, op->in[1]);
     work->saved = ph__op_output(op, real, &PH_SHAPE(state->rows, 2));
     work->terms = ph__op_output(op, real, &PH_SHAPE(state->each ? 0 : state->rows));
-    work->loss = ph__op_output(op, dtype, state->each ? &op->in[1]->shape : &PH_SCALAR);
+    work->loss = ph__op_output(op, loss, state->each ? &op->in[1]->shape : &PH_SCALAR);
     work->scale = ph__op_output(op, real, &PH_SCALAR);
     return work->logits && work->targets && work->saved && work->terms && work->loss && work->scale;
 }
@@ -249,23 +282,19 @@ static bool launch_loss(ph__op *op, const loss_work *work, const loss_state *sta
                         .ignores = state->ignores,
                         .ignored = state->ignored,
                         .mean = mean};
-    ph_dtype dtype = work->logits->dtype;
-    return launch_rows(op, &rows, dtype) &&
-           (state->each || ph__op_launch(op, ph__rows_kernel(cross_entropy_total, dtype), 1,
+    ph_dtype dtype = work->logits->dtype, loss = work->loss->dtype;
+    return launch_rows(op, &rows, dtype, loss) &&
+           (state->each || ph__op_launch(op, KERNEL_OF(cross_entropy_total, dtype, loss), 1,
                                          state->rows <= 256 ? 256 : 1024, 0, &total));
 }
 
-ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *targets,
-                                 const ph_cross_entropy_options *options)
+/* wide: the loss of half types is f32. */
+static ph_tensor *make_cross_entropy(ph_tape *tape, ph_tensor *logits, ph_tensor *targets,
+                                     const ph_cross_entropy_options *options, bool wide)
 {
-    static const ph_cross_entropy_options usual = {.reduction = PH_REDUCTION_MEAN};
     ph_tensor *in[] = {logits, targets};
-    ph__autocast cast;
     ph__op op;
     loss_work work;
-    options = options ? options : &usual;
-    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
-        return ph__autocast_end(&cast, ph_cross_entropy_with(tape, in[0], targets, options));
     if (!ph__op_begin(&op, tape, "cross_entropy", in, 2, 2))
         return NULL;
     if (!ph__reserved_ok(options->reserved,
@@ -282,7 +311,7 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
                         .ignored = options->ignore_index,
                         .ignores = options->has_ignore_index,
                         .each = options->reduction == PH_REDUCTION_NONE};
-    if (!make_loss(&op, &work, &state) ||
+    if (!make_loss(&op, &work, &state, wide ? ph__compute_dtype(logits->dtype) : logits->dtype) ||
         !launch_loss(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
         return NULL;
     if (op.tracked) {
@@ -295,6 +324,26 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
         ph__op_save(&op, 3, state.each ? NULL : work.scale);
     }
     return ph__op_done(&op, work.loss);
+}
+
+/* Long rows of half types are taken as they are: a cast to f32 would write and read them again. */
+static bool is_long_half(const ph_tensor *logits)
+{
+    return logits && ph__is_half(logits->dtype) && logits->shape.rank > 0 &&
+           logits->shape.dim[logits->shape.rank - 1] > SHORT;
+}
+
+ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *targets,
+                                 const ph_cross_entropy_options *options)
+{
+    static const ph_cross_entropy_options usual = {.reduction = PH_REDUCTION_MEAN};
+    ph_tensor *in[] = {logits};
+    ph__autocast cast;
+    options = options ? options : &usual;
+    bool wide = ph__autocast_is_on(tape) && is_long_half(logits);
+    if (!ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, wide ? 0 : 1))
+        return make_cross_entropy(tape, logits, targets, options, false);
+    return ph__autocast_end(&cast, make_cross_entropy(tape, in[0], targets, options, wide));
 }
 
 ph_tensor *ph_cross_entropy(ph_tape *tape, ph_tensor *logits, ph_tensor *targets)

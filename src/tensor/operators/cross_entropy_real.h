@@ -2,7 +2,8 @@
 /* tensor/operators/cross_entropy_real.h: included by cross_entropy.c once for float and once for
  * double: its kernels on the host. */
 
-static void OF(rows_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
+static void OF(rows_blocks)(const ph_block_range *range, const void *args, ph_dtype dtype,
+                            ph_dtype loss)
 {
     const rows_args *a = args;
     REAL *saved = a->saved, *terms = a->terms;
@@ -22,10 +23,15 @@ static void OF(rows_host)(const ph_block_range *range, const void *args, ph_dtyp
         saved[2 * row] = most;
         saved[2 * row + 1] = sum;
         if (a->each)
-            OF(ph__put_one)(dtype, a->loss, row, term);
+            OF(ph__put_one)(loss, a->loss, row, term);
         else
             terms[row] = term;
     }
+}
+
+static void OF(rows_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
+{
+    OF(rows_blocks)(range, args, dtype, dtype);
 }
 
 static void OF(total_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
@@ -42,8 +48,8 @@ static void OF(total_host)(const ph_block_range *range, const void *args, ph_dty
     *(REAL *)a->scale = (REAL)(a->mean ? 1 / count : 1);
 }
 
-static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, int64_t row, int64_t from,
-                           int64_t to)
+static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, ph_dtype loss, int64_t row,
+                           int64_t from, int64_t to)
 {
     const REAL *saved = a->saved;
     REAL buffer[PH__CHUNK], out[PH__CHUNK];
@@ -51,7 +57,7 @@ static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, int64_t row, int6
     bool ignored = a->ignores && target == a->ignored;
     REAL most = saved[2 * row], inverse = saved[2 * row + 1];
     REAL scale =
-        OF(ph__one)(dtype, a->g, a->each ? row : 0) * (a->scale ? *(const REAL *)a->scale : 1);
+        OF(ph__one)(loss, a->g, a->each ? row : 0) * (a->scale ? *(const REAL *)a->scale : 1);
     for (int64_t i = from; i < to; i += PH__CHUNK) {
         int64_t m = to - i < PH__CHUNK ? to - i : PH__CHUNK, at = row * a->width + i,
                 real = a->n - i;

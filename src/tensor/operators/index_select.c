@@ -53,12 +53,18 @@ static void take_backward(ph__grad_call *call)
     ph__op op;
     if (!ph__op_begin(&op, call->tape, "backward of an index", in, 2, 2))
         return;
-    ph_tensor *dx = ph_zeros(call->tape, in[0]->dtype, state->shape);
+    /* Into the sum of other gradients, as that of a head which shares the weight: most rows then
+     * are neither cleared nor added. Half types would be rounded otherwise there. */
+    ph_tensor *sum = call->sums[0];
+    bool onto = sum && (sum->dtype == PH_DTYPE_F32 || sum->dtype == PH_DTYPE_F64);
+    ph_tensor *dx = onto ? sum : ph_zeros(call->tape, in[0]->dtype, state->shape);
     ph__places at = {.n = state->n, .step = 1};
     ph__sorted sorted;
-    if (dx && ph__sort_index(&op, &sorted, in[1], &at, state->n) &&
-        ph__add_sorted(&op, &sorted, in[0], dx, state->outer, state->n, state->inner, false))
-        call->in_grads[0] = ph__op_done(&op, dx);
+    if (!dx || !ph__sort_index(&op, &sorted, in[1], &at, state->n) ||
+        !ph__add_sorted(&op, &sorted, in[0], dx, state->outer, state->n, state->inner, onto))
+        return;
+    call->in_grads[0] = ph__op_done(&op, dx);
+    call->summed[0] = onto;
 }
 static const ph__grad_def take_grad = {"take", sizeof(take_state), take_backward, NULL};
 

@@ -154,6 +154,7 @@ static bool product_into(ph__op *op, ph_tensor *out, ph_tensor *a, ph_tensor *b,
     batches_of(&batch, lead, operands);
     int64_t n = out->shape.dim[out->shape.rank - 1];
     ph__product product = {.dtype = a->dtype,
+                           .wide = out->dtype != a->dtype,
                            .transpose_a = ma.transposed,
                            .transpose_b = mb.transposed,
                            .m = out->shape.dim[out->shape.rank - 2],
@@ -188,6 +189,8 @@ static ph_tensor *lie_in_memory(ph_tape *tape, ph_tensor *g)
     return g;
 }
 
+static ph_tensor *make_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b, bool wide);
+
 static void matmul_backward(ph__grad_call *call)
 {
     ph_tape *tape = call->tape;
@@ -203,7 +206,7 @@ static void matmul_backward(ph__grad_call *call)
     a = vector_a ? ph_unsqueeze(tape, a, 0) : a;
     b = vector_b ? ph_unsqueeze(tape, b, 1) : b;
     if (call->needed[0]) {
-        ph_tensor *da = ph_matmul(tape, g, ph_transpose(tape, b, -1, -2));
+        ph_tensor *da = make_matmul(tape, g, ph_transpose(tape, b, -1, -2), call->wide[0]);
         call->in_grads[0] = vector_a ? ph_squeeze(tape, da, -2) : da;
     }
     if (!call->needed[1])
@@ -212,7 +215,7 @@ static void matmul_backward(ph__grad_call *call)
         a = rows_of(tape, a);
         g = rows_of(tape, g);
     }
-    ph_tensor *db = ph_matmul(tape, ph_transpose(tape, a, -1, -2), g);
+    ph_tensor *db = make_matmul(tape, ph_transpose(tape, a, -1, -2), g, call->wide[1]);
     call->in_grads[1] = vector_b ? ph_squeeze(tape, db, -1) : db;
 }
 
@@ -238,13 +241,11 @@ static ph_shape shape_of_result(const ph_shape *lead, ph_tensor *const in[2], in
     return shape;
 }
 
-ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
+/* wide: the product of half types is of f32, and has no history. */
+static ph_tensor *make_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b, bool wide)
 {
     ph__op op;
-    ph__autocast cast;
     ph_tensor *in[2] = {a, b};
-    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 2))
-        return ph__autocast_end(&cast, ph_matmul(tape, in[0], in[1]));
     if (!ph__op_begin(&op, tape, "matmul", in, 2, 2))
         return NULL;
     if (!ph_dtype_is_floating(a->dtype) || a->dtype != b->dtype)
@@ -267,18 +268,27 @@ ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
     ph_shape shape = shape_of_result(&lead, in, m, n), full = lead;
     full.dim[full.rank++] = m;
     full.dim[full.rank++] = n;
-    ph_tensor *out = ph__op_output(&op, a->dtype, &shape);
+    ph_tensor *out = ph__op_output(&op, wide ? PH_DTYPE_F32 : a->dtype, &shape);
     int64_t strides[PH_MAX_RANK];
     ph__shape_strides(strides, &full);
     ph_tensor *as_full =
         out && shape.rank != full.rank ? ph__op_view(&op, out, &full, strides, 0) : out;
     if (!as_full || !product_into(&op, as_full, ma, mb, NULL, &lead))
         return NULL;
-    if (op.tracked && ph__op_track(&op, &matmul_grad, 2)) {
+    if (op.tracked && !wide && ph__op_track(&op, &matmul_grad, 2)) {
         ph__op_save(&op, 0, a);
         ph__op_save(&op, 1, b);
     }
     return ph__op_done(&op, out);
+}
+
+ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
+{
+    ph__autocast cast;
+    ph_tensor *in[2] = {a, b};
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 2))
+        return ph__autocast_end(&cast, make_matmul(tape, in[0], in[1], false));
+    return make_matmul(tape, a, b, false);
 }
 
 /* ---- linear ---- saved: x, weight. */
@@ -290,12 +300,13 @@ static void linear_backward(ph__grad_call *call)
     if (!g)
         return;
     if (call->needed[0])
-        call->in_grads[0] = ph_matmul(tape, g, weight);
+        call->in_grads[0] = make_matmul(tape, g, weight, call->wide[0]);
     if (call->needed[1])
-        call->in_grads[1] =
-            ph_matmul(tape, ph_transpose(tape, rows_of(tape, g), 0, 1), rows_of(tape, x));
+        call->in_grads[1] = make_matmul(tape, ph_transpose(tape, rows_of(tape, g), 0, 1),
+                                        rows_of(tape, x), call->wide[1]);
     if (call->needed[2])
-        call->in_grads[2] = ph__sum_to(tape, g, &(ph_shape){1, {ph_tensor_dim(g, -1)}});
+        call->in_grads[2] =
+            ph__sum_rows(tape, g, call->wide[2] ? PH_DTYPE_F32 : ph_tensor_dtype(g));
 }
 
 static const ph__grad_def linear_grad = {.name = "linear", .backward = linear_backward};

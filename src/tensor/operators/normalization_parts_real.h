@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/normalization_parts_real.h: included by normalization.c behind
+/* tensor/operators/normalization_parts_real.h: included by normalization_kernels.c behind
  * normalization_real.h: the gradients of weight and bias on the host. */
 
-static void OF(parts_block)(const parts_args *a, ph_dtype dtype, int64_t block, int64_t column,
-                            int64_t m)
+static void OF(parts_block)(const ph__norm_parts_args *a, ph_dtype dtype, ph_dtype out,
+                            int64_t block, int64_t column, int64_t m)
 {
     REAL x_buffer[TILE], g_buffer[TILE], weight[TILE] = {0}, bias[TILE] = {0};
     int64_t end = (block + 1) * a->rows_a_block < a->rows ? (block + 1) * a->rows_a_block : a->rows;
     for (int64_t row = block * a->rows_a_block; row < end; row++) {
         const REAL *x = OF(ph__load)(dtype, a->x, row * a->n + column, m, x_buffer);
-        const REAL *g = OF(ph__load)(dtype, a->g, row * a->n + column, m, g_buffer);
+        const REAL *g = OF(ph__load)(out, a->g, row * a->n + column, m, g_buffer);
         REAL mean = a->means ? ((const REAL *)a->means)[row] : 0,
              scale = ((const REAL *)a->scales)[row];
         for (int64_t k = 0; k < m; k++) {
@@ -22,38 +22,45 @@ static void OF(parts_block)(const parts_args *a, ph_dtype dtype, int64_t block, 
     memcpy(parts + a->row_blocks * a->n, bias, (size_t)m * sizeof *parts);
 }
 
-static void OF(parts_dx)(const parts_args *a, ph_dtype dtype, int64_t first)
+static void OF(parts_dx)(const ph__norm_parts_args *a, ph_dtype dtype, ph_dtype out, int64_t first)
 {
-    norm_args args = {.x = a->x,
-                      .w = a->w,
-                      .b = a->g,
-                      .y = a->dx,
-                      .means = (void *)(uintptr_t)a->means,
-                      .scales = (void *)(uintptr_t)a->scales,
-                      .n = a->n,
-                      .centered = a->means != NULL};
+    ph__norm_args args = {.x = a->x,
+                          .w = a->w,
+                          .b = a->g,
+                          .y = a->dx,
+                          .plus = a->plus,
+                          .means = (void *)(uintptr_t)a->means,
+                          .scales = (void *)(uintptr_t)a->scales,
+                          .n = a->n,
+                          .centered = a->means != NULL};
     for (int64_t row = first; row < first + BOTH_ROWS && row < a->rows; row++)
-        OF(norm_row_grad)(&args, dtype, row);
+        OF(norm_row_grad)(&args, dtype, out, row);
 }
 
-static void OF(parts_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
+static void OF(parts_blocks)(const ph_block_range *range, const void *args, ph_dtype dtype,
+                             ph_dtype out)
 {
-    const parts_args *a = args;
+    const ph__norm_parts_args *a = args;
     int64_t width = tile_columns(dtype), parts = a->row_blocks * a->tiles;
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end; block++) {
         if (block >= parts) {
-            OF(parts_dx)(a, dtype, (block - parts) * BOTH_ROWS);
+            OF(parts_dx)(a, dtype, out, (block - parts) * BOTH_ROWS);
             continue;
         }
         int64_t column = block % a->tiles * width,
                 m = a->n - column < width ? a->n - column : width;
-        OF(parts_block)(a, dtype, block / a->tiles, column, m);
+        OF(parts_block)(a, dtype, out, block / a->tiles, column, m);
     }
+}
+
+static void OF(parts_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
+{
+    OF(parts_blocks)(range, args, dtype, dtype);
 }
 
 static void OF(parts_total_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
-    const total_args *a = args;
+    const ph__norm_total_args *a = args;
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end; block++) {
         int64_t which = block >= a->tiles, column = (block - which * a->tiles) * TOTAL_COLUMNS;
         int64_t m = a->n - column < TOTAL_COLUMNS ? a->n - column : TOTAL_COLUMNS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/normalization_real.h: included by normalization.c once for float and once for
- * double: layer_norm and rms_norm on the host. */
+/* tensor/operators/normalization_real.h: included by normalization_kernels.c once for float
+ * and once for double: layer_norm and rms_norm on the host. */
 
-static REAL OF(row_mean)(const norm_args *a, ph_dtype dtype, int64_t at)
+static REAL OF(row_mean)(const ph__norm_args *a, ph_dtype dtype, int64_t at)
 {
     REAL buffer[PH__CHUNK], part;
     double total = 0;
@@ -17,7 +17,7 @@ static REAL OF(row_mean)(const norm_args *a, ph_dtype dtype, int64_t at)
     return (REAL)(total / (double)a->n);
 }
 
-static REAL OF(row_scale)(const norm_args *a, ph_dtype dtype, int64_t at, REAL mean)
+static REAL OF(row_scale)(const ph__norm_args *a, ph_dtype dtype, int64_t at, REAL mean)
 {
     REAL buffer[PH__CHUNK], part;
     double total = 0;
@@ -32,7 +32,7 @@ static REAL OF(row_scale)(const norm_args *a, ph_dtype dtype, int64_t at, REAL m
     return (REAL)(1 / sqrt(total / (double)a->n + a->eps));
 }
 
-static void OF(norm_row)(const norm_args *a, ph_dtype dtype, int64_t row)
+static void OF(norm_row)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, int64_t row)
 {
     REAL from[PH__CHUNK], w_buffer[PH__CHUNK], b_buffer[PH__CHUNK], to[PH__CHUNK];
     int64_t at = row * a->n;
@@ -44,7 +44,7 @@ static void OF(norm_row)(const norm_args *a, ph_dtype dtype, int64_t row)
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
         const REAL *x = OF(ph__load)(dtype, a->x, at + i, m, from);
-        REAL *y = OF(ph__place)(dtype, a->y, at + i, to);
+        REAL *y = OF(ph__place)(out, a->y, at + i, to);
         for (int64_t k = 0; k < m; k++)
             y[k] = (x[k] - mean) * scale;
         if (a->w) {
@@ -57,16 +57,16 @@ static void OF(norm_row)(const norm_args *a, ph_dtype dtype, int64_t row)
             for (int64_t k = 0; k < m; k++)
                 y[k] += b[k];
         }
-        OF(ph__stored)(dtype, a->y, at + i, m, y);
+        OF(ph__stored)(out, a->y, at + i, m, y);
     }
 }
 
 /* In backward b is the gradient of y. By weight, in buffer. */
-static const REAL *OF(weighted)(const norm_args *a, ph_dtype dtype, int64_t at, int64_t i,
-                                int64_t m, REAL *buffer)
+static const REAL *OF(weighted)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, int64_t at,
+                                int64_t i, int64_t m, REAL *buffer)
 {
     REAL w_buffer[PH__CHUNK];
-    const REAL *g = OF(ph__load)(dtype, a->b, at + i, m, buffer);
+    const REAL *g = OF(ph__load)(out, a->b, at + i, m, buffer);
     if (!a->w)
         return g;
     const REAL *w = OF(ph__load)(dtype, a->w, i, m, w_buffer);
@@ -75,9 +75,9 @@ static const REAL *OF(weighted)(const norm_args *a, ph_dtype dtype, int64_t at, 
     return buffer;
 }
 
-static void OF(norm_row_grad)(const norm_args *a, ph_dtype dtype, int64_t row)
+static void OF(norm_row_grad)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, int64_t row)
 {
-    REAL x_buffer[PH__CHUNK], g_buffer[PH__CHUNK], to[PH__CHUNK];
+    REAL x_buffer[PH__CHUNK], g_buffer[PH__CHUNK], plus_buffer[PH__CHUNK], to[PH__CHUNK];
     int64_t at = row * a->n;
     REAL mean = a->centered ? ((const REAL *)a->means)[row] : 0,
          scale = ((const REAL *)a->scales)[row];
@@ -85,7 +85,7 @@ static void OF(norm_row_grad)(const norm_args *a, ph_dtype dtype, int64_t row)
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
         const REAL *x = OF(ph__load)(dtype, a->x, at + i, m, x_buffer),
-                   *d = OF(weighted)(a, dtype, at, i, m, g_buffer);
+                   *d = OF(weighted)(a, dtype, out, at, i, m, g_buffer);
         REAL part;
 #define PLAIN(k)  d[k]
 #define ACROSS(k) d[k] * ((x[k] - mean) * scale)
@@ -101,27 +101,42 @@ static void OF(norm_row_grad)(const norm_args *a, ph_dtype dtype, int64_t row)
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
         const REAL *x = OF(ph__load)(dtype, a->x, at + i, m, x_buffer),
-                   *d = OF(weighted)(a, dtype, at, i, m, g_buffer);
+                   *d = OF(weighted)(a, dtype, out, at, i, m, g_buffer);
+        const REAL *plus = a->plus ? OF(ph__load)(dtype, a->plus, at + i, m, plus_buffer) : NULL;
+        for (int64_t k = 0; k < m; k++)
+            to[k] = scale * (d[k] - less - (x[k] - mean) * scale * along);
+        OF(ph__rounded)(dtype, to, m);
         REAL *dx = OF(ph__place)(dtype, a->y, at + i, to);
         for (int64_t k = 0; k < m; k++)
-            dx[k] = scale * (d[k] - less - (x[k] - mean) * scale * along);
+            dx[k] = plus ? plus[k] + to[k] : to[k];
         OF(ph__stored)(dtype, a->y, at + i, m, dx);
     }
 }
 
-static void OF(rows_host)(const ph_block_range *range, const norm_args *a, ph_dtype dtype,
-                          void (*work)(const norm_args *, ph_dtype, int64_t))
+static void OF(rows_host)(const ph_block_range *range, const ph__norm_args *a, ph_dtype dtype,
+                          ph_dtype out,
+                          void (*work)(const ph__norm_args *, ph_dtype, ph_dtype, int64_t))
 {
     int64_t row = (int64_t)range->begin * a->rows_a_block,
             end = (int64_t)range->end * a->rows_a_block;
     for (; row < end && row < a->rows; row++)
-        work(a, dtype, row);
+        work(a, dtype, out, row);
+}
+static void OF(norm_blocks)(const ph_block_range *range, const void *args, ph_dtype dtype,
+                            ph_dtype out)
+{
+    OF(rows_host)(range, args, dtype, out, OF(norm_row));
+}
+static void OF(norm_grad_blocks)(const ph_block_range *range, const void *args, ph_dtype dtype,
+                                 ph_dtype out)
+{
+    OF(rows_host)(range, args, dtype, out, OF(norm_row_grad));
 }
 static void OF(norm_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
-    OF(rows_host)(range, args, dtype, OF(norm_row));
+    OF(norm_blocks)(range, args, dtype, dtype);
 }
 static void OF(norm_grad_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
-    OF(rows_host)(range, args, dtype, OF(norm_row_grad));
+    OF(norm_grad_blocks)(range, args, dtype, dtype);
 }

@@ -318,3 +318,18 @@ ph_tensor *ph__sum_to(ph_tape *tape, ph_tensor *x, const ph_shape *shape)
         x = ph_sum_over(tape, x, axes_of(gone), true);
     return ph_reshape(tape, x, *shape);
 }
+
+ph_tensor *ph__sum_rows(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
+{
+    ph_tensor *in[] = {x};
+    ph__op op;
+    if (!x || x->dtype == dtype)
+        return x ? ph__sum_to(tape, x, &(ph_shape){1, {ph_tensor_dim(x, -1)}}) : NULL;
+    if (!ph__op_begin(&op, tape, "sum_rows", in, 1, 1))
+        return NULL;
+    size_t last = x->shape.rank - 1;
+    ph_tensor *y = ph__op_output(&op, dtype, &PH_SHAPE(x->shape.dim[last]));
+    if (!y || !ph__reduce_launch(&op, &ph__reduce_sum_wide, y, x, all_axes(x) >> 1, 1, 0))
+        return NULL;
+    return ph__op_done(&op, y);
+}

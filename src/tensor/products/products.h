@@ -21,6 +21,7 @@ typedef struct ph__product {
     int64_t lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c;
     bool accumulate;
+    bool wide; /* c is of f32, where a and b are half types; without bias or accumulate */
 } ph__product;
 bool ph__op_product(ph__op *op, const ph__product *product);
 

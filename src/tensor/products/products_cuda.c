@@ -82,23 +82,23 @@ static uint32_t alignment_of_product(const ph__product *p, uint64_t size)
 static ph__product_kind kind_of(const ph__product *p)
 {
     bool many = p->batch > 1, tf32 = p->dtype == PH_DTYPE_F32 && ph_tf32();
-    return (ph__product_kind){.m = p->m,
-                              .n = p->n,
-                              .k = p->k,
-                              .batch = p->batch,
-                              .lda = p->lda,
-                              .ldb = p->ldb,
-                              .ldc = p->ldc,
-                              .stride_a = many ? p->stride_a : 0,
-                              .stride_b = many ? p->stride_b : 0,
-                              .stride_c = many ? p->stride_c : 0,
-                              .dtype = (uint32_t)p->dtype,
-                              .flags = (p->transpose_a ? PH__PRODUCT_TRANSPOSE_A : 0u) |
-                                       (p->transpose_b ? PH__PRODUCT_TRANSPOSE_B : 0u) |
-                                       (p->bias ? PH__PRODUCT_BIAS : 0u) |
-                                       (p->accumulate ? PH__PRODUCT_ACCUMULATE : 0u) |
-                                       (tf32 ? PH__PRODUCT_TF32 : 0u),
-                              .alignment = alignment_of_product(p, ph_dtype_size(p->dtype))};
+    return (ph__product_kind){
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .batch = p->batch,
+        .lda = p->lda,
+        .ldb = p->ldb,
+        .ldc = p->ldc,
+        .stride_a = many ? p->stride_a : 0,
+        .stride_b = many ? p->stride_b : 0,
+        .stride_c = many ? p->stride_c : 0,
+        .dtype = (uint32_t)p->dtype,
+        .flags = (p->transpose_a ? PH__PRODUCT_TRANSPOSE_A : 0u) |
+                 (p->transpose_b ? PH__PRODUCT_TRANSPOSE_B : 0u) |
+                 (p->bias ? PH__PRODUCT_BIAS : 0u) | (p->accumulate ? PH__PRODUCT_ACCUMULATE : 0u) |
+                 (tf32 ? PH__PRODUCT_TF32 : 0u) | (p->wide ? PH__PRODUCT_WIDE : 0u),
+        .alignment = alignment_of_product(p, ph_dtype_size(p->dtype))};
 }
 
 static int call_library(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,

@@ -157,7 +157,7 @@ typedef struct product_args {
     void *c;
     int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c;
     int64_t tile_m, tile_n, tiles_m, tiles_n;
-    uint32_t transpose_a, transpose_b, accumulate, fits_blas;
+    uint32_t transpose_a, transpose_b, accumulate, fits_blas, wide, unused;
 } product_args;
 
 /* One tile: its operands, and where it goes. */
@@ -183,7 +183,8 @@ static void find_tile(tile *out, const product_args *args, ph_dtype dtype, uint6
     out->a.at = (const char *)args->a + (batch * args->stride_a + i * out->a.row) * size;
     out->b.at = (const char *)args->b + (batch * args->stride_b + j * out->b.column) * size;
     out->bias = args->bias ? (const char *)args->bias + j * size : NULL;
-    out->c = (char *)args->c + (batch * args->stride_c + i * args->ldc + j) * size;
+    out->c = (char *)args->c + (batch * args->stride_c + i * args->ldc + j) *
+                                   (args->wide ? (int64_t)sizeof(float) : size);
     out->m = args->m - i < args->tile_m ? args->m - i : args->tile_m;
     out->n = args->n - j < args->tile_n ? args->n - j : args->tile_n;
 }
@@ -267,7 +268,10 @@ static void run_half(const product_args *p, const tile *t, void *scratch)
         blas.sgemm(BLAS_ROW_MAJOR, BLAS_AS_IT_IS, BLAS_AS_IT_IS, (int)t->m, (int)t->n, (int)deep,
                    1.0f, wide_a, DEEP, wide_b, SIDE, 1.0f, sums, SIDE);
     }
-    ph__narrow(t->c, dtype, p->ldc, sums, SIDE, t->m, t->n);
+    for (int64_t i = 0; p->wide && i < t->m; i++)
+        memcpy((float *)t->c + i * p->ldc, sums + i * SIDE, sizeof(float) * (size_t)t->n);
+    if (!p->wide)
+        ph__narrow(t->c, dtype, p->ldc, sums, SIDE, t->m, t->n);
 }
 
 #define KERNEL(name, dtype, run)                                                                   \
@@ -366,7 +370,8 @@ bool ph__product_host(ph__op *op, const ph__product *p)
                          .transpose_a = p->transpose_a,
                          .transpose_b = p->transpose_b,
                          .accumulate = p->accumulate,
-                         .fits_blas = fits_blas(p)};
+                         .fits_blas = fits_blas(p),
+                         .wide = p->wide};
     bool half = p->dtype == PH_DTYPE_F16 || p->dtype == PH_DTYPE_BF16,
          plain = !blas.sgemm || !args.fits_blas;
     size_t scratch = plain ? ph__plain_scratch(p->dtype) : 0;

@@ -54,7 +54,8 @@ static int make_layouts(ph__product_plan *p)
         result = make_layout(&p->layout_b, k->dtype, ta ? k->m : k->k, ta ? k->k : k->m, k->lda,
                              k->batch, k->stride_a);
     if (!result)
-        result = make_layout(&p->layout_c, k->dtype, k->n, k->m, k->ldc, k->batch, k->stride_c);
+        result = make_layout(&p->layout_c, k->flags & PH__PRODUCT_WIDE ? PH_DTYPE_F32 : k->dtype,
+                             k->n, k->m, k->ldc, k->batch, k->stride_c);
     return result;
 }
 

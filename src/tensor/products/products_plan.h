@@ -17,7 +17,8 @@ enum {
     PH__PRODUCT_TRANSPOSE_B = 2,
     PH__PRODUCT_BIAS = 4,
     PH__PRODUCT_ACCUMULATE = 8,
-    PH__PRODUCT_TF32 = 16
+    PH__PRODUCT_TF32 = 16,
+    PH__PRODUCT_WIDE = 32
 };
 
 /* cuBLASLt's matrices are column-major: a row-major c = a b is its c' = b' a'. So its A is our

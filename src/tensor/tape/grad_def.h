@@ -18,7 +18,14 @@ typedef struct ph__grad_call {
     ph_tensor *const *out_grads;
     size_t out_count, in_count;
     const bool *needed;
+    /* autocast has cast the operand from f32: its gradient may be given in f32 as well */
+    const bool *wide;
     ph_tensor **in_grads;
+    /* For each operand the sum of its gradients so far, of the operand's dtype and shape,
+     * contiguous, which backward may add to itself: then it gives that tensor as in_grads[i] and
+     * sets summed[i]. NULL: there is none, or others see its memory. */
+    ph_tensor *const *sums;
+    bool *summed;
     /* ph_backward: gradients go into the grads of leaves; false: ph_grad gives them away */
     bool accumulates;
     /* For each operand the leaf that its gradient goes to; NULL: none, or nobody needs it. Where

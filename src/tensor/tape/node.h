@@ -41,6 +41,9 @@ struct ph__node {
     /* a cast (autocast.c) whose uses do not know of each other: each may have a pass of its own,
      * and gradients are as if each had cast */
     bool shared;
+    /* a cast that autocast has made of f32: operators may give its output's gradient in f32 too,
+     * where a rounding to the output's dtype would only cost */
+    bool wide;
     /* saved values are there: not so after the first run of a checkpointed function */
     bool filled;
     /* In a pass of backward, false between: it leads to what gradients are asked for; gradients

@@ -25,7 +25,9 @@ struct ph_tape {
     ph_generator *default_one; /* retained once it has been asked for */
     bool grad_enabled, refuse_other_streams, mark_modules;
     ph_autocast autocast; /* dtype 0: off */
-    ph__casts *casts;     /* of weights, kept; NULL: none yet */
+    /* under autocast: what norms give is read by products alone, and may be of the mode's dtype */
+    bool norms_for_products;
+    ph__casts *casts; /* of weights, kept; NULL: none yet */
     /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
     ph__tensor_place *place;
     const ph__called *called; /* the innermost; NULL: none */

@@ -43,7 +43,8 @@ static ph_tensor *attend_heads(ph_tape *tape, const block *b, ph_tensor *qkv)
 
 /* The linear layer alone reads what the norm gives, unless a hook does: so it may come in the dtype
  * that autocast would cast it to. */
-static ph_tensor *normalize(ph_tape *tape, ph_module *norm, ph_module *linear, ph_tensor *x)
+static ph_tensor *normalize_for_product(ph_tape *tape, ph_module *norm, ph_module *linear,
+                                        ph_tensor *x)
 {
     bool before = tape->norms_for_products;
     tape->norms_for_products = !norm->hooks && !linear->hooks;
@@ -61,10 +62,10 @@ static void block_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
                      ph_tensor_rank(in[0]));
         return;
     }
-    ph_tensor *mixed = attend_heads(tape, b, normalize(tape, b->norm1, b->qkv, in[0]));
+    ph_tensor *mixed = attend_heads(tape, b, normalize_for_product(tape, b->norm1, b->qkv, in[0]));
     ph_tensor *x =
         ph_add(tape, in[0], ph_call(tape, b->dropout, ph_call(tape, b->projection, mixed)));
-    ph_tensor *hidden = ph_gelu_tanh(tape, normalize(tape, b->norm2, b->up, x));
+    ph_tensor *hidden = ph_gelu_tanh(tape, normalize_for_product(tape, b->norm2, b->up, x));
     out[0] = ph_add(tape, x, ph_call(tape, b->dropout, ph_call(tape, b->down, hidden)));
 }
 

@@ -48,7 +48,7 @@ static bool has_vectors(const ph__attention_operand *x)
     return (all | (uint64_t)dim[2] * size) % 16 == 0;
 }
 
-static void put_strides(int64_t out[3], const ph__attention_operand *x)
+static void copy_strides(int64_t out[3], const ph__attention_operand *x)
 {
     for (int i = 0; x && i < 3; i++)
         out[i] = x->stride[i];
@@ -74,10 +74,10 @@ ph__attention_args ph__attention_args_of(const ph__attention_operand *q,
                                .causal = causal,
                                .vectors = has_vectors(q) && has_vectors(k) && has_vectors(v) &&
                                           (!g || has_vectors(g))};
-    put_strides(args.q_s, q);
-    put_strides(args.k_s, k);
-    put_strides(args.v_s, v);
-    put_strides(args.g_s, g);
+    copy_strides(args.q_s, q);
+    copy_strides(args.k_s, k);
+    copy_strides(args.v_s, v);
+    copy_strides(args.g_s, g);
     return args;
 }
 

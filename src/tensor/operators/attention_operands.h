@@ -24,7 +24,7 @@ ph_tensor *ph__attention_result(ph__op *op, const ph_tensor *x);
 /* Where x are the queries, keys and values of one dense tensor [.., rows, 3, heads, d]: new
  * tensors that lie so too; else NULLs. False: the tape has failed. */
 bool ph__attention_packed_gradients(ph__op *op, ph_tensor *out[3], ph_tensor *const x[3]);
-/* That tensor, a view of the memory of three that lie so. NULL: they do not, or the tape has
+/* The tensor that three lie in so, as a view of their memory. NULL: they do not, or the tape has
  * failed. */
 ph_tensor *ph__attention_unpacked(ph__op *op, ph_tensor *const x[3]);
 #endif

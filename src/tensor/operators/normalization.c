@@ -22,16 +22,16 @@ typedef struct norm_state {
 static bool launch_dx(ph__op *op, const norm_state *state, ph_tensor *dx, const ph_tensor *plus)
 {
     ph_tensor *const *in = op->in;
-    ph__norm_args args = {.x = in[0]->data,
-                          .w = in[1] ? in[1]->data : NULL,
-                          .b = in[4]->data,
-                          .y = dx->data,
-                          .means = in[2] ? in[2]->data : NULL,
-                          .scales = in[3]->data,
-                          .rows = state->rows,
-                          .n = state->n,
-                          .centered = state->centered,
-                          .plus = plus ? plus->data : NULL};
+    ph__normalize_args args = {.x = in[0]->data,
+                               .w = in[1] ? in[1]->data : NULL,
+                               .b = in[4]->data,
+                               .y = dx->data,
+                               .means = in[2] ? in[2]->data : NULL,
+                               .scales = in[3]->data,
+                               .rows = state->rows,
+                               .n = state->n,
+                               .centered = state->centered,
+                               .plus = plus ? plus->data : NULL};
     return ph__norm_launch(op, &args, dx->dtype, in[4]->dtype, true);
 }
 
@@ -42,14 +42,14 @@ static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, const
 {
     ph_tensor *const *in = op->in;
     ph_dtype dtype = in[0]->dtype, out = in[4]->dtype;
-    ph__norm_parts_args args = {.x = in[0]->data,
-                                .w = in[1] ? in[1]->data : NULL,
-                                .g = in[4]->data,
-                                .means = in[2] ? in[2]->data : NULL,
-                                .scales = in[3]->data,
-                                .rows = state->rows,
-                                .n = state->n,
-                                .plus = plus ? plus->data : NULL};
+    ph__normalize_parts_args args = {.x = in[0]->data,
+                                     .w = in[1] ? in[1]->data : NULL,
+                                     .g = in[4]->data,
+                                     .means = in[2] ? in[2]->data : NULL,
+                                     .scales = in[3]->data,
+                                     .rows = state->rows,
+                                     .n = state->n,
+                                     .plus = plus ? plus->data : NULL};
     ph__norm_lay_parts(&args, dtype);
     ph_tensor *parts =
         ph__op_output(op, ph__compute_dtype(dtype), &PH_SHAPE(2, args.row_blocks, state->n));
@@ -58,11 +58,11 @@ static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, const
     args.parts = parts->data;
     bool both = dx && ph__norm_parts_make_dx(&args, dx->data, dtype);
     args.dx = both ? dx->data : NULL;
-    ph__norm_total_args total = {.parts = parts->data,
-                                 .weight = weight ? weight->data : NULL,
-                                 .bias = bias ? bias->data : NULL,
-                                 .n = state->n,
-                                 .row_blocks = args.row_blocks};
+    ph__normalize_total_args total = {.parts = parts->data,
+                                      .weight = weight ? weight->data : NULL,
+                                      .bias = bias ? bias->data : NULL,
+                                      .n = state->n,
+                                      .row_blocks = args.row_blocks};
     return ph__norm_launch_parts(op, &args, dtype, out) &&
            (!dx || both || launch_dx(op, state, dx, plus)) &&
            ph__norm_launch_total(op, &total, dtype);
@@ -154,16 +154,16 @@ static ph_tensor *normalize_rows(ph__op *op, double eps, bool centered, ph_dtype
     out = out ? out : x->dtype;
     if (!make_norm(op, &work, &state, out))
         return NULL;
-    ph__norm_args args = {.x = work.x->data,
-                          .w = work.w ? work.w->data : NULL,
-                          .b = work.b ? work.b->data : NULL,
-                          .y = work.y->data,
-                          .means = work.means ? work.means->data : NULL,
-                          .scales = work.scales->data,
-                          .rows = state.rows,
-                          .n = state.n,
-                          .eps = ph__option_real(eps, 1e-5),
-                          .centered = centered};
+    ph__normalize_args args = {.x = work.x->data,
+                               .w = work.w ? work.w->data : NULL,
+                               .b = work.b ? work.b->data : NULL,
+                               .y = work.y->data,
+                               .means = work.means ? work.means->data : NULL,
+                               .scales = work.scales->data,
+                               .rows = state.rows,
+                               .n = state.n,
+                               .eps = ph__option_real(eps, 1e-5),
+                               .centered = centered};
     if (!ph__norm_launch(op, &args, x->dtype, out, false))
         return NULL;
     if (op->tracked) {

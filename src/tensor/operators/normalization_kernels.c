@@ -5,39 +5,41 @@
 #include "tensor/backend/texts.h"
 #include "tensor/kernels/rows.h"
 
-static const ph_param norm_params[] = {PH_PARAM(ph__norm_args, x, PH_PARAM_ADDRESS),
-                                       PH_PARAM(ph__norm_args, w, PH_PARAM_ADDRESS),
-                                       PH_PARAM(ph__norm_args, b, PH_PARAM_ADDRESS),
-                                       PH_PARAM(ph__norm_args, y, PH_PARAM_ADDRESS),
-                                       PH_PARAM(ph__norm_args, means, PH_PARAM_ADDRESS),
-                                       PH_PARAM(ph__norm_args, scales, PH_PARAM_ADDRESS),
-                                       PH_PARAM(ph__norm_args, rows, PH_PARAM_VALUE),
-                                       PH_PARAM(ph__norm_args, n, PH_PARAM_VALUE),
-                                       PH_PARAM(ph__norm_args, eps, PH_PARAM_VALUE),
-                                       PH_PARAM(ph__norm_args, centered, PH_PARAM_VALUE),
-                                       PH_PARAM(ph__norm_args, rows_a_block, PH_PARAM_VALUE),
-                                       PH_PARAM(ph__norm_args, plus, PH_PARAM_ADDRESS)};
+static const ph_param norm_params[] = {PH_PARAM(ph__normalize_args, x, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__normalize_args, w, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__normalize_args, b, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__normalize_args, y, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__normalize_args, means, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__normalize_args, scales, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__normalize_args, rows, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__normalize_args, n, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__normalize_args, eps, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__normalize_args, centered, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__normalize_args, rows_a_block, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__normalize_args, plus, PH_PARAM_ADDRESS)};
 
-static const ph_param parts_params[] = {PH_PARAM(ph__norm_parts_args, x, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, w, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, g, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, dx, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, means, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, scales, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, parts, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_parts_args, rows, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_parts_args, n, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_parts_args, rows_a_block, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_parts_args, row_blocks, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_parts_args, tiles, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_parts_args, plus, PH_PARAM_ADDRESS)};
+static const ph_param parts_params[] = {
+    PH_PARAM(ph__normalize_parts_args, x, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, w, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, g, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, dx, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, means, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, scales, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, parts, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_parts_args, rows, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_parts_args, n, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_parts_args, rows_a_block, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_parts_args, row_blocks, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_parts_args, tiles, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_parts_args, plus, PH_PARAM_ADDRESS)};
 
-static const ph_param total_params[] = {PH_PARAM(ph__norm_total_args, parts, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_total_args, weight, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_total_args, bias, PH_PARAM_ADDRESS),
-                                        PH_PARAM(ph__norm_total_args, n, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_total_args, row_blocks, PH_PARAM_VALUE),
-                                        PH_PARAM(ph__norm_total_args, tiles, PH_PARAM_VALUE)};
+static const ph_param total_params[] = {
+    PH_PARAM(ph__normalize_total_args, parts, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_total_args, weight, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_total_args, bias, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__normalize_total_args, n, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_total_args, row_blocks, PH_PARAM_VALUE),
+    PH_PARAM(ph__normalize_total_args, tiles, PH_PARAM_VALUE)};
 
 enum {
     SMALL_ROWS = 4,     /* of a block whose warps have one each */
@@ -68,19 +70,20 @@ static int64_t tile_columns(ph_dtype dtype)
 #undef OF
 
 #define KERNELS(kernel, form, flags)                                                               \
-    PH__ROWS_KERNELS(kernel, form, ph__text_norm, flags, ph__norm_args, norm_params)
+    PH__ROWS_KERNELS(kernel, form, ph__text_norm, flags, ph__normalize_args, norm_params)
 KERNELS(norm_small, norm_host, "#define SMALL\n")
 KERNELS(norm_row, norm_host, "#define ROW\n")
 KERNELS(norm_long, norm_host, "#define LONG\n")
 KERNELS(norm_small_grad, norm_grad_host, "#define SMALL\n#define GRAD\n")
 KERNELS(norm_row_grad, norm_grad_host, "#define ROW\n#define GRAD\n")
 KERNELS(norm_long_grad, norm_grad_host, "#define LONG\n#define GRAD\n")
-PH__ROWS_KERNELS(norm_parts, parts_host, ph__text_norm, "#define PARTS\n", ph__norm_parts_args,
+PH__ROWS_KERNELS(norm_parts, parts_host, ph__text_norm, "#define PARTS\n", ph__normalize_parts_args,
                  parts_params)
 PH__ROWS_KERNELS(norm_both, parts_host, ph__text_norm,
-                 "#define PARTS\n#define SMALL\n#define GRAD\n", ph__norm_parts_args, parts_params)
+                 "#define PARTS\n#define SMALL\n#define GRAD\n", ph__normalize_parts_args,
+                 parts_params)
 PH__ROWS_KERNELS(norm_parts_total, parts_total_host, ph__text_norm, "#define PARTS_TOTAL\n",
-                 ph__norm_total_args, total_params)
+                 ph__normalize_total_args, total_params)
 
 /* The same of f32, with a result (and so a gradient of it) of a half type: [0] of f16, [1] of
  * bf16. */
@@ -103,17 +106,17 @@ PH__ROWS_KERNELS(norm_parts_total, parts_total_host, ph__text_norm, "#define PAR
     LOW_HOST(kernel, work, bf16, PH_DTYPE_BF16)                                                    \
     static ph__kernel_def kernel[2] = {LOW_DEF(kernel, f16, flags, args, parameters),              \
                                        LOW_DEF(kernel, bf16, flags, args, parameters)};
-#define LOW(kernel, work, flags) LOW_KERNELS(kernel, work, flags, ph__norm_args, norm_params)
+#define LOW(kernel, work, flags) LOW_KERNELS(kernel, work, flags, ph__normalize_args, norm_params)
 LOW(norm_small_low, norm_blocks_float, "#define SMALL\n")
 LOW(norm_row_low, norm_blocks_float, "#define ROW\n")
 LOW(norm_long_low, norm_blocks_float, "#define LONG\n")
 LOW(norm_small_grad_low, norm_grad_blocks_float, "#define SMALL\n#define GRAD\n")
 LOW(norm_row_grad_low, norm_grad_blocks_float, "#define ROW\n#define GRAD\n")
 LOW(norm_long_grad_low, norm_grad_blocks_float, "#define LONG\n#define GRAD\n")
-LOW_KERNELS(norm_parts_low, parts_blocks_float, "#define PARTS\n", ph__norm_parts_args,
+LOW_KERNELS(norm_parts_low, parts_blocks_float, "#define PARTS\n", ph__normalize_parts_args,
             parts_params)
 LOW_KERNELS(norm_both_low, parts_blocks_float, "#define PARTS\n#define SMALL\n#define GRAD\n",
-            ph__norm_parts_args, parts_params)
+            ph__normalize_parts_args, parts_params)
 
 #define LOW_LIST(kernel) &kernel[0], &kernel[1]
 PH__KERNEL_FAMILY(norm) = {
@@ -149,7 +152,7 @@ static bool fits_warp(int64_t bytes, ph_dtype dtype)
     return bytes <= (ph_dtype_size(dtype) == 2 ? WARP_BYTES / 2 : WARP_BYTES);
 }
 
-bool ph__norm_launch(ph__op *op, ph__norm_args *args, ph_dtype dtype, ph_dtype out, bool grad)
+bool ph__norm_launch(ph__op *op, ph__normalize_args *args, ph_dtype dtype, ph_dtype out, bool grad)
 {
     int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype),
             threads = ph__ceil_div(bytes, 32 * 4 * 16) * 32;
@@ -177,7 +180,7 @@ bool ph__norm_launch(ph__op *op, ph__norm_args *args, ph_dtype dtype, ph_dtype o
 }
 
 /* ---- gradients of weight and bias ---- */
-void ph__norm_lay_parts(ph__norm_parts_args *args, ph_dtype dtype)
+void ph__norm_lay_parts(ph__normalize_parts_args *args, ph_dtype dtype)
 {
     args->tiles = ph__ceil_div(args->n, tile_columns(dtype));
     int64_t most = PARTS_BLOCKS / (args->tiles > 0 && args->tiles < 64 ? args->tiles : 64);
@@ -185,7 +188,7 @@ void ph__norm_lay_parts(ph__norm_parts_args *args, ph_dtype dtype)
     args->row_blocks = args->rows_a_block > 0 ? ph__ceil_div(args->rows, args->rows_a_block) : 0;
 }
 
-bool ph__norm_parts_make_dx(const ph__norm_parts_args *args, const void *dx, ph_dtype dtype)
+bool ph__norm_parts_make_dx(const ph__normalize_parts_args *args, const void *dx, ph_dtype dtype)
 {
     int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype);
     return args->rows <= BOTH_LIMIT && fits_warp(bytes, dtype) &&
@@ -193,7 +196,7 @@ bool ph__norm_parts_make_dx(const ph__norm_parts_args *args, const void *dx, ph_
            are_aligned(args->plus, NULL, NULL, NULL, 0);
 }
 
-bool ph__norm_launch_parts(ph__op *op, const ph__norm_parts_args *args, ph_dtype dtype,
+bool ph__norm_launch_parts(ph__op *op, const ph__normalize_parts_args *args, ph_dtype dtype,
                            ph_dtype out)
 {
     int64_t blocks = args->row_blocks * args->tiles;
@@ -203,7 +206,7 @@ bool ph__norm_launch_parts(ph__op *op, const ph__norm_parts_args *args, ph_dtype
                          (uint64_t)(blocks + ph__ceil_div(args->rows, BOTH_ROWS)), 256, 0, args);
 }
 
-bool ph__norm_launch_total(ph__op *op, ph__norm_total_args *args, ph_dtype dtype)
+bool ph__norm_launch_total(ph__op *op, ph__normalize_total_args *args, ph_dtype dtype)
 {
     args->tiles = ph__ceil_div(args->n, TOTAL_COLUMNS);
     return ph__op_launch(op, ph__rows_kernel(norm_parts_total, dtype), (uint64_t)(2 * args->tiles),

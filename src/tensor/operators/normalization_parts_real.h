@@ -2,7 +2,7 @@
 /* tensor/operators/normalization_parts_real.h: included by normalization_kernels.c behind
  * normalization_real.h: the gradients of weight and bias on the host. */
 
-static void OF(parts_block)(const ph__norm_parts_args *a, ph_dtype dtype, ph_dtype out,
+static void OF(parts_block)(const ph__normalize_parts_args *a, ph_dtype dtype, ph_dtype out,
                             int64_t block, int64_t column, int64_t m)
 {
     REAL x_buffer[TILE], g_buffer[TILE], weight[TILE] = {0}, bias[TILE] = {0};
@@ -22,17 +22,18 @@ static void OF(parts_block)(const ph__norm_parts_args *a, ph_dtype dtype, ph_dty
     memcpy(parts + a->row_blocks * a->n, bias, (size_t)m * sizeof *parts);
 }
 
-static void OF(parts_dx)(const ph__norm_parts_args *a, ph_dtype dtype, ph_dtype out, int64_t first)
+static void OF(parts_dx)(const ph__normalize_parts_args *a, ph_dtype dtype, ph_dtype out,
+                         int64_t first)
 {
-    ph__norm_args args = {.x = a->x,
-                          .w = a->w,
-                          .b = a->g,
-                          .y = a->dx,
-                          .plus = a->plus,
-                          .means = (void *)(uintptr_t)a->means,
-                          .scales = (void *)(uintptr_t)a->scales,
-                          .n = a->n,
-                          .centered = a->means != NULL};
+    ph__normalize_args args = {.x = a->x,
+                               .w = a->w,
+                               .b = a->g,
+                               .y = a->dx,
+                               .plus = a->plus,
+                               .means = (void *)(uintptr_t)a->means,
+                               .scales = (void *)(uintptr_t)a->scales,
+                               .n = a->n,
+                               .centered = a->means != NULL};
     for (int64_t row = first; row < first + BOTH_ROWS && row < a->rows; row++)
         OF(norm_row_grad)(&args, dtype, out, row);
 }
@@ -40,7 +41,7 @@ static void OF(parts_dx)(const ph__norm_parts_args *a, ph_dtype dtype, ph_dtype 
 static void OF(parts_blocks)(const ph_block_range *range, const void *args, ph_dtype dtype,
                              ph_dtype out)
 {
-    const ph__norm_parts_args *a = args;
+    const ph__normalize_parts_args *a = args;
     int64_t width = tile_columns(dtype), parts = a->row_blocks * a->tiles;
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end; block++) {
         if (block >= parts) {
@@ -60,7 +61,7 @@ static void OF(parts_host)(const ph_block_range *range, const void *args, ph_dty
 
 static void OF(parts_total_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
-    const ph__norm_total_args *a = args;
+    const ph__normalize_total_args *a = args;
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end; block++) {
         int64_t which = block >= a->tiles, column = (block - which * a->tiles) * TOTAL_COLUMNS;
         int64_t m = a->n - column < TOTAL_COLUMNS ? a->n - column : TOTAL_COLUMNS;

@@ -2,7 +2,7 @@
 /* tensor/operators/normalization_real.h: included by normalization_kernels.c once for float
  * and once for double: layer_norm and rms_norm on the host. */
 
-static REAL OF(row_mean)(const ph__norm_args *a, ph_dtype dtype, int64_t at)
+static REAL OF(row_mean)(const ph__normalize_args *a, ph_dtype dtype, int64_t at)
 {
     REAL buffer[PH__CHUNK], part;
     double total = 0;
@@ -17,7 +17,7 @@ static REAL OF(row_mean)(const ph__norm_args *a, ph_dtype dtype, int64_t at)
     return (REAL)(total / (double)a->n);
 }
 
-static REAL OF(row_scale)(const ph__norm_args *a, ph_dtype dtype, int64_t at, REAL mean)
+static REAL OF(row_scale)(const ph__normalize_args *a, ph_dtype dtype, int64_t at, REAL mean)
 {
     REAL buffer[PH__CHUNK], part;
     double total = 0;
@@ -32,7 +32,7 @@ static REAL OF(row_scale)(const ph__norm_args *a, ph_dtype dtype, int64_t at, RE
     return (REAL)(1 / sqrt(total / (double)a->n + a->eps));
 }
 
-static void OF(norm_row)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, int64_t row)
+static void OF(norm_row)(const ph__normalize_args *a, ph_dtype dtype, ph_dtype out, int64_t row)
 {
     REAL from[PH__CHUNK], w_buffer[PH__CHUNK], b_buffer[PH__CHUNK], to[PH__CHUNK];
     int64_t at = row * a->n;
@@ -62,8 +62,8 @@ static void OF(norm_row)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, i
 }
 
 /* In backward b is the gradient of y. By weight, in buffer. */
-static const REAL *OF(weighted)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, int64_t at,
-                                int64_t i, int64_t m, REAL *buffer)
+static const REAL *OF(weighted)(const ph__normalize_args *a, ph_dtype dtype, ph_dtype out,
+                                int64_t at, int64_t i, int64_t m, REAL *buffer)
 {
     REAL w_buffer[PH__CHUNK];
     const REAL *g = OF(ph__load)(out, a->b, at + i, m, buffer);
@@ -75,7 +75,8 @@ static const REAL *OF(weighted)(const ph__norm_args *a, ph_dtype dtype, ph_dtype
     return buffer;
 }
 
-static void OF(norm_row_grad)(const ph__norm_args *a, ph_dtype dtype, ph_dtype out, int64_t row)
+static void OF(norm_row_grad)(const ph__normalize_args *a, ph_dtype dtype, ph_dtype out,
+                              int64_t row)
 {
     REAL x_buffer[PH__CHUNK], g_buffer[PH__CHUNK], plus_buffer[PH__CHUNK], to[PH__CHUNK];
     int64_t at = row * a->n;
@@ -113,9 +114,9 @@ static void OF(norm_row_grad)(const ph__norm_args *a, ph_dtype dtype, ph_dtype o
     }
 }
 
-static void OF(rows_host)(const ph_block_range *range, const ph__norm_args *a, ph_dtype dtype,
+static void OF(rows_host)(const ph_block_range *range, const ph__normalize_args *a, ph_dtype dtype,
                           ph_dtype out,
-                          void (*work)(const ph__norm_args *, ph_dtype, ph_dtype, int64_t))
+                          void (*work)(const ph__normalize_args *, ph_dtype, ph_dtype, int64_t))
 {
     int64_t row = (int64_t)range->begin * a->rows_a_block,
             end = (int64_t)range->end * a->rows_a_block;

@@ -229,10 +229,12 @@ int cublasLtMatrixLayoutSetAttribute(void *at, int attribute, const void *value,
 }
 
 /* A preference is the workspace that is allowed. Where it is large, the algorithm wants a small
- * one, as cuBLASLt's that count in it do. */
+ * one, as cuBLASLt's that count in it do; where it is larger still, one for parts of sums. */
 enum {
     ALLOWED = 1 << 20,
-    COUNTERS = 128
+    COUNTERS = 128,
+    MUCH = 16 << 20,
+    PARTS = 1 << 20 /* an algorithm that divides sums */
 };
 int cublasLtMatmulPreferenceCreate(void **out)
 {
@@ -275,7 +277,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *at, void *description, void *a, void *b
     if (of->epilogue == PH__LT_EPILOGUE_BIAS && of->bias_type == PH__LT_F64)
         return PH__LT_NOT_SUPPORTED;
     memset(choices, 0, sizeof *choices);
-    choices->workspace = *(const uint64_t *)preference >= ALLOWED ? COUNTERS : 0;
+    uint64_t allowed = *(const uint64_t *)preference;
+    choices->workspace = allowed >= MUCH ? PARTS : allowed >= ALLOWED ? COUNTERS : 0;
     choices->algorithm.data[0] = choices->workspace;
     *found = 1;
     return PH__LT_OK;

@@ -277,6 +277,12 @@ TEST(linear_is_near)
     check_sizes(LINEAR);
 }
 
+/* Long sums and few results, which algorithms with scratch of their own divide. */
+TEST(deep_products_are_near)
+{
+    check_product(MATMUL, 96, 96, 4096);
+}
+
 /* ---- attention ---- */
 static void check_attention(t_attention a)
 {
@@ -317,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(matmul_is_near, switch_back),
         cmocka_unit_test_teardown(linear_is_near, switch_back),
+        cmocka_unit_test_teardown(deep_products_are_near, switch_back),
         cmocka_unit_test_teardown(attention_is_near, switch_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

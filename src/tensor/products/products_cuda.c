@@ -137,13 +137,14 @@ typedef enum outcome {
     FAILED      /* so has the tape */
 } outcome;
 
-/* A temporary in the order of the stream; in a capture of ours a block that is not the graph's.
- * NULL: the tape has failed. */
+/* A temporary in the order of the stream; in a capture of ours a block that is not the graph's,
+ * where it is enough. NULL: the tape has failed. */
 static void *find_workspace(ph__op *op, size_t bytes)
 {
     void *block = NULL;
     ph_tape *tape = op->tape;
-    if (!ph__op_check(op,
+    if (bytes <= PH__WORKSPACE_BYTES &&
+        !ph__op_check(op,
                       ph__workspace_of(&block, tape->backend->workspaces, tape->stream, op->name)))
         return NULL;
     if (block)

@@ -28,7 +28,7 @@ typedef struct ph__product_plan {
     struct ph__product_plan *next;
     bool possible; /* false: cuBLASLt has no algorithm for it */
     ph__lt_algorithm algorithm;
-    size_t workspace; /* bytes, at most WORKSPACE */
+    size_t workspace; /* bytes: at most PH__WORKSPACE_BYTES, of deep products more */
     void *descriptor, *layout_a, *layout_b, *layout_c;
     ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
     atomic_bool used;

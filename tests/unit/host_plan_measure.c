@@ -115,7 +115,7 @@ TEST(a_doubted_decision_is_made_of_new_costs)
         ph__plan_run(plan, NULL);
     assert_true(plan->decided);
     ph__choice_rejected(&plan->choice);
-    plan->choice.look_after = 1;
+    plan->choice.check_after = 1;
     for (uint32_t n = 0; n < NODES; n++)
         plan->cost_ns[n] = 0;
     ph__plan_run(plan, NULL);

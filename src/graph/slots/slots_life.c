@@ -177,9 +177,9 @@ void ph__slots_report_dead(ph_graph *graph, ph__slots_dead *dead, void *user)
                            .requested = slot->where.requested,
                            .generation = slot->where.generation,
                            .announced = slot->where.foreign,
-                           .warned = slot->told,
+                           .warned = slot->reported,
                            .proved = true};
-        slot->told = true;
+        slot->reported = true;
         ph__line_format(input.node_name, sizeof input.node_name, "%s",
                         graph->record->nodes[use->node->index].info.name);
         ph__line_format(input.word_name, sizeof input.word_name, "slot %s", slot->name);

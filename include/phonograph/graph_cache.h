@@ -92,8 +92,8 @@ typedef struct ph_graph_cache_value {
 /* One call.
  * - The key is compared whole. Body, and the numbers of pointers and values, follow from it.
  * - The body gets the stream and user, as in ph_graph_capture, submits to that stream, and gives
- *   the pointers and values of this call to its kernels. It is called once or twice, with plan up to
- *   four times: its effects on the host may be repeated, those on the device come once.
+ *   the pointers and values of this call to its kernels. It is called once or twice, with plan up
+ *   to four times: its effects on the host may be repeated, those on the device come once.
  * - The body fails with CALLER for reasons of its own: that is returned, and it is not called
  *   again. After any other failure inside a capture it runs eagerly.
  * - pointers are addresses of the device that the body uses, in an order that the key fixes. Memory

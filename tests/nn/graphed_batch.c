@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_batch.c: gradients that one backward of a graphed callable makes together, in one
- * block of memory, are tensors of their own; and what the nodes of several calls have in common is
- * right in passes that run inside others. */
+/* tests/nn/graphed_batch.c: gradients that one backward of a graphed callable makes together, in
+ * one block of memory, are tensors of their own; and what the nodes of several calls have in common
+ * is right in passes that run inside others. */
 #include "support/graphed_nets.h"
 #include "support/test.h"
 #include <phonograph/memory.h>
@@ -129,8 +129,8 @@ TEST(each_gradient_may_be_used_on_another_stream)
     bench_close(&b);
 }
 
-/* ---- passes inside others ---- a hook runs the same callable, forward and backward, while an older
- * call of it is still to come in the pass around. */
+/* ---- passes inside others ---- a hook runs the same callable, forward and backward, while an
+ * older call of it is still to come in the pass around. */
 typedef struct inner {
     ph_module *module;
     ph_tensor *u, *v; /* leaves */

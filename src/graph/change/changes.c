@@ -84,8 +84,8 @@ static void read_known(node_change *change, const ph__driver *driver, const ph__
 }
 
 /* ---- changes ---- */
-/* Updates of which nothing was known when they came are told to each node before anything else. */
-static void tell_nodes(ph__changes *changes)
+/* Updates of which nothing was known when they came are noted at each node before anything else. */
+static void mark_waiting_nodes(ph__changes *changes)
 {
     if (changes->waiting == 0)
         return;
@@ -107,7 +107,7 @@ void ph__changes_updated(ph_graph *graph, const ph_graph *from)
         changes->waiting += changes->waiting < 2;
         return;
     }
-    tell_nodes(changes);
+    mark_waiting_nodes(changes);
     size_t own = list_nodes(&mine, graph, graph->template),
            others = list_nodes(&theirs, graph, from->template);
     for (size_t i = 0; i < changes->count && i < own && i < others; i++) {
@@ -126,7 +126,7 @@ void ph__changes_launched(ph_graph *graph, size_t node, const ph__drv_launch *la
 {
     ph__drv_node *const *nodes;
     ph__changes *changes = graph->changes;
-    tell_nodes(changes);
+    mark_waiting_nodes(changes);
     changes->sets++;
     if (node >= changes->count)
         return;
@@ -164,7 +164,7 @@ static ph_status compare_due(const ph_graph *graph, const char *call)
     ph__changes *changes = graph->changes;
     ph__drv_node *const *mine, *const *now;
     ph__drv_launch launch;
-    tell_nodes(changes);
+    mark_waiting_nodes(changes);
     size_t own = list_nodes(&mine, graph, graph->template),
            others = list_nodes(&now, graph,
                                graph->brought ? graph->brought->deferred_record->template

@@ -52,7 +52,7 @@ static COLD bool begin_aside(ph_tape *tape, ph__callable *callable)
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 {
     callable->checked_route = false;
-    ph__batch_release(callable->batch);
+    ph__tensor_batch_release(callable->batch);
     callable->batch = NULL;
     if (!UNLIKELY(callable->routed_aside))
         return;
@@ -113,7 +113,7 @@ static bool is_expected(const ph__grad_call *call, const ph__callable *callable,
 }
 
 /* For the gradient `at` and those behind it. *out NULL where it is the only one. */
-static ph_status begin_batch(ph__batch **out, const ph__grad_call *call,
+static ph_status begin_batch(ph__tensor_batch **out, const ph__grad_call *call,
                              const ph__callable *callable, size_t at)
 {
     const ph_tape *tape = call->tape;
@@ -130,8 +130,9 @@ static ph_status begin_batch(ph__batch **out, const ph__grad_call *call,
         count++;
         bytes += rounded;
     }
-    return count > 1 ? ph__batch_create(out, tape->backend, count, bytes, tape->stream, tape->key)
-                     : PH_OK;
+    return count > 1
+               ? ph__tensor_batch_create(out, tape->backend, count, bytes, tape->stream, tape->key)
+               : PH_OK;
 }
 
 static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__callable *callable,
@@ -141,12 +142,13 @@ static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__c
     const size_t bytes = callable->grad_inputs[at].bytes;
     const bool batched = is_batched(&callable->grad_inputs[at]) &&
                          !ph__quarantine_is_on(tape->backend) && !ph__guards_on();
-    *out = batched && callable->batch ? ph__batch_take(callable->batch, dtype, shape, bytes) : NULL;
+    *out = batched && callable->batch ? ph__tensor_batch_next(callable->batch, dtype, shape, bytes)
+                                      : NULL;
     if (batched && !*out) {
-        ph__batch_release(callable->batch);
+        ph__tensor_batch_release(callable->batch);
         PH_TRY(begin_batch(&callable->batch, call, callable, at));
         if (callable->batch)
-            *out = ph__batch_take(callable->batch, dtype, shape, bytes);
+            *out = ph__tensor_batch_next(callable->batch, dtype, shape, bytes);
     }
     return *out ? PH_OK
                 : ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape, bytes,
@@ -155,7 +157,7 @@ static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__c
 
 static void end_batch(ph__callable *callable)
 {
-    ph__batch_release(callable->batch);
+    ph__tensor_batch_release(callable->batch);
     callable->batch = NULL;
 }
 

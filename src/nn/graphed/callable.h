@@ -86,9 +86,9 @@ struct ph__callable {
     /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none
      * yet */
     ph_pool *aside;
-    ph__batch *batch;   /* in a call: memory of gradients; NULL: none yet */
-    bool routed_aside;  /* this call's thread is */
-    bool checked_route; /* this call has looked where its thread is routed to */
+    ph__tensor_batch *batch; /* in a call: memory of gradients; NULL: none yet */
+    bool routed_aside;       /* this call's thread is */
+    bool checked_route;      /* this call has looked where its thread is routed to */
     /* a warning was given that memory which a call brought may have been overwritten */
     bool pool_reported;
     /* ---- used.c, depends.c, others.c ---- */

@@ -17,7 +17,7 @@ static bool fail_leaves(const ph__pass *pass)
     return false;
 }
 
-static bool map_slot(ph__pass *pass, size_t index)
+static bool index_slot(ph__pass *pass, size_t index)
 {
     return ph__map_put(&pass->by_leaf, (uintptr_t)pass->slots.at[index].leaf,
                        (void *)(uintptr_t)(index + 1));
@@ -25,16 +25,16 @@ static bool map_slot(ph__pass *pass, size_t index)
 
 uint32_t ph__pass_slot(const ph__pass *pass, const ph_tensor *leaf)
 {
-    for (size_t i = 0; i < pass->unmapped; i++)
+    for (size_t i = 0; i < pass->unindexed; i++)
         if (pass->slots.at[i].leaf == leaf)
             return (uint32_t)i;
     return (uint32_t)(uintptr_t)ph__map_get(&pass->by_leaf, (uintptr_t)leaf) - 1;
 }
 
-static bool map_all(ph__pass *pass)
+static bool index_all(ph__pass *pass)
 {
-    for (; pass->unmapped > 0; pass->unmapped--)
-        if (!map_slot(pass, pass->unmapped - 1))
+    for (; pass->unindexed > 0; pass->unindexed--)
+        if (!index_slot(pass, pass->unindexed - 1))
             return fail_leaves(pass);
     return true;
 }
@@ -52,7 +52,7 @@ static bool make_slot(ph__pass *pass, ph_tensor *leaf, uint32_t *out)
 {
     if (pass->slots.count == 0 && !reserve_slots(pass))
         return false;
-    if (pass->unmapped > 0 && !map_all(pass))
+    if (pass->unindexed > 0 && !index_all(pass))
         return false;
     *out = ph__pass_slot(pass, leaf);
     if (*out != PH__NO_SLOT)
@@ -61,7 +61,7 @@ static bool make_slot(ph__pass *pass, ph_tensor *leaf, uint32_t *out)
     ph__gradient_slot slot = {.leaf = leaf};
     if (!ph__tensor_leaf(leaf) || !ph__vec_push(&pass->slots, slot))
         return fail_leaves(pass);
-    if (!map_slot(pass, index)) {
+    if (!index_slot(pass, index)) {
         pass->slots.count--;
         return fail_leaves(pass);
     }
@@ -139,8 +139,8 @@ static bool mark_inputs(ph__pass *pass)
     return true;
 }
 
-/* The slots of leaves that nodes share are this pass's; edges with those of a pass that is under way
- * stay as they are. */
+/* The slots of leaves that nodes share are this pass's; edges with those of a pass that is under
+ * way stay as they are. */
 static bool claim_edges(ph__pass *pass, ph__node *node)
 {
     ph__leaf_edges *leaf_edges = node->leaf_edges;
@@ -198,7 +198,7 @@ static bool reach_first_leaves(ph__pass *pass, ph__leaf_edges *leaf_edges)
         edge->slot = (uint32_t)pass->slots.count;
         pass->slots.at[pass->slots.count++] = (ph__gradient_slot){.leaf = edge->leaf, .uses = 1};
     }
-    pass->unmapped = pass->borrowed = pass->slots.count;
+    pass->unindexed = pass->borrowed = pass->slots.count;
     return true;
 }
 

@@ -30,10 +30,10 @@ typedef struct ph__pass {
     size_t output_count;
     size_t floor, top; /* the nodes that it may reach */
     PH__VEC(ph__gradient_slot) slots;
-    ph__map by_leaf; /* index in slots, + 1; of those from `unmapped` on */
+    ph__map by_leaf; /* index in slots, + 1; of those from `unindexed` on */
     /* the first slots, of one node's leaf_edges: not in the map while no other leaf has come, and
      * not retained */
-    size_t unmapped, borrowed;
+    size_t unindexed, borrowed;
     ph__leaf_edges *leaf_edges; /* which have slots of this pass */
     size_t widest;              /* operands of a node that it reaches */
     ph_tensor **in_grads;       /* scratch of widest elements; the others lie behind it */

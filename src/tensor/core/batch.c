@@ -12,28 +12,28 @@ typedef struct record {
     ph__storage storage;
 } record;
 
-struct ph__batch {
+struct ph__tensor_batch {
     atomic_int references; /* of its maker, and of each storage */
     ph__backend *backend;  /* retained */
     char *memory;
     size_t bytes, used;
     uint64_t key;
-    size_t count, taken;
+    size_t count, used_count;
     record at[];
 };
 
-ph_status ph__batch_create(ph__batch **out, ph__backend *backend, size_t count, size_t bytes,
-                           ph_stream *stream, uint64_t key)
+ph_status ph__tensor_batch_create(ph__tensor_batch **out, ph__backend *backend, size_t count,
+                                  size_t bytes, ph_stream *stream, uint64_t key)
 {
     size_t total;
     *out = NULL;
-    ph__batch *batch =
+    ph__tensor_batch *batch =
         ph__mul(count, sizeof(record), &total) && ph__add(total, sizeof *batch, &total)
             ? ph__alloc(total)
             : NULL;
     if (!batch)
         return ph__fail_host_memory("tensors", "their notes");
-    *batch = (ph__batch){.backend = backend, .bytes = bytes, .key = key, .count = count};
+    *batch = (ph__tensor_batch){.backend = backend, .bytes = bytes, .key = key, .count = count};
     atomic_init(&batch->references, 1);
     ph_status status = ph_malloc(&batch->memory, bytes, 1, stream);
     if (status != PH_OK) {
@@ -45,12 +45,13 @@ ph_status ph__batch_create(ph__batch **out, ph__backend *backend, size_t count, 
     return PH_OK;
 }
 
-ph_tensor *ph__batch_take(ph__batch *batch, ph_dtype dtype, const ph_shape *shape, size_t bytes)
+ph_tensor *ph__tensor_batch_next(ph__tensor_batch *batch, ph_dtype dtype, const ph_shape *shape,
+                                 size_t bytes)
 {
     const size_t rounded = (bytes + PH__BATCH_ALIGNMENT - 1) & ~(size_t)(PH__BATCH_ALIGNMENT - 1);
-    if (batch->taken == batch->count || bytes > batch->bytes - batch->used)
+    if (batch->used_count == batch->count || bytes > batch->bytes - batch->used)
         return NULL;
-    record *both = &batch->at[batch->taken++];
+    record *both = &batch->at[batch->used_count++];
     ph__storage_init_part(&both->storage, batch, batch->backend, batch->memory + batch->used, bytes,
                           batch->key);
     ph__tensor_init(&both->tensor, &both->storage, dtype, shape);
@@ -59,7 +60,7 @@ ph_tensor *ph__batch_take(ph__batch *batch, ph_dtype dtype, const ph_shape *shap
     return &both->tensor;
 }
 
-void ph__batch_release(ph__batch *batch)
+void ph__tensor_batch_release(ph__tensor_batch *batch)
 {
     if (!batch || !ph__drop_reference(&batch->references))
         return;
@@ -68,7 +69,7 @@ void ph__batch_release(ph__batch *batch)
     ph__free(batch);
 }
 
-char *ph__batch_memory(const ph__batch *batch)
+char *ph__tensor_batch_memory(const ph__tensor_batch *batch)
 {
     return batch->memory;
 }

@@ -5,22 +5,23 @@
 #define PH_TENSOR_CORE_BATCH_H
 #include "tensor/core/tensor.h"
 
-/* Each tensor has a storage of its own: its version, its stream, what is told of it. Their memory is
- * one block of the allocator's, which goes with the last of them. */
-typedef struct ph__batch ph__batch;
+/* Each tensor has a storage of its own: its version, its stream, what is told of it. Their memory
+ * is one block of the allocator's, which goes with the last of them. */
+typedef struct ph__tensor_batch ph__tensor_batch;
 
 enum {
     PH__BATCH_ALIGNMENT = 512 /* of each tensor, as of each block of the allocator's */
 };
 
-/* Room for `count` tensors and `bytes` bytes, uninitialised, for a tape's tensors; one reference, the
- * caller's. */
-ph_status ph__batch_create(ph__batch **out, ph__backend *backend, size_t count, size_t bytes,
-                           ph_stream *stream, uint64_t key);
-/* The next tensor, contiguous, with the next `bytes` of the memory, more than 0, which the caller has
- * checked. NULL: there is no room, in either. One reference, the caller's. */
-ph_tensor *ph__batch_take(ph__batch *batch, ph_dtype dtype, const ph_shape *shape, size_t bytes);
+/* Room for `count` tensors and `bytes` bytes, uninitialised, for a tape's tensors; one reference,
+ * the caller's. */
+ph_status ph__tensor_batch_create(ph__tensor_batch **out, ph__backend *backend, size_t count,
+                                  size_t bytes, ph_stream *stream, uint64_t key);
+/* The next tensor, contiguous, with the next `bytes` of the memory, more than 0, which the caller
+ * has checked. NULL: there is no room, in either. One reference, the caller's. */
+ph_tensor *ph__tensor_batch_next(ph__tensor_batch *batch, ph_dtype dtype, const ph_shape *shape,
+                                 size_t bytes);
 /* Takes NULL. Gives its memory back in the order of the stream that it was made for. */
-void ph__batch_release(ph__batch *batch);
-char *ph__batch_memory(const ph__batch *batch);
+void ph__tensor_batch_release(ph__tensor_batch *batch);
+char *ph__tensor_batch_memory(const ph__tensor_batch *batch);
 #endif

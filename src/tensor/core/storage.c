@@ -61,8 +61,8 @@ ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backe
     return status;
 }
 
-void ph__storage_init_part(ph__storage *storage, ph__batch *batch, ph__backend *backend, char *data,
-                           size_t bytes, uint64_t key)
+void ph__storage_init_part(ph__storage *storage, ph__tensor_batch *batch, ph__backend *backend,
+                           char *data, size_t bytes, uint64_t key)
 {
     *storage = (ph__storage){.kind = PH__STORAGE_CACHED,
                              .backend = backend,
@@ -151,7 +151,7 @@ static void *release_storage(ph__storage *storage, ph_stream *stream)
         return NULL;
     if (storage->batch) {
         storage->backend = NULL; /* as of records that are set aside */
-        ph__batch_release(storage->batch);
+        ph__tensor_batch_release(storage->batch);
         return NULL;
     }
     free_storage_memory(storage, stream);
@@ -174,7 +174,8 @@ ph_status ph__storage_record(ph__storage *storage, ph_stream *stream)
     if (!storage->data || storage->kind == PH__STORAGE_FOREIGN)
         return PH_OK;
     char *base = storage->guarded ? ph__guarded_base(storage->guarded) : storage->data;
-    return ph_record_stream(storage->batch ? ph__batch_memory(storage->batch) : base, stream);
+    return ph_record_stream(storage->batch ? ph__tensor_batch_memory(storage->batch) : base,
+                            stream);
 }
 
 /* The allocator orders what it gives behind earlier uses of that memory on its own stream, here

@@ -10,7 +10,7 @@ typedef enum ph__storage_kind {
     PH__STORAGE_PINNED = 1,
     PH__STORAGE_FOREIGN = 2 /* the user's, or another library's */
 } ph__storage_kind;
-typedef struct ph__batch ph__batch; /* batch.h */
+typedef struct ph__tensor_batch ph__tensor_batch; /* batch.h */
 typedef struct ph__storage {
     atomic_int references;
     ph__storage_kind kind;
@@ -37,7 +37,7 @@ typedef struct ph__storage {
     void *user;
     void *block; /* the host allocation that it is in: freed with it */
     /* has the memory and the host allocation; retained; NULL: both are the storage's own */
-    ph__batch *batch;
+    ph__tensor_batch *batch;
     /* the zones around data, while ph__storage_debug is on; else NULL */
     struct ph__guarded *guarded;
 } ph__storage;
@@ -51,8 +51,8 @@ ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t byt
 ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes,
                            ph_stream *stream, uint64_t key);
 /* In place, as a part of a batch: data is a part of its memory. */
-void ph__storage_init_part(ph__storage *storage, ph__batch *batch, ph__backend *backend, char *data,
-                           size_t bytes, uint64_t key);
+void ph__storage_init_part(ph__storage *storage, ph__tensor_batch *batch, ph__backend *backend,
+                           char *data, size_t bytes, uint64_t key);
 /* see ph__tensor_release_on. The block that it was in, which is the caller's to free, where that
  * was the last reference; else NULL. */
 void *ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key);

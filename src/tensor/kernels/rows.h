@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/rows.h: what the operators that go along rows share: dense operands, a kernel
- * for each floating dtype, and rows in the type to compute in. */
+/* tensor/kernels/rows.h: for operators along rows: dense operands, kernels by dtype, rows. */
 #ifndef PH_TENSOR_KERNELS_ROWS_H
 #define PH_TENSOR_KERNELS_ROWS_H
 #include "base/half.h"
@@ -82,8 +81,8 @@ enum {
 /* In vectors, as far as the processor has them: e to the x, in place; half types and floats. */
 void ph__exps_float(float *x, int64_t n);
 void ph__exps_double(double *x, int64_t n);
-/* x * factor in place; the largest of x and `most` (NaN is none); y = e to the x - most, and the sum
- * of that, sixteen at a time, for no x above `most`. */
+/* x * factor in place; the largest of x and `most` (NaN is none); y = e to the x - most, and the
+ * sum of that, sixteen at a time, for no x above `most`. */
 void ph__row_scale_float(float *x, int64_t n, float factor);
 void ph__row_scale_double(double *x, int64_t n, double factor);
 float ph__row_most_float(const float *x, int64_t n, float most);
@@ -112,8 +111,7 @@ static inline const double *ph__load_double(ph_dtype dtype, const void *data, in
     (void)dtype, (void)n, (void)buffer;
     return (const double *)data + at;
 }
-/* Where results for those elements are to be written; stored then puts them there if that was
- * the buffer. */
+/* Where results for those elements are written; stored moves them there from the buffer. */
 static inline float *ph__place_float(ph_dtype dtype, void *data, int64_t at, float *buffer)
 {
     return ph__is_half(dtype) ? buffer : (float *)data + at;

@@ -20,12 +20,13 @@ typedef struct ph__edge {
     ph_shape shape;
 } ph__edge;
 
-/* Edges to leaves that many nodes have, as the parameters of one graphed callable: made once. A pass
- * of backward keeps its slots in them: a node of another pass that is under way gets its own. */
+/* Edges to leaves that many nodes have, as the parameters of one graphed callable: made once. A
+ * pass of backward keeps its slots in them: a node of another pass that is under way gets its
+ * own. */
 typedef struct ph__leaf_edges {
     atomic_int references;
     bool distinct;               /* no leaf is there twice */
-    void *pass;                  /* that has its slots here; NULL: none */
+    void *pass;                  /* the pass that has its slots here; NULL: none */
     struct ph__leaf_edges *next; /* of that pass */
     size_t count;
     ph__edge at[]; /* leaves are retained */

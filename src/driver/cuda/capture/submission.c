@@ -73,7 +73,7 @@ static void add_node_locked(ph__drv_graph *graph, const ph__drv_node *node)
     graph->submissions_lost = graph->submissions_lost || !kept->node;
     if (!kept->node)
         return;
-    graph->copies = true; /* it may be one, as it is no launch */
+    graph->copies = true; /* the node may be a copy, as it is no launch */
     *kept->node = *node;
     kept->node->graph = graph;
     kept->node->self = kept->node;

@@ -36,8 +36,8 @@ struct ph__drv_device {
     ph__cu_context context; /* the primary one, retained */
     ph__drv_stream legacy;
     ph__cu_stream upload; /* non-blocking: executables are uploaded over it */
-    /* for the next wait: the end of an event takes as long as the host needs to see that the work is
-     * over; NULL: none yet, or a wait has it */
+    /* for the next wait: the end of an event takes as long as the host needs to see that the work
+     * is over; NULL: none yet, or a wait has it */
     _Atomic(ph__cu_event) mark;
     int capability; /* 90 for 9.0 */
     uint32_t processors;

@@ -56,8 +56,8 @@ void ph__choice_forget(ph__choice *choice, bool once)
 
 /* The profiles that a decision was made of may have been disturbed in some nodes, by so little that
  * no later run surprises: lanes were rejected, or take longer than was predicted. Both may be
- * right, too: each check comes after twice as many runs as the one before. It takes as many profiles
- * as the first, since nothing tells which of the old costs still hold. */
+ * right, too: each check comes after twice as many runs as the one before. It takes as many
+ * profiles as the first, since nothing shows which of the old costs still hold. */
 static bool checks_again(ph__choice *choice, bool awake)
 {
     const double start = awake ? START_AWAKE_NS : START_ASLEEP_NS;

@@ -18,8 +18,8 @@ typedef struct ph_graph_changes {
      * such an executable slower for good, as measured on an H200 (docs/guide/cuda.md). A new
      * ph_graph_instantiate, or a new capture, makes it fast again. */
     size_t demoted;
-    /* Further kernel nodes of which that cannot be told: two updates followed one another, and
-     * nobody asked about the first one. Kernels that this library loaded are always told. */
+    /* Further kernel nodes for which this is not known: two updates followed one another, and
+     * nobody asked after the first one. For kernels that this library loaded it is always known. */
     size_t untold;
     uint64_t reserved[4];
 } ph_graph_changes;
@@ -29,7 +29,7 @@ typedef struct ph_graph_changes {
  *   Ask after each update for exact numbers.
  * - All 0 where there is no executable yet (ENDED).
  * - ARGUMENT: NULL. STATE: nothing was captured, or the capture is open. FAILED: the capture's own
- *   status and message. DEVICE: the driver does not tell a node.
+ *   status and message. DEVICE: the driver does not show a node.
  * - Never disturbs a capture. */
 PH_CALL ph_graph_get_changes(ph_graph_changes *out, ph_graph *graph);
 

@@ -256,8 +256,10 @@ TEST(test_a_dead_input_of_a_later_segment_stops_the_replay_first)
     assert_ok(PH_NEW(&input, N, world.stream));
     assert_ok(ph_graph_capture(graph, world.stream, &checked, late_input, NULL));
     ph_free(input, world.stream);
-    assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
-    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    assert_error(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT,
+                 "ph_graph_check_inputs: segment 1: 1 dead input");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_graph_replay: segment 1: refused");
     assert_int_equal(calls, 0);
     t_all(x, N, 0, world.stream); /* the first segment did not run */
 }

@@ -3,6 +3,7 @@
  * allocated. */
 #include "graph/inputs/liveness.h"
 #include "base/alloc.h"
+#include "base/line.h"
 #include "graph/inputs/brought.h"
 #include "graph/inputs/input_state.h"
 #include "graph/inputs/inputs.h"
@@ -114,10 +115,24 @@ static ph_status ask_foreign(ph_graph *graph, const char *call)
     return PH_OK;
 }
 
+/* "ph_graph_replay: segment 1": the numbers of nodes are those of a segment. */
+static const char *name_segment(char room[96], const ph_graph *graph, const char *call)
+{
+    const ph__segments *all = graph->whole ? graph->whole->segments : NULL;
+    for (size_t i = 0; all && i < all->list.count; i++)
+        if (all->list.at[i].graph == graph) {
+            ph__line_format(room, 96, "%s: segment %zu", call, i);
+            return room;
+        }
+    return call;
+}
+
 ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
 {
     bool as_captured = how & PH__LIVE_AS_CAPTURED;
+    char room[96];
     ph__dead dead;
+    call = name_segment(room, graph, call);
     dead.count = 0;
     /* Before the look: what dies meanwhile is seen next time. */
     uint64_t free_count = atomic_load_explicit(&graph->watch.free_count, memory_order_acquire);

@@ -216,70 +216,6 @@ TEST(test_what_the_end_of_own_work_reads)
     ph_graph_destroy(graph);
 }
 
-/* ---- shapes ---- */
-typedef struct shape {
-    ph_stream *other;
-    ph_event *fork, *join;
-    int way;
-} shape;
-
-/* Two kernels on each of two streams, joined; in some ways with other edges between as many. */
-static ph_status shaped(ph_stream *stream, void *user)
-{
-    const shape *s = user;
-    struct CUstream_st *native[2];
-    int32_t value = 1;
-    void *params[] = {&y, &value};
-    PH_TRY(ph_stream_cuda(&native[0], stream));
-    PH_TRY(ph_stream_cuda(&native[1], s->other));
-    cu(LaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, native[0], params, NULL));
-    PH_TRY(ph_event_record(s->fork, stream));
-    PH_TRY(ph_stream_wait_event(s->other, s->fork));
-    cu(LaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, native[0], params, NULL));
-    cu(LaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, native[1], params, NULL));
-    cu(LaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, native[s->way == 1 ? 0 : 1], params, NULL));
-    if (s->way == 2)
-        cu(MemsetD32Async((ph__cu_pointer)(uintptr_t)y, 0, 1, native[0]));
-    PH_TRY(ph_event_record(s->join, s->other));
-    PH_TRY(ph_stream_wait_event(stream, s->join));
-    cu(LaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, native[0], params, NULL));
-    return PH_OK;
-}
-
-/* Forks are compared by the driver's lists too, and what differs is still refused and named. */
-TEST(test_updates_of_other_shapes)
-{
-    shape s = {.way = 0};
-    ph_graph *graph, *from[4];
-    assert_ok(ph_stream_create(&s.other, world.device, NULL));
-    assert_ok(ph_event_create(&s.fork, world.device, NULL));
-    assert_ok(ph_event_create(&s.join, world.device, NULL));
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_capture(graph, world.stream, NULL, shaped, &s));
-    for (int i = 0; i < 4; i++) {
-        ph_update_result result;
-        s.way = i % 3;
-        assert_ok(ph_graph_create(&from[i], NULL));
-        assert_ok(ph_graph_capture(from[i], world.stream, NULL, shaped, &s));
-        if (s.way == 0) {
-            assert_ok(ph_graph_update(graph, from[i], &result));
-            assert_ok(ph_graph_replay(graph, world.stream));
-            assert_ok(ph_stream_synchronize(world.stream));
-            continue;
-        }
-        assert_int_equal(ph_graph_update(graph, from[i], &result), PH_ERROR_MISMATCH);
-        assert_int_equal(result.reason, s.way == 1 ? PH_UPDATE_TOPOLOGY : PH_UPDATE_NODE_TYPE);
-        assert_int_equal(result.node, s.way == 1 ? 3 : 4);
-        assert_non_null(strstr(result.message, s.way == 1 ? "depends on node" : "memset"));
-    }
-    for (int i = 0; i < 4; i++)
-        ph_graph_destroy(from[i]);
-    ph_graph_destroy(graph);
-    ph_event_destroy(s.fork);
-    ph_event_destroy(s.join);
-    ph_stream_destroy(s.other);
-}
-
 /* Asked after each update the grids are known, and of updates that followed one another not. */
 TEST(test_changed_grids)
 {
@@ -387,7 +323,6 @@ int main(void)
         CASE(test_layouts_are_kept),
         CASE(test_what_an_update_reads),
         CASE(test_what_the_end_of_own_work_reads),
-        CASE(test_updates_of_other_shapes),
         CASE(test_changed_grids),
         CASE(test_a_kernel_in_the_place_of_another),
         CASE(test_a_kernel_that_was_unloaded),

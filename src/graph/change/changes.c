@@ -21,7 +21,7 @@ typedef struct node_change {
 } node_change;
 struct ph__changes {
     uint64_t updates, sets;
-    unsigned waiting; /* the last updates, that no node was told of yet: 2 stands for more */
+    unsigned waiting; /* the last updates, not noted at the nodes yet: 2 stands for more */
     size_t count;
     node_change at[]; /* by order of creation */
 };

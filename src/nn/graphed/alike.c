@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed/alike.c: two captures of one pass, most of whose nodes have the same parameters: the
- * words that differ are looked at alone. */
+/* nn/graphed/alike.c: two captures of one pass, node by node: those with the same parameters are
+ * passed over. */
 #include "nn/graphed/alike.h"
 #include "base/status.h"
 #include <phonograph/breaks.h>
@@ -13,26 +13,33 @@ typedef struct side {
     ph_node_info info; /* of the node under comparison */
 } side;
 
-/* Of other code's memory a proved address counts alone. */
-static bool is_number_or_young(const ph_word *word, uint64_t generation)
+/* The next word, from *at on, that addresses memory of the program's; base NULL: there is none. Of
+ * other code's memory a proved address counts alone. */
+static ph_status next_outside_word(ph_word *out, size_t *at, const side *of, size_t node,
+                                   uint64_t generation)
 {
-    if (word->internal)
-        return true;
-    return word->base && !word->foreign ? word->generation > generation
-                                        : word->kind != PH_WORD_PROVED;
+    for (;; ++*at) {
+        PH_TRY(ph_record_next_address(out, at, of->record, node));
+        if (!out->base)
+            return PH_OK;
+        if (!out->internal &&
+            (out->foreign ? out->kind == PH_WORD_PROVED : out->generation <= generation))
+            return PH_OK;
+    }
 }
 
-static ph_status compare_words(bool *same, const side *a, const side *b, size_t node,
-                               uint64_t generation)
+static ph_status compare_addresses(bool *same, const side *a, const side *b, size_t node,
+                                   uint64_t generation)
 {
     ph_word mine, theirs;
-    *same = true;
-    for (size_t w = 0; *same && w < a->info.word_count; w++) {
-        PH_TRY(ph_record_word(&mine, a->record, node, w));
-        PH_TRY(ph_record_word(&theirs, b->record, node, w));
-        *same = mine.value == theirs.value ||
-                (is_number_or_young(&mine, generation) && is_number_or_young(&theirs, generation));
-    }
+    size_t at = 0, other_at = 0;
+    do {
+        PH_TRY(next_outside_word(&mine, &at, a, node, generation));
+        PH_TRY(next_outside_word(&theirs, &other_at, b, node, generation));
+        at++;
+        other_at++;
+        *same = !mine.base == !theirs.base && mine.value == theirs.value;
+    } while (*same && mine.base);
     return PH_OK;
 }
 
@@ -46,7 +53,7 @@ static ph_status compare_nodes(bool *same, side *a, side *b, size_t node, uint64
     if (!*same || (mine->kind == PH_NODE_KERNEL && mine->args && theirs->args &&
                    memcmp(mine->args, theirs->args, mine->args_size) == 0))
         return PH_OK;
-    return compare_words(same, a, b, node, generation);
+    return compare_addresses(same, a, b, node, generation);
 }
 
 ph_status ph__graphs_are_alike(bool *out, ph_graph *a, ph_graph *b, uint64_t generation)

@@ -8,7 +8,6 @@
 #include "base/unwind.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
-#include "nn/graphed/outside.h"
 #include "nn/graphed/stage.h"
 #include "nn/graphed/trial_tensors.h"
 #include "nn/graphed/warmup.h"

@@ -18,30 +18,6 @@
 #include <string.h>
 
 /* ---- tensors ---- */
-static bool is_brought(const ph__trial *trial, const ph__storage *storage)
-{
-    for (size_t i = 0; i < trial->callable->in_count; i++)
-        if (trial->in[i] && trial->in[i]->storage == storage)
-            return true;
-    for (size_t i = 0; i < trial->callable->out_count; i++)
-        if (trial->grad_outputs[i] && trial->grad_outputs[i]->storage == storage)
-            return true;
-    return false;
-}
-
-void ph__trial_forget_brought(ph__trial *trial, bool backward)
-{
-    ph__sightings *in = &trial->seen[backward];
-    size_t kept = 0;
-    ph__map_free(&in->known);
-    for (size_t i = 0; i < in->list.count; i++)
-        if (is_brought(trial, in->list.at[i].storage))
-            ph__storage_release(in->list.at[i].storage);
-        else
-            in->list.at[kept++] = in->list.at[i];
-    in->list.count = kept;
-}
-
 /* When its memory was allocated; 0: the library did not allocate it. */
 static uint64_t generation_of_storage(const ph__trial *trial, const ph__storage *storage,
                                       bool *in_pool)
@@ -243,6 +219,17 @@ static ph_status touch_record(address_scan *l, const ph_record *record)
     return PH_OK;
 }
 
+static ph_status find_writer(bool *out, const address_scan *l, const ph_record *record)
+{
+    ph_node_info info;
+    *out = false;
+    for (size_t i = 0; !*out && i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&info, record, i));
+        *out = node_may_write(l, &info, 0);
+    }
+    return PH_OK;
+}
+
 /* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may
  * do anything. */
 static ph_status touch_foreign(const address_scan *l, ph_graph *graph)
@@ -251,7 +238,11 @@ static ph_status touch_foreign(const address_scan *l, ph_graph *graph)
     ph_input_info input;
     ph_node_info info;
     size_t count;
+    bool any;
     PH_TRY(ph_graph_record(&record, graph));
+    PH_TRY(find_writer(&any, l, record));
+    if (!any) /* the driver need not be asked about words */
+        return PH_OK;
     PH_TRY(ph_graph_input_count(&count, graph));
     for (size_t i = 0; i < count; i++) {
         PH_TRY(ph_graph_input(&input, graph, i));

@@ -4,8 +4,6 @@
 #define PH_NN_GRAPHED_OUTSIDE_H
 #include "nn/graphed/capture.h"
 
-/* Forgets the stand-ins for tensors that calls bring: behind each capture of a pass. */
-void ph__trial_forget_brought(ph__trial *trial, bool backward);
 /* STATE: the pass of the real capture uses other such memory than that of its probe: forward
  * replaces what it keeps. */
 ph_status ph__making_compare(const ph__making *making, bool backward, const char *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed/trial_tensors.c: tensors of a capture: those that stand for what calls bring,
- * and copies that are the graph's own. */
+ * copies that are the graph's own, and those that a pass has used. */
 #include "nn/graphed/trial_tensors.h"
 #include "base/alloc.h"
 #include "base/status.h"
@@ -10,6 +10,7 @@
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
+#include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 
@@ -70,4 +71,28 @@ ph_tensor *ph__trial_own(const ph__trial *trial, ph_tensor *x)
     for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
         is_own = !trial->grad_outputs[i] || x->storage != trial->grad_outputs[i]->storage;
     return is_own ? x : ph_clone(trial->tape, x);
+}
+
+static bool is_brought(const ph__trial *trial, const ph__storage *storage)
+{
+    for (size_t i = 0; i < trial->callable->in_count; i++)
+        if (trial->in[i] && trial->in[i]->storage == storage)
+            return true;
+    for (size_t i = 0; i < trial->callable->out_count; i++)
+        if (trial->grad_outputs[i] && trial->grad_outputs[i]->storage == storage)
+            return true;
+    return false;
+}
+
+void ph__trial_forget_brought(ph__trial *trial, bool backward)
+{
+    ph__sightings *in = &trial->seen[backward];
+    size_t kept = 0;
+    ph__map_free(&in->known);
+    for (size_t i = 0; i < in->list.count; i++)
+        if (is_brought(trial, in->list.at[i].storage))
+            ph__storage_release(in->list.at[i].storage);
+        else
+            in->list.at[kept++] = in->list.at[i];
+    in->list.count = kept;
 }

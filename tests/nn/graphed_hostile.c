@@ -5,6 +5,7 @@
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
 #include "support/test.h"
+#include "tensor/files/dlpack_abi.h"
 
 enum {
     ALIGNMENT = 256, /* of inputs that are rebound */
@@ -97,9 +98,26 @@ typedef struct program {
     ph_kernel *kernel;
     uint64_t of, how, by;
     bool plain; /* it looks at nothing */
+    bool lends; /* it has the addresses from DLPack */
     int from;   /* the call that is the first to ask for addresses */
     int calls;
 } program;
+
+static const float *address_of(ph_tape *tape, const program *p, ph_tensor *x)
+{
+    struct DLManagedTensorVersioned *lent = NULL;
+    struct DLManagedTensor *plain = NULL;
+    if (!p->lends)
+        return ph_tensor_data(x);
+    ph_tape_check(tape, p->calls % 2 ? ph_tensor_to_dlpack(&lent, tape, x, NULL)
+                                     : ph_tensor_to_dlpack_unversioned(&plain, tape, x, NULL));
+    const float *data = lent ? lent->tensor.data : plain ? plain->tensor.data : NULL;
+    if (lent)
+        lent->deleter(lent);
+    if (plain)
+        plain->deleter(plain);
+    return data;
+}
 
 static ph_tensor *launch(ph_tape *tape, program *p, ph_tensor *x, ph_tensor *b)
 {
@@ -110,8 +128,8 @@ static ph_tensor *launch(ph_tape *tape, program *p, ph_tensor *x, ph_tensor *b)
         return NULL;
     hostile_args a = {.n = (uint64_t)ph_tensor_count(x),
                       .y = ph_tensor_data(y),
-                      .x = ph_tensor_data(x),
-                      .b = ph_tensor_data(b),
+                      .x = address_of(tape, p, x),
+                      .b = address_of(tape, p, b),
                       .of = p->of,
                       .how = p->how,
                       .by = p->by,
@@ -358,9 +376,10 @@ TEST(test_programs_that_look_late)
     program p = {.how = 1, .by = 512};
     open_field(&f);
     assert_ok(ph_kernel_create(&p.kernel, f.s.device, &hostile_source));
-    for (int plain = 0; plain < 2; plain++) {
-        int again = plain ? 0 : STAYS; /* with copies */
+    for (int way = 0; way < 4; way++) {
+        int plain = way % 2, again = plain ? 0 : STAYS; /* with copies */
         p.plain = plain;
+        p.lends = way / 2;
         p.from = NEVER;
         late(&f, p, WARM_UP + ONE + STAYS, true);
         p.from = WARM_UP + ONE + STAYS;

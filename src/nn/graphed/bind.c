@@ -123,8 +123,8 @@ static ph_status begin_batch(ph__tensor_batch **out, const ph__grad_call *call,
         const ph__grad_input *grad_input = &callable->grad_inputs[i];
         if (i != at && !is_expected(call, callable, grad_input))
             continue;
-        size_t rounded =
-            (grad_input->bytes + PH__BATCH_ALIGNMENT - 1) & ~(size_t)(PH__BATCH_ALIGNMENT - 1);
+        size_t rounded = (grad_input->bytes + PH__TENSOR_BATCH_ALIGNMENT - 1) &
+                         ~(size_t)(PH__TENSOR_BATCH_ALIGNMENT - 1);
         if (bytes + rounded > BATCHED_MOST)
             break;
         count++;
@@ -142,13 +142,14 @@ static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__c
     const size_t bytes = callable->grad_inputs[at].bytes;
     const bool batched = is_batched(&callable->grad_inputs[at]) &&
                          !ph__quarantine_is_on(tape->backend) && !ph__guards_on();
-    *out = batched && callable->batch ? ph__tensor_batch_next(callable->batch, dtype, shape, bytes)
-                                      : NULL;
+    *out = batched && callable->batch
+               ? ph__tensor_batch_acquire(callable->batch, dtype, shape, bytes)
+               : NULL;
     if (batched && !*out) {
         ph__tensor_batch_release(callable->batch);
         PH_TRY(begin_batch(&callable->batch, call, callable, at));
         if (callable->batch)
-            *out = ph__tensor_batch_next(callable->batch, dtype, shape, bytes);
+            *out = ph__tensor_batch_acquire(callable->batch, dtype, shape, bytes);
     }
     return *out ? PH_OK
                 : ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape, bytes,

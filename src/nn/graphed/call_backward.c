@@ -236,9 +236,13 @@ static bool lend_gradients(const ph__grad_call *call, ph__callable *callable, ui
         ph__tensor_tag(alias, &callable->grad_set->overwrite_tag, now, callable->backward.calls);
         ph_tape_check(call->tape,
                       ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
-        if (!ph__tape_own(call->tape, alias))
+        ph_tensor *leaf = ph__grad_input_leaf(call, grad_input);
+        if (leaf && !leaf->leaf->grad && call->sole[grad_input->operand])
+            leaf->leaf->grad = alias;
+        else if (ph__tape_own(call->tape, alias))
+            call->in_grads[grad_input->operand] = alias;
+        else
             return false;
-        call->in_grads[grad_input->operand] = alias;
     }
     callable->grad_switches = gradient_switches(callable);
     return !ph__tape_failed(call->tape);

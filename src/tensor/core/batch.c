@@ -45,10 +45,11 @@ ph_status ph__tensor_batch_create(ph__tensor_batch **out, ph__backend *backend, 
     return PH_OK;
 }
 
-ph_tensor *ph__tensor_batch_next(ph__tensor_batch *batch, ph_dtype dtype, const ph_shape *shape,
-                                 size_t bytes)
+ph_tensor *ph__tensor_batch_acquire(ph__tensor_batch *batch, ph_dtype dtype, const ph_shape *shape,
+                                    size_t bytes)
 {
-    const size_t rounded = (bytes + PH__BATCH_ALIGNMENT - 1) & ~(size_t)(PH__BATCH_ALIGNMENT - 1);
+    const size_t rounded =
+        (bytes + PH__TENSOR_BATCH_ALIGNMENT - 1) & ~(size_t)(PH__TENSOR_BATCH_ALIGNMENT - 1);
     if (batch->used_count == batch->count || bytes > batch->bytes - batch->used)
         return NULL;
     record *both = &batch->at[batch->used_count++];

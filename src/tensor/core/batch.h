@@ -10,7 +10,7 @@
 typedef struct ph__tensor_batch ph__tensor_batch;
 
 enum {
-    PH__BATCH_ALIGNMENT = 512 /* of each tensor, as of each block of the allocator's */
+    PH__TENSOR_BATCH_ALIGNMENT = 512 /* of each tensor, as of each block of the allocator's */
 };
 
 /* Room for `count` tensors and `bytes` bytes, uninitialised, for a tape's tensors; one reference,
@@ -19,8 +19,8 @@ ph_status ph__tensor_batch_create(ph__tensor_batch **out, ph__backend *backend, 
                                   size_t bytes, ph_stream *stream, uint64_t key);
 /* The next tensor, contiguous, with the next `bytes` of the memory, more than 0, which the caller
  * has checked. NULL: there is no room, in either. One reference, the caller's. */
-ph_tensor *ph__tensor_batch_next(ph__tensor_batch *batch, ph_dtype dtype, const ph_shape *shape,
-                                 size_t bytes);
+ph_tensor *ph__tensor_batch_acquire(ph__tensor_batch *batch, ph_dtype dtype, const ph_shape *shape,
+                                    size_t bytes);
 /* Takes NULL. Gives its memory back in the order of the stream that it was made for. */
 void ph__tensor_batch_release(ph__tensor_batch *batch);
 char *ph__tensor_batch_memory(const ph__tensor_batch *batch);

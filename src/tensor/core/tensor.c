@@ -46,6 +46,28 @@ static void init_contiguous(ph_tensor *x, ph__storage *storage, ph_dtype dtype,
     x->data = count == 0 ? NULL : storage->data + offset;
 }
 
+/* Of a record that was one of that dtype and shape before, and of memory that is not empty. */
+static bool is_alike(const ph_tensor *x, ph_dtype dtype, const ph_shape *shape)
+{
+    bool alike = x->dtype == dtype && x->shape.rank == shape->rank && x->count > 0;
+    for (size_t i = 0; alike && i < shape->rank; i++)
+        alike = x->shape.dim[i] == shape->dim[i];
+    return alike;
+}
+
+static void renew_contiguous(ph_tensor *x, char *data)
+{
+    atomic_init(&x->references, 1);
+    x->requires_grad = x->kept = x->tracked = x->gone = false;
+    x->data = data;
+    x->overwrite_tag = NULL;
+    x->node = NULL;
+    x->output = 0;
+    x->leaf = NULL;
+    x->tape = NULL;
+    x->sequence = x->call = 0;
+}
+
 static void init_handle(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
                         const int64_t *strides, size_t offset)
 {
@@ -129,10 +151,11 @@ void ph__tensor_spares_free(ph__spare_tensors *spares)
         ph__alloc_drop(unlink_spare(spares));
 }
 
-/* NULL: no host memory. */
-static fresh *acquire_record(ph__spare_tensors *spares)
+/* NULL: no host memory. used: it was a tensor's before. */
+static fresh *acquire_record(ph__spare_tensors *spares, bool *used)
 {
-    if (!spares || !spares->first)
+    *used = spares && spares->first;
+    if (!*used)
         return ph__alloc(sizeof(fresh));
     return ph__alloc_reuse() ? unlink_spare(spares) : NULL;
 }
@@ -145,7 +168,8 @@ static inline ph_status make_fresh(ph_tensor **out, ph__spare_tensors *spares, p
     *out = NULL;
     if (__builtin_expect(ph__quarantine_is_on(backend), 0))
         return make_apart(out, backend, dtype, shape, bytes, stream, key);
-    fresh *both = acquire_record(spares);
+    bool used;
+    fresh *both = acquire_record(spares, &used);
     if (!both)
         return ph__fail_host_memory("a tensor", "its note");
     ph_status status = ph__storage_init(&both->storage, both, backend, bytes, stream, key);
@@ -153,7 +177,10 @@ static inline ph_status make_fresh(ph_tensor **out, ph__spare_tensors *spares, p
         ph__free(both);
         return status;
     }
-    init_contiguous(&both->tensor, &both->storage, dtype, shape, 0);
+    if (used && is_alike(&both->tensor, dtype, shape))
+        renew_contiguous(&both->tensor, both->storage.data);
+    else
+        init_contiguous(&both->tensor, &both->storage, dtype, shape, 0);
     both->tensor.in_block = true;
     *out = &both->tensor;
     return PH_OK;

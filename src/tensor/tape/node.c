@@ -64,9 +64,10 @@ ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def
     state = versions + pad_to_16(saved_count * sizeof(uint64_t));
     if (!ph__add(state, def->state_bytes, &total) || !ph__vec_reserve(&tape->nodes, 1))
         return NULL;
-    char *at = ph__calloc(1, total);
+    char *at = ph__alloc(total); /* faster than calloc, which passes the thread's own blocks by */
     if (!at)
         return NULL;
+    memset(at, 0, total);
     ph__node *node = (ph__node *)at;
     atomic_init(&node->references, 1);
     node->alive = true;

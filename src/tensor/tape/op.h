@@ -25,9 +25,9 @@
 #include "tensor/backend/kernels.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/grad_def.h"
+#include "tensor/tape/op_history.h"
 
-typedef struct ph__leaf_edges ph__leaf_edges; /* node.h */
-typedef struct ph__op {
+struct ph__op {
     ph_tape *tape;
     const char *name; /* static */
     ph_tensor *const *in;
@@ -35,7 +35,7 @@ typedef struct ph__op {
     bool tracked; /* gradients are enabled, and an operand requires one */
     ph__node *node;
     size_t mark; /* the tape's mark at begin */
-} ph__op;
+};
 
 /* False: the operator returns NULL. Checks: the tape has not failed; the first `required`
  * operands are not NULL (later ones may be); all are of the tape's device (a pinned tensor of it
@@ -71,20 +71,7 @@ bool ph__op_check(ph__op *op, ph_status status);
  * of the graph (ph_stream_declare_use). NULL: nothing. */
 bool ph__op_uses(ph__op *op, const void *address);
 
-/* ---- history ---- */
-/* Makes the node (op.tracked must be set): gives its zeroed state (never NULL on success, also
- * for 0 bytes). */
-void *ph__op_track(ph__op *op, const ph__grad_def *def, size_t saved_count);
-/* The same, where the last operands are those of leaf_edges (ph__op_leaf_edges), as they were. */
-void *ph__op_track_leaves(ph__op *op, const ph__grad_def *def, size_t saved_count,
-                          ph__leaf_edges *leaf_edges);
-/* Edges to leaves for the nodes of many calls; one reference, the caller's. NULL: no host
- * memory. */
-ph__leaf_edges *ph__op_leaf_edges(const ph_tape *tape, ph_tensor *const *leaves, size_t count);
-/* Keeps x (operand, output or scratch; NULL is kept as NULL) for backward. */
-void ph__op_save(ph__op *op, size_t index, ph_tensor *x);
-/* Its version alone (ph__grad_call.versions): x stays by itself, and backward is to compare. */
-void ph__op_save_version(ph__op *op, size_t index, const ph_tensor *x);
+/* ---- the end ---- what is remembered: op_history.h */
 /* The end: the outputs of floating dtypes belong to the history, if there is one. Gives out, or
  * NULL when the tape has failed. done_n: clears out[] then. */
 ph_tensor *ph__op_done(ph__op *op, ph_tensor *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/tape/op_history.c: how an operator is remembered: its node, where gradients of its
  * operands go, and what it keeps for backward. */
+#include "tensor/tape/op_history.h"
 #include "base/map.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"

@@ -22,7 +22,8 @@
 static atomic_uint_fast64_t last_key;
 
 enum {
-    MOST_ROUNDS = 64
+    MOST_ROUNDS = 64,
+    MOST_KEPT_NODES = 256 /* room for them stays when the tape is cleared */
 };
 
 #define FROM_INSIDE                                                                                \
@@ -109,7 +110,7 @@ static void release_all(ph_tape *tape, ph__going going)
     }
     tape->callbacks--;
     tape->going = before;
-    if (tape->nodes.at)
+    if (tape->nodes.capacity > MOST_KEPT_NODES)
         ph__vec_free(&tape->nodes);
     if (tape->regions.at)
         ph__vec_free(&tape->regions);
@@ -131,6 +132,7 @@ void ph_tape_destroy(ph_tape *tape)
         return;
     }
     release_all(tape, PH__GOING_DESTROYED);
+    ph__vec_free(&tape->nodes);
     ph__tensor_spares_free(&tape->spares);
     ph__tape_leave_list(tape);
     ph_generator_release(tape->generator);

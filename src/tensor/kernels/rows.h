@@ -78,7 +78,8 @@ static inline ph__kernel_def *ph__rows_kernel(ph__kernel_def defs[4], ph_dtype d
 enum {
     PH__CHUNK = 256
 };
-/* In vectors, as far as the processor has them: e to the x, in place; half types and floats. */
+/* In vectors, as far as there are: e to the x, x * factor in place; the largest of x and `most`
+ * (NaN is none); y = e to the x - most, for no x above `most`, and its sum; half types. */
 void ph__exps_float(float *x, int64_t n);
 void ph__exps_double(double *x, int64_t n);
 /* x * factor in place; the largest of x and `most` (NaN is none); y = e to the x - most, and the
@@ -95,7 +96,6 @@ static inline bool ph__is_half(ph_dtype dtype)
 {
     return dtype == PH_DTYPE_F16 || dtype == PH_DTYPE_BF16;
 }
-
 /* Elements [at, at + n) of data, where they are or in buffer. */
 static inline const float *ph__load_float(ph_dtype dtype, const void *data, int64_t at, int64_t n,
                                           float *buffer)

@@ -98,6 +98,12 @@ void ph__json_string(ph__json *json, const char *value)
         ph__text_add(&json->text, "null");
 }
 
+void ph__json_repeat(ph__json *json, size_t begin, size_t end)
+{
+    write_separator(json);
+    ph__text_repeat(&json->text, begin, end - begin);
+}
+
 /* Ends before `end`; gives its begin. printf would take most of the time of a record. */
 static char *put_digits(char *end, uint64_t value, unsigned base)
 {

@@ -19,6 +19,8 @@ void ph__json_string(
     ph__json *json,
     /* NULL writes null; controls are escaped, bytes that are no UTF-8 become \ufffd */
     const char *value);
+/* A value that stands in the text already, at text.length before and behind it. */
+void ph__json_repeat(ph__json *json, size_t begin, size_t end);
 void ph__json_u64(ph__json *json, uint64_t value);
 /* microseconds, with the three digits behind the point */
 void ph__json_us(ph__json *json, uint64_t ns);

@@ -27,6 +27,14 @@ void ph__text_add_bytes(ph__text *text, const char *bytes, size_t length)
     text->length += length;
 }
 
+void ph__text_repeat(ph__text *text, size_t begin, size_t length)
+{
+    if (length == 0 || !make_room(text, length))
+        return;
+    memcpy(text->at + text->length, text->at + begin, length);
+    text->length += length;
+}
+
 void ph__text_add(ph__text *text, const char *string)
 {
     ph__text_add_bytes(text, string, strlen(string));

@@ -12,6 +12,8 @@ typedef struct ph__text {
 
 void ph__text_add(ph__text *text, const char *string);
 void ph__text_add_bytes(ph__text *text, const char *bytes, size_t length);
+/* A part of the text once more. */
+void ph__text_repeat(ph__text *text, size_t begin, size_t length);
 void ph__text_format(ph__text *text, const char *format, ...) PH_PRINTF(2, 3);
 /* A text that comes from elsewhere, for people to read: as ph__line_format (line.h) has it,
  * spaces at the end included. Reads at most `length` bytes, and a character that begins in them

@@ -142,23 +142,59 @@ static void put_kernel(ph__json *json, const ph__record_node *node)
     put_args(json, node);
 }
 
-static void put_readable(ph__json *json, const ph_record *record, const char *name)
+/* Where readable names stand that were written lately: graphs have few kernels and many nodes, and
+ * to read a C++ name takes longer than the rest of a node. */
+enum {
+    NAMES = 32
+};
+typedef struct names {
+    struct {
+        const char *name;  /* NULL: none */
+        size_t begin, end; /* equal: it is as readable as it is */
+    } at[NAMES];
+} names;
+
+static size_t place_of(const char *name)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    while (*name)
+        hash = (hash ^ (unsigned char)*name++) * 16777619U;
+    return hash % NAMES;
+}
+
+static void put_readable(ph__json *json, const ph_record *record, const char *name, names *known)
 {
     char room[PH__READABLE];
-    const char *readable = ph__record_readable(room, record, name);
-    if (readable != name)
-        put_string(json, "demangled", readable);
+    if (record->made || strncmp(name, "_Z", 2) != 0)
+        return;
+    size_t place = place_of(name), begin = known->at[place].begin, end = known->at[place].end;
+    if (known->at[place].name && strcmp(known->at[place].name, name) == 0) {
+        if (begin < end) {
+            ph__json_key(json, "demangled");
+            ph__json_repeat(json, begin, end);
+        }
+        return;
+    }
+    known->at[place].name = name;
+    known->at[place].begin = known->at[place].end = 0;
+    const char *readable = ph__readable_name(room, name);
+    if (readable == name)
+        return;
+    ph__json_key(json, "demangled");
+    known->at[place].begin = json->text.length;
+    ph__json_string(json, readable);
+    known->at[place].end = json->text.length;
 }
 
 static void put_node(ph__json *json, const ph_record *record, const ph__record_node *node,
-                     const ph__record_more *more)
+                     const ph__record_more *more, names *known)
 {
     const ph_node_info *info = &node->info;
     ph__json_open(json, '{');
     put_u64(json, "index", info->index);
     put_string(json, "kind", ph_node_kind_name(info->kind));
     put_string(json, "name", info->name);
-    put_readable(json, record, info->name);
+    put_readable(json, record, info->name, known);
     if (node->annotation)
         ph__pairs_to_json(json, node->annotation->pairs, node->annotation->count);
     if (ph__record_made_for(node))
@@ -214,6 +250,7 @@ static void put_blocks(ph__json *json, const ph__layout *layout)
 
 void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__record_more *more)
 {
+    names known = {0};
     ph__json_open(json, '{');
     put_string(json, "format", "phonograph.record");
     put_u64(json, "version", 1);
@@ -227,7 +264,7 @@ void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__
     ph__json_key(json, "nodes");
     ph__json_open(json, '[');
     for (size_t i = 0; i < record->node_count; i++)
-        put_node(json, record, &record->nodes[i], more);
+        put_node(json, record, &record->nodes[i], more, &known);
     ph__json_close(json, ']');
     ph__json_close(json, '}');
 }

@@ -7,6 +7,7 @@
 #include "support/test.h"
 #include <dlfcn.h>
 #include <phonograph/inspect/diff.h>
+#include <stdio.h>
 #include <string.h>
 
 static void *runtime;
@@ -112,6 +113,53 @@ TEST(test_captured_names)
     t_close(&world);
 }
 
+/* A graph of more kernels than the writer of JSON remembers names, each launched again and again:
+ * every node has the readable form of its own name, or none. */
+TEST(test_names_of_many_kernels)
+{
+    enum {
+        KERNELS = 80,
+        TURNS = 3
+    };
+    char mangled[KERNELS][16], line[96], *json;
+    const ph_launch_config config = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    t_world world;
+    ph_kernel *kernels[KERNELS];
+    ph_graph *graph;
+    const ph_record *record;
+    if (!has_runtime())
+        return;
+    t_open(&world, "host");
+    assert_ok(ph_graph_create(&graph, NULL));
+    for (int k = 0; k < KERNELS; k++) { /* some of which cannot be read */
+        (void)snprintf(mangled[k], sizeof mangled[k], k % 9 ? "_Z3f%02di" : "_Z9f%02di", k);
+        const ph_kernel_source source = {.name = mangled[k], .host = do_nothing};
+        assert_ok(ph_kernel_create(&kernels[k], world.device, &source));
+    }
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    for (int i = 0; i < TURNS * KERNELS; i++)
+        assert_ok(ph_launch(world.stream, kernels[i / 2 % KERNELS], &config, NULL, 0));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_json(&json, record));
+    const char *at = json;
+    for (int i = 0; i < TURNS * KERNELS; i++) {
+        int k = i / 2 % KERNELS;
+        (void)snprintf(line, sizeof line,
+                       k % 9 ? "\"name\":\"%s\",\"demangled\":\"f%02d(int)\",\"grid\""
+                             : "\"name\":\"%s\",\"grid\"",
+                       mangled[k], k);
+        at = strstr(at, line);
+        assert_non_null(at);
+        at += strlen(line);
+    }
+    ph_string_free(json);
+    ph_graph_destroy(graph);
+    for (int k = 0; k < KERNELS; k++)
+        ph_kernel_release(kernels[k]);
+    t_close(&world);
+}
+
 /* Names of files are not read: each part may be twice the one before it, and so on without a bound.
  */
 TEST(test_names_of_others)
@@ -147,6 +195,7 @@ int main(void)
         cmocka_unit_test(mangled_names_are_read_and_others_stay),
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_captured_names),
+        cmocka_unit_test(test_names_of_many_kernels),
         cmocka_unit_test(test_names_of_others),
     };
     int failed = cmocka_run_group_tests_name("unit.base_demangle", tests, NULL, NULL);

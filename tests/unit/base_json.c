@@ -46,6 +46,23 @@ TEST(test_commas_and_nesting)
     expect(&json, "{\"a\":1,\"b\":[[],{},true,false,null],\"c\":\"x\"}");
 }
 
+/* Over and over, so that the text moves while it reads itself. */
+TEST(a_value_is_repeated)
+{
+    ph__json json = {0};
+    char expected[4096] = "[\"\\\"a\"", one[] = ",\"\\\"a\"";
+    ph__json_open(&json, '[');
+    size_t begin = json.text.length;
+    ph__json_string(&json, "\"a");
+    size_t end = json.text.length;
+    for (int i = 0; i < 500; i++) {
+        ph__json_repeat(&json, begin, end);
+        (void)strcat(expected, one);
+    }
+    ph__json_close(&json, ']');
+    expect(&json, strcat(expected, "]"));
+}
+
 TEST(whole_numbers_are_written_to_the_last_digit)
 {
     ph__json json = {0};
@@ -207,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commas_and_nesting),
+        cmocka_unit_test(a_value_is_repeated),
         cmocka_unit_test(whole_numbers_are_written_to_the_last_digit),
         cmocka_unit_test(doubles_are_written_to_the_bit_or_as_null),
         cmocka_unit_test(test_decimal_point_of_other_locales),

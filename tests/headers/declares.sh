@@ -11,7 +11,6 @@ trap 'rm -f -- "$lines"' EXIT
 cat >"$lines" <<'LIST'
 X base/status.h the record of errors: fail.c sets what status.c keeps
 X driver/driver.h each driver gives its own table
-X tensor/tape/op.h every operator needs both: op.c runs it, op_history.c remembers it
 T driver/cuda/load/core_kernels.h a text for the driver
 T tensor/cuda/attention.cu one text is compiled at once, and its kernels share their pieces
 T tensor/cuda/draws.cu the same

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/instructions.c: how many instructions operators on small tensors take on the host
- * device, with the clear that lets their results go: none takes 10 % more than
- * tests/unit/instructions.txt says. callgrind counts, which is the same on every day for one
- * compiler, kind of build, C library and valgrind; for others there is no table, and the test is
- * skipped. In the nightly tier.
+ * device, with the clear that lets their results go, and replays of a graph of one fill, with an
+ * empty clear: none takes 10 % more than tests/unit/instructions.txt says. callgrind counts, which
+ * is the same on every day for one compiler, kind of build, C library and valgrind; for others
+ * there is no table, and the test is skipped. In the nightly tier.
  *
  *     instructions --table     writes the table's lines for this build */
 #include "support/support.h"
 #include "support/test.h"
 #include <gnu/libc-version.h>
+#include <phonograph/graph_cache.h>
 #include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 enum {
     WIDTH = 64,
+    POINTERS = 1000,
     WARM_UP = 20,
     CALLS = 200
 };
@@ -26,6 +28,11 @@ typedef struct scene {
     ph_stream *stream;
     ph_tape *tape;
     ph_tensor *x, *y, *row, *column, *square, *leaf, *index, *table;
+    ph_graph *graph;
+    ph_graph_cache *cache;
+    char *places[2]; /* the second one is what moves */
+    const void *pointers[POINTERS];
+    unsigned turn;
 } scene;
 
 static ph_tensor *add(scene *s)
@@ -84,16 +91,60 @@ static ph_tensor *backward(scene *s)
     return loss;
 }
 
+/* ---- replays ---- */
+static ph_status fill_place(ph_stream *stream, void *user)
+{
+    return ph_memset(user, 1, WIDTH, stream);
+}
+static ph_tensor *replay(scene *s)
+{
+    return ph_graph_replay(s->graph, s->stream) == PH_OK ? s->x : NULL;
+}
+static ph_tensor *run_cached(scene *s, const char *key, size_t bytes, size_t pointers)
+{
+    const ph_graph_cache_call call = {.key = key,
+                                      .key_bytes = bytes,
+                                      .body = fill_place,
+                                      .user = (void *)(uintptr_t)s->pointers[0],
+                                      .pointers = s->pointers,
+                                      .pointer_count = pointers};
+    ph_graph_cache_result result;
+    ph_status status = ph_graph_cache_run(s->cache, s->stream, &call, &result);
+    bool counts = s->turn++ >= WARM_UP / 2;
+    return status == PH_OK && (!counts || result.path == PH_CACHE_REPLAYED) ? s->x : NULL;
+}
+static ph_tensor *hit(scene *s)
+{
+    static const char key[64] = "a key";
+    return run_cached(s, key, sizeof key, 0);
+}
+static ph_tensor *hit_moved(scene *s)
+{
+    s->pointers[0] = s->places[1] + (size_t)(s->turn % 2) * WIDTH;
+    return run_cached(s, "moved", 5, POINTERS);
+}
+
 static const struct operator
 {
     const char *name;
     ph_tensor *(*fn)(scene * s);
 }
-operators[] = {{"add", add},           {"add_row", add_row},         {"add_column", add_column},
-               {"gelu", gelu},         {"gelu_tanh", gelu_tanh},     {"sum", sum},
-               {"sum_rows", sum_rows}, {"sum_columns", sum_columns}, {"softmax", softmax},
-               {"matmul", matmul},     {"embedding", embedding},     {"transposed", transposed},
-               {"backward", backward}};
+operators[] = {{"add", add},
+               {"add_row", add_row},
+               {"add_column", add_column},
+               {"gelu", gelu},
+               {"gelu_tanh", gelu_tanh},
+               {"sum", sum},
+               {"sum_rows", sum_rows},
+               {"sum_columns", sum_columns},
+               {"softmax", softmax},
+               {"matmul", matmul},
+               {"embedding", embedding},
+               {"transposed", transposed},
+               {"backward", backward},
+               {"replay", replay},
+               {"hit", hit},
+               {"hit_moved", hit_moved}};
 enum {
     OPERATORS = sizeof operators / sizeof operators[0]
 };
@@ -130,6 +181,14 @@ static int run_one(const char *name)
     s.index = make(&s, PH_DTYPE_I64, PH_SHAPE(4), 3);
     s.leaf = make(&s, PH_DTYPE_F32, PH_SHAPE(4, WIDTH), 2);
     assert_ok(ph_tensor_set_requires_grad(s.leaf, true));
+    s.turn = 0;
+    for (int i = 0; i < 2; i++)
+        assert_ok(PH_NEW(&s.places[i], 2 * WIDTH, s.stream));
+    for (int i = 0; i < POINTERS; i++)
+        s.pointers[i] = s.places[0];
+    assert_ok(ph_graph_create(&s.graph, NULL));
+    assert_ok(ph_graph_capture(s.graph, s.stream, NULL, fill_place, s.places[0]));
+    assert_ok(ph_graph_cache_create(&s.cache, s.device, NULL));
     assert_ok(ph_stream_synchronize(s.stream));
     for (int i = 0; i < OPERATORS; i++) {
         if (strcmp(operators[i].name, name) != 0)
@@ -143,6 +202,10 @@ static int run_one(const char *name)
     ph_tensor *all[] = {s.x, s.y, s.row, s.column, s.square, s.table, s.index, s.leaf};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         ph_tensor_release(all[i]);
+    ph_graph_cache_destroy(s.cache);
+    ph_graph_destroy(s.graph);
+    for (int i = 0; i < 2; i++)
+        ph_free(s.places[i], s.stream);
     ph_tape_destroy(s.tape);
     ph_stream_destroy(s.stream);
     ph_device_release(s.device);

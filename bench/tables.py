@@ -37,8 +37,8 @@ class Fault(Exception):
 
 
 def runs_of(path):
-    """The last run of each benchmark, in order of the file: a list of (head, lines)."""
-    found, lines = {}, None
+    """The last run of each benchmark, in the place of its first one: a list of (head, lines)."""
+    found, lines, key = {}, None, None
     for number, text in enumerate(path.read_text().splitlines(), 1):
         try:
             line = json.loads(text)
@@ -49,9 +49,8 @@ def runs_of(path):
             if missing:
                 raise Fault(f"{path}:{number}: a head without {', '.join(missing)}")
             lines, key = [], (line["bench"], line.get("device"))
-            found.pop(key, None)
             found[key] = (line, lines)
-        elif lines is None or line.get("bench") != list(found)[-1][0]:
+        elif lines is None or line.get("bench") != key[0]:
             raise Fault(f"{path}:{number}: a line without the head of its benchmark")
         else:
             lines.append(line)
@@ -77,14 +76,14 @@ def show_size(nodes):
 
 
 def torch_sides(runs):
-    """(bench of the library, what, nodes, side or None) -> line of PyTorch."""
+    """(bench of the library, date, what, nodes, side or None) -> line of PyTorch: of one day alone."""
     found = {}
     for head, lines in runs:
         for line in lines:
             side = line["side"]
             side = side[len("torch "):] if side.startswith("torch ") else None
             for bench in TORCH.get(head["bench"], ()):
-                found[bench, line["what"], line.get("nodes"), side] = line
+                found[bench, head["date"], line["what"], line.get("nodes"), side] = line
     return found
 
 
@@ -92,7 +91,7 @@ def judge(value, limit, text):
     return f"{text}: " + ("yes" if value <= limit else "**no**")
 
 
-def rows_of_line(bench, ours, other, torch):
+def rows_of_line(bench, ours, other, torch, date=None):
     """One row for each figure that the line has."""
     own, base = bench in OWN, {"what": ours["what"], "size": show_size(ours.get("nodes"))}
     if own:
@@ -121,7 +120,8 @@ def rows_of_line(bench, ours, other, torch):
             row["ratio"] = show_ratio(value / other[figure])
             if "limit" in other:
                 row["at most"] = judge(value / other[figure], other["limit"], f"{other['limit']:g}")
-        beside = torch.get((bench, ours["what"], ours.get("nodes"), ours["side"] if own else None))
+        key = (bench, date, ours["what"], ours.get("nodes"), ours["side"] if own else None)
+        beside = torch.get(key)
         if beside and figure in beside:
             row["PyTorch"] = f"{show(beside[figure], figure)}, {show_ratio(value / beside[figure])}"
         yield row
@@ -134,9 +134,10 @@ def rows_of_run(head, lines, torch):
     for sides in groups.values():
         if bench in OWN:
             for line in sides:
-                yield from rows_of_line(bench, line, None, torch)
+                yield from rows_of_line(bench, line, None, torch, head["date"])
             continue
-        yield from rows_of_line(bench, sides[0], sides[1] if len(sides) > 1 else None, torch)
+        yield from rows_of_line(bench, sides[0], sides[1] if len(sides) > 1 else None, torch,
+                                head["date"])
         for other in sides[2:]:
             for row in rows_of_line(bench, sides[0], other, {}):
                 yield dict(row, **{"10 % to 90 %": "", "instructions": "", "exponent": ""})

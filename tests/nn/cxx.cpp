@@ -241,6 +241,17 @@ static void test_values_and_generators()
     CHECK(offset == 16);
 }
 
+static void test_modules_take_handles_where_calls_take_pointers()
+{
+    const phonograph::device device(t_device_name());
+    phonograph::stream stream(device);
+    phonograph::tape tape(stream);
+    const phonograph::module layer(ph_linear_create, device, 4, 3);
+    const phonograph::tensor x(device, PH_DTYPE_F32, PH_SHAPE(2, 4));
+    CHECK(layer(tape, x) != nullptr);
+    tape.clear();
+}
+
 static void test_errors()
 {
     world w;
@@ -267,6 +278,7 @@ int main()
     test_a_training_is_saved_and_loaded();
     test_hooks_call_lambdas();
     test_values_and_generators();
+    test_modules_take_handles_where_calls_take_pointers();
     test_errors();
     CHECK(ph__alloc_live() == 0);
     return 0;

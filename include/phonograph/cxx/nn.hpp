@@ -124,8 +124,8 @@ class module : public handle<ph_module, ph_module_release>
     module() noexcept = default;
     template <class Create, class... Arguments,
               class = std::enable_if_t<
-                  std::is_invocable_r_v<ph_status, Create, ph_module **, Arguments...>>>
-    explicit module(Create create, Arguments... arguments)
+                  std::is_invocable_r_v<ph_status, Create, ph_module **, const Arguments &...>>>
+    explicit module(Create create, const Arguments &...arguments)
     {
         check(create(out(), arguments...));
     }

@@ -68,7 +68,7 @@ typedef enum ph_graphed_inputs {
 } ph_graphed_inputs;
 
 typedef struct ph_graphed_options {
-    size_t warmup_iterations; /* calls before the capture; 0: 1; PH_ZERO: none */
+    size_t warmup_iterations; /* calls before the capture; 0: 3; PH_ZERO: none */
     /* an input or parameter that requires a gradient, but is not used, gets none; otherwise
      * ARGUMENT */
     bool allow_unused_input;

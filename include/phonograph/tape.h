@@ -98,7 +98,8 @@ PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
  *
  * Modes:
  * - All other operators use their operands' dtypes.
- * - The gradient of a cast is a cast: parameters in f32 have gradients in f32.
+ * - Parameters in f32 have gradients in f32. That of an operand which a product casts is not
+ *   rounded in between; other casts have a cast as their gradient.
  * - Backward passes run with autocast off, and so do the hooks and custom operators in them. The
  *   second run of a checkpointed function has the mode of the first.
  * - A mode that a module's forward, a custom operator, a checkpointed function or a hook sets ends

@@ -152,7 +152,7 @@ TEST(several_callables_are_captured_forward_and_backward_in_order)
 TEST(warmup_calls_come_before_the_captures)
 {
     static const size_t iterations[] = {PH_ZERO, 0, 1, 11};
-    static const int more[] = {0, 1, 1, 11};
+    static const int more[] = {0, 3, 1, 11};
     t_scene s;
     t_scale scale;
     int none = 0;

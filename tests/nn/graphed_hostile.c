@@ -346,7 +346,7 @@ static void back_of(field *f, program *p, size_t inputs, size_t n)
 
 /* ---- how many captures prove ---- */
 enum {
-    WARM_UP = 1,
+    WARM_UP = 3,
     STAYS = 1,
     ONE = 1,  /* where the library alone has addresses */
     MANY = 8, /* where others have them, for two that come from calls */

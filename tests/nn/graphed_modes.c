@@ -251,7 +251,7 @@ static void warm_up(size_t iterations, int want, bool own_stream)
 TEST(test_warm_up)
 {
     for (int own_stream = 0; own_stream < 2; own_stream++) {
-        warm_up(0, 1, own_stream);
+        warm_up(0, 3, own_stream);
         warm_up(1, 1, own_stream);
         warm_up(2, 2, own_stream);
         warm_up(PH_ZERO, 0, own_stream);

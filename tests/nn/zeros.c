@@ -153,7 +153,7 @@ static void attention_scale(void)
 static void graphed_warmup(void)
 {
     static const size_t given[] = {PH_ZERO, 0, 2};
-    static const int calls[] = {0, 1, 2};
+    static const int calls[] = {0, 3, 2};
     int before = 0;
     t_scene s;
     t_scale scale;

@@ -65,16 +65,15 @@ static ph_status fail_replaced(const ph__callable *callable, const char *what, b
 {
     if (has_moved_parameter(callable))
         return PH_OK;
-    return ph_fail(PH_ERROR_STATE,
-                   "%s: callable '%s': %s uses %s, which is neither input, parameter nor buffer of "
-                   "the module, and "
-                   "is another one at each call: replays would go on with the one of the capture; "
-                   "make it a buffer, "
-                   "and let forward change it in place (ph_tensor_copy)%s",
-                   call, callable->original->name, backward ? "backward" : "forward", what,
-                   callable->set->options.warmup_iterations == PH_ZERO
-                       ? "; what forward makes when it first needs it, a warm-up makes"
-                       : "");
+    return ph_fail(
+        PH_ERROR_STATE,
+        "%s: callable '%s': %s uses %s, which is neither input, parameter nor buffer of "
+        "the module, and "
+        "is another one at each call: replays would go on with the one of the capture; "
+        "make it a buffer, "
+        "and let forward change it in place (ph_tensor_copy); what forward makes when it "
+        "first needs it, a warm-up makes that is long enough (warmup_iterations)",
+        call, callable->original->name, backward ? "backward" : "forward", what);
 }
 
 static ph_status fail_tensor(const ph__trial *trial, const ph__sighting *seen, bool backward,

@@ -15,7 +15,7 @@
 #include "tensor/tape/tape.h"
 
 enum {
-    DEFAULT_ITERATIONS = 1
+    DEFAULT_ITERATIONS = 3
 };
 
 size_t ph__callable_wanted(const ph__callable *callable, ph_tensor *const *in, ph_tensor **wanted,

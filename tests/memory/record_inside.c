@@ -59,10 +59,21 @@ TEST(an_address_behind_a_block_is_not_in_it)
     assert_error(ph_record_stream(p + 1024, s1), PH_ERROR_NOT_FOUND, "no live allocation");
 }
 
+TEST(a_use_of_a_part_of_pinned_memory_is_of_all_of_it)
+{
+    char *p;
+    assert_ok(ph_malloc_pinned(&p, BYTES, 1, s0));
+    assert_ok(ph_record_stream(p + 1024, s1));
+    ph_free_pinned(p, s0);
+    assert_error(ph_record_stream(p + 1024, s1), PH_ERROR_NOT_FOUND, "no live allocation");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_use_of_a_part_keeps_the_block_until_it_is_over, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_use_of_a_part_of_pinned_memory_is_of_all_of_it, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(an_address_behind_a_block_is_not_in_it, setup, teardown),
     };

@@ -69,9 +69,7 @@ static ph__stream_uses *uses_at(ph__memory *memory, uintptr_t address, ph__strea
 static void *begin_of(const ph_device *device, void *pointer)
 {
     ph_allocation around;
-    return ph__memory_find(&around, device, pointer) && !around.foreign && !around.pinned
-               ? around.base
-               : pointer;
+    return ph__memory_find(&around, device, pointer) && !around.foreign ? around.base : pointer;
 }
 
 ph_status ph_record_stream(void *pointer, ph_stream *stream)

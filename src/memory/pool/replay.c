@@ -232,17 +232,19 @@ static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
     return pool;
 }
 
-/* The next pool into which a capture records that began before number `before` and may be given
- * memory of the stream; kept. */
-static ph_pool *next_recording(ph__memory *memory, uint64_t before, const ph_stream *stream)
+/* The next pool into which a capture records that began before number *before, which becomes its
+ * own, and may be given memory of the stream; kept. */
+static ph_pool *next_recording(ph__memory *memory, uint64_t *before, const ph_stream *stream)
 {
     ph__memory_lock(memory);
     ph_pool *pool = ph__recordings;
     while (pool &&
-           (pool->memory != memory || pool->begun >= before || !captures_memory_of(pool, stream)))
+           (pool->memory != memory || pool->begun >= *before || !captures_memory_of(pool, stream)))
         pool = pool->next_recording;
-    if (pool)
+    if (pool) {
         pool->keeps++;
+        *before = pool->begun;
+    }
     ph__spin_unlock(&memory->lock);
     return pool;
 }
@@ -266,8 +268,7 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
         unkeep_pool(memory, pool);
     }
     uint64_t before = UINT64_MAX;
-    for (ph_pool *pool; status == PH_OK && (pool = next_recording(memory, before, stream));) {
-        before = pool->begun;
+    for (ph_pool *pool; status == PH_OK && (pool = next_recording(memory, &before, stream));) {
         ph__mutex_lock(&pool->replay_lock);
         status = mark_before(pool, stream);
         ph__mutex_unlock(&pool->replay_lock);

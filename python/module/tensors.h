@@ -20,8 +20,8 @@ PyObject *py_tensor_form(PyObject *module, PyObject *const *arguments, Py_ssize_
  * - launch: None, or as bytes the addresses of cuStreamIsCapturing and cuGraphLaunch, a
  *   CUgraphExec, a ph_device and the number of the GPU. It is launched on the current stream of the
  *   tensors' library.
- * - Returns the status, or -1: the values were set, and it was launched. 0 with a launch: the values
- *   were set, and nothing was launched, as the stream captures or the driver refused.
+ * - Returns the status, or -1: the values were set, and it was launched. 0 with a launch: the
+ *   values were set, and nothing was launched, as the stream captures or the driver refused.
  * - None: a tensor has another form than its slot, or is not contiguous, or there is no such slot;
  *   nothing was set. */
 PyObject *py_set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

@@ -3,6 +3,8 @@
 #include "cache/budget.h"
 #include "cache/entry.h"
 #include "device/capture/refuse.h"
+#include "device/handles/hold.h"
+#include "device/handles/stream.h"
 #include "graph/object/graph.h"
 #include "graph/object/segments.h"
 
@@ -63,7 +65,7 @@ bool ph__entry_is_pool_empty(const ph_graph_cache *cache)
 }
 
 /* Of a graph with breaks the one of its last segment. */
-static const ph_stream *last_stream_of(const ph_graph *graph)
+static ph_stream *last_stream_of(const ph_graph *graph)
 {
     const ph__segments *segments = graph ? graph->segments : NULL;
     if (segments)
@@ -71,18 +73,29 @@ static const ph_stream *last_stream_of(const ph_graph *graph)
     return graph ? graph->last_stream : NULL;
 }
 
-/* Streams that are idle have no replay of it left. Under the cache's lock, of an entry that nobody
- * uses. */
+/* A capture does not survive the question, and none begins meanwhile. */
+static bool is_idle(ph_stream *stream)
+{
+    ph_capture_mode mode;
+    ph__shared_lock(&stream->asks);
+    ph__stream_hold(stream);
+    bool idle = ph__stream_is_free(stream);
+    if (idle) {
+        ph__relaxed_begin(stream->device, &mode);
+        idle = stream->device->driver->stream_query(stream->handle) == PH__R_OK;
+        ph__relaxed_end(stream->device, mode);
+    }
+    ph__stream_unhold(stream);
+    ph__shared_unlock(&stream->asks);
+    return idle;
+}
+
+/* Streams that are idle have no replay of it left; of one that is capturing nobody can tell. Under
+ * the cache's lock, of an entry that nobody uses. */
 static bool is_in_flight(const ph__cache_entry *entry)
 {
-    const ph_stream *stream = last_stream_of(entry->graph);
-    ph_capture_mode mode;
-    if (!stream)
-        return false;
-    ph__relaxed_begin(stream->device, &mode);
-    int result = stream->device->driver->stream_query(stream->handle);
-    ph__relaxed_end(stream->device, mode);
-    return result != PH__R_OK;
+    ph_stream *stream = last_stream_of(entry->graph);
+    return stream && !is_idle(stream);
 }
 
 /* Locked. */

@@ -173,6 +173,87 @@ TEST(threads_share_keys_that_are_dropped_beside_them)
     run_threads(&(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = 2}, 0, true);
 }
 
+/* ---- evictions beside captures ---- */
+typedef struct evictor {
+    t_cached *scene;
+    ph_stream *stream;
+    ph_status status;
+    ph_graph_cache_path path;
+} evictor;
+
+static ph_status add_one(ph_stream *stream, void *user)
+{
+    t_cached *s = user;
+    return t_add(&s->world, stream, s->outputs[0], s->outputs[0], T_CACHED_N, 1);
+}
+
+static ph_graph_cache_path run_key(t_cached *s, ph_stream *stream, const char *key)
+{
+    ph_graph_cache_result result;
+    assert_ok(ph_graph_cache_run(
+        s->cache, stream,
+        &(ph_graph_cache_call){.key = key, .key_bytes = 1, .body = add_one, .user = s}, &result));
+    assert_ok(ph_stream_synchronize(stream));
+    return result.path;
+}
+
+static void *run_new_key(void *user)
+{
+    evictor *e = user;
+    ph_graph_cache_result result;
+    e->status = ph_graph_cache_run(
+        e->scene->cache, e->stream,
+        &(ph_graph_cache_call){.key = "n", .key_bytes = 1, .body = add_one, .user = e->scene},
+        &result);
+    e->path = result.path;
+    return NULL;
+}
+
+/* The stream that replayed key c last is capturing while another thread's key needs room. */
+static void evict_beside_capture(size_t max_graphs)
+{
+    t_cached s;
+    ph_graph *graph;
+    pthread_t thread;
+    ph_graph_cache_stats stats;
+    t_cached_open(&s, &(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = max_graphs});
+    evictor e = {.scene = &s};
+    ph_stream *captured = s.world.stream;
+    assert_ok(ph_stream_create(&e.stream, s.world.device, NULL));
+    assert_ok(t_fill(&s.world, captured, s.outputs[0], T_CACHED_N, 0));
+    assert_int_equal(run_key(&s, captured, "c"), PH_CACHE_CAPTURED);
+    assert_int_equal(run_key(&s, captured, "c"), PH_CACHE_REPLAYED);
+    for (size_t i = 1; i < max_graphs; i++)
+        assert_int_equal(run_key(&s, e.stream, "i"), PH_CACHE_CAPTURED);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, captured,
+                                     &(ph_capture_options){.mode = PH_CAPTURE_THREAD_LOCAL}));
+    assert_ok(add_one(captured, &s));
+    assert_int_equal(pthread_create(&thread, NULL, run_new_key, &e), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ok(e.status);
+    assert_int_equal(e.path, PH_CACHE_CAPTURED);
+    assert_ok(add_one(captured, &s));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
+    assert_int_equal(stats.evicted, 1);
+    assert_ok(ph_stream_synchronize(e.stream));
+    assert_ok(ph_graph_replay(graph, captured));
+    assert_int_equal(run_key(&s, captured, "c"),
+                     max_graphs == 1 ? PH_CACHE_CAPTURED : PH_CACHE_REPLAYED);
+    t_all(s.outputs[0], T_CACHED_N, (int32_t)max_graphs + 5, captured);
+    ph_graph_destroy(graph);
+    ph_stream_destroy(e.stream);
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+TEST(a_capture_survives_evictions_of_another_thread)
+{
+    evict_beside_capture(1);
+    evict_beside_capture(2); /* the idle stream's graph goes first */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +261,7 @@ int main(void)
         cmocka_unit_test(threads_share_keys_while_graphs_are_evicted),
         cmocka_unit_test(threads_share_keys_that_are_updated),
         cmocka_unit_test(threads_share_keys_that_are_dropped_beside_them),
+        cmocka_unit_test(a_capture_survives_evictions_of_another_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

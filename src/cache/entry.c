@@ -137,11 +137,20 @@ static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
     ph__mutex_unlock(&cache->lock);
 }
 
-/* A hit that looks at a spare one does so for a moment. */
+/* The link of a spare one, which is locked then; of none at the end. Under the cache's lock, which
+ * others who have an entry locked wait for: whoever looks at a spare one keeps it. */
+static ph__cache_entry **lock_spare(ph_graph_cache *cache)
+{
+    ph__cache_entry **link = &cache->spare;
+    while (*link && !ph__mutex_try(&(*link)->lock))
+        link = &(*link)->next;
+    return link;
+}
+
+/* Locked, or not to be seen yet. */
 static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
                        const ph_graph_cache_call *call)
 {
-    ph__mutex_lock(&entry->lock);
     entry->refused = entry->capturing = entry->apart = entry->needs_pool = false;
     atomic_store_explicit(&entry->dropped, false, memory_order_relaxed);
     atomic_store_explicit(&entry->replays, 0, memory_order_relaxed);
@@ -157,24 +166,28 @@ static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
     entry->reason[0] = '\0';
     entry->hash = hash;
     entry->uses = entry->hits = entry->counted = 0;
-    ph__mutex_unlock(&entry->lock);
 }
 
 static ph__cache_entry *make_entry(ph_graph_cache *cache, uint64_t hash,
                                    const ph_graph_cache_call *call)
 {
-    ph__cache_entry *spare = cache->spare, *entry = spare ? spare : ph__calloc(1, sizeof *entry);
+    ph__cache_entry **link = lock_spare(cache), *spare = *link;
+    ph__cache_entry *entry = spare ? spare : ph__calloc(1, sizeof *entry);
     void *key = ph__calloc(1, call->key_bytes);
-    if (entry && key && ph__map_reserve(&cache->entries, 1)) {
+    bool made = entry && key && ph__map_reserve(&cache->entries, 1);
+    if (made) {
         if (spare)
-            cache->spare = spare->next;
+            *link = spare->next;
         fill_entry(entry, hash, key, call);
         entry->next = ph__map_get(&cache->entries, hash);
         (void)ph__map_put(&cache->entries, hash, entry);
         link_entry(cache, entry);
         cache->keys++;
-        return entry;
     }
+    if (spare)
+        ph__mutex_unlock(&spare->lock);
+    if (made)
+        return entry;
     ph__free(key);
     if (!spare)
         ph__free(entry);

@@ -248,6 +248,52 @@ TEST(a_key_is_dropped_while_its_replay_fails)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* One that lets go of a dropped key has its entry locked, and waits for the cache's lock. */
+typedef struct new_key {
+    t_cached *s;
+    atomic_bool over;
+    ph_status status;
+} new_key;
+
+static void *run_new_key(void *user)
+{
+    new_key *n = user;
+    n->status = ph_graph_cache_run(
+        n->s->cache, n->s->world.stream,
+        &(ph_graph_cache_call){.key = "n", .key_bytes = 1, .body = add_one, .user = n->s}, NULL);
+    atomic_store(&n->over, true);
+    return NULL;
+}
+
+TEST(a_new_key_waits_for_nobody_who_looks_at_a_spare_entry)
+{
+    t_cached s;
+    pthread_t thread;
+    t_cached_open(&s, &(ph_graph_cache_options){.after = PH_ZERO});
+    new_key n = {.s = &s};
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 7};
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    t_cached_run(&s, "b", &w, 10, PH_CACHE_CAPTURED);
+    assert_ok(ph_graph_cache_drop(s.cache, "a", 1));
+    assert_ok(ph_graph_cache_drop(s.cache, "b", 1));
+    ph__cache_entry *seen = s.cache->spare, *other = seen->next;
+    ph__mutex_lock(&seen->lock);
+    assert_int_equal(pthread_create(&thread, NULL, run_new_key, &n), 0);
+    while (!atomic_load(&n.over) && atomic_load(&seen->lock.state) != 2)
+        sched_yield();
+    bool waited = !atomic_load(&n.over);
+    ph__mutex_unlock(&seen->lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(waited);
+    assert_ok(n.status);
+    assert_ptr_equal(s.cache->newest, other);
+    assert_ptr_equal(s.cache->spare, seen);
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    assert_ptr_equal(s.cache->newest, seen);
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +301,7 @@ int main(void)
         cmocka_unit_test(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile),
         cmocka_unit_test(hooks_of_replays_may_run_the_cache),
         cmocka_unit_test(a_key_is_dropped_while_its_replay_fails),
+        cmocka_unit_test(a_new_key_waits_for_nobody_who_looks_at_a_spare_entry),
         cmocka_unit_test(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

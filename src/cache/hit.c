@@ -76,8 +76,10 @@ static ph__served replay_hit(ph_status *status, ph__visit *visit, ph__cache_entr
     }
     if (learned->differs)
         ph__learned_was_set(learned, visit->call);
-    result->graph = graph;
-    result->epoch = graph->epoch;
+    if (!atomic_load_explicit(&entry->dropped, memory_order_relaxed)) {
+        result->graph = graph;
+        result->epoch = graph->epoch;
+    } /* else it goes when the entry's lock is free */
     return count_hit(visit, entry, graph->epoch == epoch);
 }
 

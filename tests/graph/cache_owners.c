@@ -191,8 +191,7 @@ TEST(hooks_of_replays_may_run_the_cache)
     }
 }
 
-/* Another thread drops the key while a hit replays, and the replay fails: the call is a user of
- * what is dropped only then. */
+/* Another thread drops the key while a hit replays. */
 typedef struct late_drop {
     t_cached *s;
     ph__mutex *lock; /* of the entry */
@@ -207,13 +206,44 @@ static void *drop_late(void *user)
     return NULL;
 }
 
-static void drop_and_fail(void *user)
+static void drop_meanwhile(void *user)
 {
     late_drop *d = user;
     if (!ph__thread_start(&d->thread, "dropper", drop_late, d))
         abort();
     while (atomic_load(&d->lock->state) != 2)
         sched_yield();
+}
+
+TEST(a_hit_has_no_graph_of_a_key_that_was_dropped_meanwhile)
+{
+    t_cached s;
+    t_cached_open(&s, &(ph_graph_cache_options){.after = PH_ZERO});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 7};
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_REPLAYED);
+    late_drop d = {.s = &s, .lock = &s.cache->newest->lock};
+    ph_graph_cache_result result;
+    ph_graph_cache_stats stats;
+    ph__driver_before("exec_relaunch", drop_meanwhile, &d);
+    assert_ok(t_cached_call(&s, "a", &w, &result));
+    assert_int_equal(pthread_join(d.thread, NULL), 0);
+    assert_ok(d.status);
+    t_cached_expect(&s, &w, 10);
+    assert_int_equal(result.path, PH_CACHE_REPLAYED);
+    assert_null(result.graph);
+    assert_int_equal(result.epoch, 0);
+    assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
+    assert_int_equal(stats.keys, 0);
+    assert_int_equal(stats.replayed, 2);
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* The call is a user of what is dropped only when its replay has failed. */
+static void drop_and_fail(void *user)
+{
+    drop_meanwhile(user);
     ph__driver_fail_after(0, PH__R_LAUNCH_FAILED);
 }
 
@@ -300,6 +330,7 @@ int main(void)
         cmocka_unit_test(callers_blocks_of_the_caches_pool_are_learned_as_other_memory),
         cmocka_unit_test(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile),
         cmocka_unit_test(hooks_of_replays_may_run_the_cache),
+        cmocka_unit_test(a_hit_has_no_graph_of_a_key_that_was_dropped_meanwhile),
         cmocka_unit_test(a_key_is_dropped_while_its_replay_fails),
         cmocka_unit_test(a_new_key_waits_for_nobody_who_looks_at_a_spare_entry),
         cmocka_unit_test(keys_are_dropped_by_another_thread_while_a_cache_with_a_budget_captures),

@@ -61,7 +61,7 @@ struct ph_graph_cache {
     ph_graph_cache_event_fn event;
     void *user;
     atomic_bool capturing;           /* one capture at a time records to the pool */
-    _Atomic(ph__cache_entry *) last; /* the newest one, or one that was dropped; NULL: none */
+    _Atomic(ph__cache_entry *) last; /* the newest one; read without a lock */
     ph__mutex lock;                  /* of what follows */
     ph__map entries;                 /* by hash, lists */
     ph__cache_entry *newest, *oldest;

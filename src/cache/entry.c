@@ -209,6 +209,7 @@ static bool remove_entry(ph_graph_cache *cache, ph__cache_entry *entry)
         first->next = entry->next;
     }
     unlink_entry(cache, entry);
+    atomic_store_explicit(&cache->last, cache->newest, memory_order_release);
     ph__entry_count_replays(cache, entry);
     cache->keys--;
     cache->graphs -= entry->has_graphs;

@@ -85,6 +85,27 @@ TEST(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* Hits look at it before they take a lock of the cache's. */
+TEST(the_key_used_before_one_that_is_dropped_is_the_last_one)
+{
+    t_cached s;
+    t_cached_open(&s, &(ph_graph_cache_options){.after = PH_ZERO});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 7};
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    ph__cache_entry *first = s.cache->newest;
+    t_cached_run(&s, "b", &w, 10, PH_CACHE_CAPTURED);
+    assert_ptr_equal(atomic_load(&s.cache->last), s.cache->newest);
+    assert_ok(ph_graph_cache_drop(s.cache, "b", 1));
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_REPLAYED);
+    assert_ptr_equal(atomic_load(&s.cache->last), first);
+    assert_ok(ph_graph_cache_drop(s.cache, "a", 1));
+    assert_null(atomic_load(&s.cache->last));
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_REPLAYED);
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
 /* Another thread's drops change the bytes of executables that the budget is compared with. */
 typedef struct dropper {
     t_cached scene;
@@ -329,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(callers_blocks_of_the_caches_pool_are_learned_as_other_memory),
         cmocka_unit_test(a_result_has_no_graph_of_a_key_that_was_dropped_meanwhile),
+        cmocka_unit_test(the_key_used_before_one_that_is_dropped_is_the_last_one),
         cmocka_unit_test(hooks_of_replays_may_run_the_cache),
         cmocka_unit_test(a_hit_has_no_graph_of_a_key_that_was_dropped_meanwhile),
         cmocka_unit_test(a_key_is_dropped_while_its_replay_fails),

@@ -8,7 +8,8 @@
 
 enum {
     PARAMETERS = 4, /* of GN_MLP */
-    MOST = 4096
+    MOST = 4096,
+    CHAIN = 3
 };
 
 typedef struct bench {
@@ -129,6 +130,103 @@ TEST(each_gradient_may_be_used_on_another_stream)
     bench_close(&b);
 }
 
+/* ---- what lives on keeps nothing that is dead ---- */
+typedef struct chain {
+    t_scene s;
+    ph_module *nets[CHAIN], *graphed[CHAIN];
+} chain;
+
+/* common: a part of all of them, or NULL. */
+static ph_module *chain_net(const t_scene *s, ph_module *common, uint64_t seed)
+{
+    ph_module *own = gn_net(s, GN_MLP, seed), *both;
+    if (!common)
+        return own;
+    assert_ok(ph_sequential_create(&both, (ph_module *[]){own, common}, 2));
+    ph_module_release(own);
+    return both;
+}
+
+static void chain_open(chain *c, bool with_common)
+{
+    ph_sample samples[CHAIN];
+    t_scene_open(&c->s);
+    ph_tensor *sample = gn_sample(&c->s, gn_shape(GN_MLP), true);
+    ph_module *common = with_common ? gn_net(&c->s, GN_MLP, CHAIN + 1) : NULL;
+    for (size_t i = 0; i < CHAIN; i++) {
+        c->nets[i] = chain_net(&c->s, common, i + 1);
+        samples[i] = (ph_sample){.tensors = &sample, .count = 1};
+    }
+    assert_ok(ph_make_graphed_callables(c->graphed, c->nets, samples, CHAIN, NULL));
+    ph_tensor_release(sample);
+    ph_module_release(common);
+}
+
+static void chain_close(chain *c)
+{
+    for (size_t i = 0; i < CHAIN; i++) {
+        ph_module_release(c->graphed[i]);
+        ph_module_release(c->nets[i]);
+    }
+    t_scene_close(&c->s);
+}
+
+/* The bytes that gradients keep after it. */
+static size_t run_chain(const chain *c, ph_module *const *modules, bool input_is_leaf)
+{
+    ph_tape *tape = c->s.tape;
+    ph_tensor *leaf = gn_sample(&c->s, gn_shape(GN_MLP), input_is_leaf), *x = leaf;
+    const size_t before = t_allocated(&c->s);
+    for (size_t i = 0; i < CHAIN; i++)
+        x = ph_call(tape, modules[i], x);
+    ph_backward(tape, ph_sum(tape, x));
+    assert_ok(ph_tape_clear(tape));
+    assert_ok(ph_device_synchronize(c->s.device));
+    size_t kept = t_allocated(&c->s) - before;
+    ph_tensor_release(leaf);
+    return kept;
+}
+
+static void zero_chain(const chain *c)
+{
+    for (size_t i = 0; i < CHAIN; i++)
+        ph_module_zero_grad(c->nets[i]);
+}
+
+TEST(gradients_of_leaves_keep_no_gradient_of_what_lies_between)
+{
+    chain c;
+    chain_open(&c, false);
+    size_t want = run_chain(&c, c.nets, false);
+    zero_chain(&c);
+    assert_int_equal(run_chain(&c, c.graphed, false), want);
+    zero_chain(&c);
+    chain_close(&c);
+}
+
+TEST(a_new_gradient_keeps_none_that_was_added_to_an_older_one)
+{
+    chain c;
+    chain_open(&c, false);
+    run_chain(&c, c.graphed, false); /* from here on parameters have gradients, and inputs none */
+    size_t want = run_chain(&c, c.nets, true);
+    assert_true(want > 0);
+    assert_int_equal(run_chain(&c, c.graphed, true), want);
+    zero_chain(&c);
+    chain_close(&c);
+}
+
+TEST(a_sum_of_gradients_keeps_none_that_was_added_to_it)
+{
+    chain c;
+    chain_open(&c, true);
+    size_t want = run_chain(&c, c.nets, false);
+    zero_chain(&c);
+    assert_int_equal(run_chain(&c, c.graphed, false), want);
+    zero_chain(&c);
+    chain_close(&c);
+}
+
 /* ---- passes inside others ---- a hook runs the same callable, forward and backward, while an
  * older call of it is still to come in the pass around. */
 typedef struct inner {
@@ -195,6 +293,9 @@ int main(void)
         cmocka_unit_test(memory_of_gradients_goes_with_the_last_of_them),
         cmocka_unit_test(a_change_of_one_gradient_is_no_change_of_the_others),
         cmocka_unit_test(each_gradient_may_be_used_on_another_stream),
+        cmocka_unit_test(gradients_of_leaves_keep_no_gradient_of_what_lies_between),
+        cmocka_unit_test(a_new_gradient_keeps_none_that_was_added_to_an_older_one),
+        cmocka_unit_test(a_sum_of_gradients_keeps_none_that_was_added_to_it),
         cmocka_unit_test(a_pass_inside_another_leaves_that_ones_gradients_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,11 +49,18 @@ static COLD bool begin_aside(ph_tape *tape, ph__callable *callable)
     return status == PH_OK;
 }
 
+static void end_batches(ph__callable *callable)
+{
+    for (int i = 0; i < 2; i++) {
+        ph__tensor_batch_release(callable->batches[i]);
+        callable->batches[i] = NULL;
+    }
+}
+
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 {
     callable->checked_route = false;
-    ph__tensor_batch_release(callable->batch);
-    callable->batch = NULL;
+    end_batches(callable);
     if (!UNLIKELY(callable->routed_aside))
         return;
     callable->routed_aside = false;
@@ -97,19 +104,28 @@ static COLD ph_tensor *copy_to_buffer(ph_tape *tape, ph__callable *callable,
 }
 
 /* ---- memory for gradients ---- */
-static bool is_batched(const ph__grad_input *grad_input)
+/* Whether its leaf has one already, to which the pass adds it: it is dead after that. */
+static bool is_added(const ph__grad_call *call, const ph__grad_input *grad_input)
 {
-    return grad_input->bytes > 0 && grad_input->bytes <= BATCHED_EACH;
+    const ph_tensor *leaf = call->leaves[grad_input->operand];
+    return call->accumulates && leaf->leaf && leaf->leaf->grad;
+}
+
+/* Gradients in one block live equally long: of others than leaves, and of leaves that get several
+ * in this pass, nobody knows how long that is. */
+static bool is_batched(const ph__grad_call *call, const ph__grad_input *grad_input)
+{
+    return grad_input->bytes > 0 && grad_input->bytes <= BATCHED_EACH && call->leaves &&
+           call->leaves[grad_input->operand] && call->sole[grad_input->operand];
 }
 
 /* Whether this call is to make memory for it, as far as can be told before. */
 static bool is_expected(const ph__grad_call *call, const ph__callable *callable,
-                        const ph__grad_input *grad_input)
+                        const ph__grad_input *grad_input, bool added)
 {
-    const ph_tensor *leaf = call->leaves[grad_input->operand];
-    return call->needed[grad_input->operand] && is_batched(grad_input) &&
-           !(callable->set->options.gradients == PH_GRAPHED_ACCUMULATE && leaf && leaf->leaf &&
-             leaf->leaf->grad);
+    return call->needed[grad_input->operand] && is_batched(call, grad_input) &&
+           is_added(call, grad_input) == added &&
+           !(added && callable->set->options.gradients == PH_GRAPHED_ACCUMULATE);
 }
 
 /* For the gradient `at` and those behind it. *out NULL where it is the only one. */
@@ -117,11 +133,12 @@ static ph_status begin_batch(ph__tensor_batch **out, const ph__grad_call *call,
                              const ph__callable *callable, size_t at)
 {
     const ph_tape *tape = call->tape;
+    const bool added = is_added(call, &callable->grad_inputs[at]);
     size_t count = 0, bytes = 0;
     *out = NULL;
     for (size_t i = at; i < callable->grad_input_count; i++) {
         const ph__grad_input *grad_input = &callable->grad_inputs[i];
-        if (i != at && !is_expected(call, callable, grad_input))
+        if (i != at && !is_expected(call, callable, grad_input, added))
             continue;
         size_t rounded = (grad_input->bytes + PH__TENSOR_BATCH_ALIGNMENT - 1) &
                          ~(size_t)(PH__TENSOR_BATCH_ALIGNMENT - 1);
@@ -139,27 +156,21 @@ static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__c
                                size_t at, ph_dtype dtype, const ph_shape *shape)
 {
     ph_tape *tape = call->tape;
-    const size_t bytes = callable->grad_inputs[at].bytes;
-    const bool batched = is_batched(&callable->grad_inputs[at]) &&
-                         !ph__quarantine_is_on(tape->backend) && !ph__guards_on();
-    *out = batched && callable->batch
-               ? ph__tensor_batch_acquire(callable->batch, dtype, shape, bytes)
-               : NULL;
-    if (batched && !*out) {
-        ph__tensor_batch_release(callable->batch);
-        PH_TRY(begin_batch(&callable->batch, call, callable, at));
-        if (callable->batch)
-            *out = ph__tensor_batch_acquire(callable->batch, dtype, shape, bytes);
+    const ph__grad_input *grad_input = &callable->grad_inputs[at];
+    const size_t bytes = grad_input->bytes;
+    *out = NULL;
+    if (is_batched(call, grad_input) && !ph__quarantine_is_on(tape->backend) && !ph__guards_on()) {
+        ph__tensor_batch **batch = &callable->batches[is_added(call, grad_input)];
+        *out = *batch ? ph__tensor_batch_acquire(*batch, dtype, shape, bytes) : NULL;
+        if (!*out) {
+            ph__tensor_batch_release(*batch);
+            PH_TRY(begin_batch(batch, call, callable, at));
+            *out = *batch ? ph__tensor_batch_acquire(*batch, dtype, shape, bytes) : NULL;
+        }
     }
     return *out ? PH_OK
                 : ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape, bytes,
                                    tape->stream, tape->key);
-}
-
-static void end_batch(ph__callable *callable)
-{
-    ph__tensor_batch_release(callable->batch);
-    callable->batch = NULL;
 }
 
 ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
@@ -172,7 +183,7 @@ ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callab
         callable->checked_route = true;
         if (UNLIKELY(is_in_pool(callable, x))) {
             ph_tensor_release(x);
-            end_batch(callable);
+            end_batches(callable);
             if (!begin_aside(tape, callable))
                 return NULL;
             status = make_gradient(&x, call, callable, at, dtype, shape);

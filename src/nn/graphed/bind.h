@@ -23,8 +23,9 @@ typedef enum ph__binding_kind {
 void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding, const ph_tensor *x,
                                    ph__binding_kind kind);
 /* Memory for the gradient `at` of this call, of no pool that the callable's graphs write, whatever
- * pool the calling thread is routed to. Small ones have one block of the allocator's together,
- * which goes with the last of them. The caller's. end_aside: once a call has all of them. */
+ * pool the calling thread is routed to. Small ones of leaves have one block of the allocator's
+ * together, which goes with the last of them. The caller's.
+ * end_aside: once a call has all of them. */
 ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
                                  ph_dtype dtype, const ph_shape *shape);
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable);

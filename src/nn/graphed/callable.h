@@ -86,9 +86,11 @@ struct ph__callable {
     /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none
      * yet */
     ph_pool *aside;
-    ph__tensor_batch *batch; /* in a call: memory of gradients; NULL: none yet */
-    bool routed_aside;       /* this call's thread is */
-    bool checked_route;      /* this call has looked where its thread is routed to */
+    /* In a call: memory of leaves' new gradients, and of those that are added to older ones.
+     * NULL: none yet. */
+    ph__tensor_batch *batches[2];
+    bool routed_aside;  /* this call's thread is */
+    bool checked_route; /* this call has looked where its thread is routed to */
     /* a warning was given that memory which a call brought may have been overwritten */
     bool pool_reported;
     /* ---- used.c, depends.c, others.c ---- */

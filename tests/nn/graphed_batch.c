@@ -9,7 +9,10 @@
 enum {
     PARAMETERS = 4, /* of GN_MLP */
     MOST = 4096,
-    CHAIN = 3
+    CHAIN = 3,
+    WIDE = 512,
+    HOLE = 1 << 20,
+    HOLES = 128
 };
 
 typedef struct bench {
@@ -227,6 +230,75 @@ TEST(a_sum_of_gradients_keeps_none_that_was_added_to_it)
     chain_close(&c);
 }
 
+/* ---- no memory for a block ---- */
+typedef struct holes {
+    void *blocks[HOLES];
+    size_t count;
+} holes;
+
+/* No memory is left but in holes of 1 MiB, no two of them side by side. */
+static void holes_open(const t_scene *s, holes *h)
+{
+    ph_memory_stats stats;
+    h->count = 0;
+    assert_ok(ph_memory_trim(s->device));
+    assert_ok(ph_memory_get_stats(&stats, s->device));
+    assert_ok(ph_memory_set_limit(s->device, stats.reserved + (HOLES / 2 * (size_t)HOLE)));
+    while (h->count < HOLES && ph_malloc(&h->blocks[h->count], HOLE, 1, s->stream) == PH_OK)
+        h->count++;
+    assert_in_range(h->count, 16, HOLES - 1);
+    for (size_t i = 0; i < h->count; i += 2) {
+        ph_free(h->blocks[i], s->stream);
+        h->blocks[i] = NULL;
+    }
+    assert_ok(ph_stream_synchronize(s->stream));
+}
+
+static void holes_close(const t_scene *s, holes *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        ph_free(h->blocks[i], s->stream);
+    assert_ok(ph_memory_set_limit(s->device, 0));
+}
+
+static void run_wide(const t_scene *s, ph_module *module)
+{
+    ph_backward(s->tape,
+                ph_sum(s->tape, ph_call(s->tape, module, gn_random(s, PH_SHAPE(2, WIDE), 3))));
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+TEST(gradients_are_made_one_by_one_where_no_block_has_room_for_all)
+{
+    t_scene s;
+    ph_module *layers[2], *net;
+    holes h;
+    t_scene_open(&s);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ph_linear_create(&layers[i], s.device, WIDE, WIDE)); /* weight: 1 MiB */
+    assert_ok(ph_sequential_create(&net, layers, 2));
+    ph_tensor *sample = gn_sample(&s, PH_SHAPE(2, WIDE), false);
+    ph_module *graphed = gn_graph_one(net, sample, NULL);
+    run_wide(&s, graphed);
+    ph_module_zero_grad(net);
+    holes_open(&s, &h);
+    void *two;
+    assert_int_equal(ph_malloc(&two, 2 * (size_t)HOLE, 1, s.stream), PH_ERROR_POOL_LIMIT);
+    assert_error(ph_memory_set_limit(NULL, 0), PH_ERROR_ARGUMENT, "device");
+    for (int i = 0; i < 2; i++) {
+        ph_module_zero_grad(net);
+        run_wide(&s, graphed);
+        assert_int_equal(ph_error_last()->status, PH_ERROR_ARGUMENT);
+    }
+    holes_close(&s, &h);
+    ph_module_zero_grad(net);
+    ph_tensor_release(sample);
+    ph_module *const made[] = {graphed, net, layers[0], layers[1]};
+    for (int i = 0; i < 4; i++)
+        ph_module_release(made[i]);
+    t_scene_close(&s);
+}
+
 /* ---- passes inside others ---- a hook runs the same callable, forward and backward, while an
  * older call of it is still to come in the pass around. */
 typedef struct inner {
@@ -296,6 +368,7 @@ int main(void)
         cmocka_unit_test(gradients_of_leaves_keep_no_gradient_of_what_lies_between),
         cmocka_unit_test(a_new_gradient_keeps_none_that_was_added_to_an_older_one),
         cmocka_unit_test(a_sum_of_gradients_keeps_none_that_was_added_to_it),
+        cmocka_unit_test(gradients_are_made_one_by_one_where_no_block_has_room_for_all),
         cmocka_unit_test(a_pass_inside_another_leaves_that_ones_gradients_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void end_batches(ph__callable *callable)
 
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 {
-    callable->checked_route = false;
+    callable->checked_route = callable->unbatched = false;
     end_batches(callable);
     if (!UNLIKELY(callable->routed_aside))
         return;
@@ -152,25 +152,49 @@ static ph_status begin_batch(ph__tensor_batch **out, const ph__grad_call *call,
                : PH_OK;
 }
 
+/* Where there is no room for a block there may be some for each alone: then no block is tried again
+ * in this call. */
+static COLD ph_status go_without_batch(ph__callable *callable, ph_status status,
+                                       const ph_error *before)
+{
+    if (status != PH_ERROR_DEVICE_MEMORY && status != PH_ERROR_POOL_LIMIT &&
+        status != PH_ERROR_HOST_MEMORY)
+        return status;
+    ph__error_restore(before);
+    callable->unbatched = true;
+    return PH_OK;
+}
+
+/* *out NULL: it is to have memory of its own. */
+static ph_status make_in_batch(ph_tensor **out, const ph__grad_call *call, ph__callable *callable,
+                               size_t at, ph_dtype dtype, const ph_shape *shape)
+{
+    const ph__grad_input *grad_input = &callable->grad_inputs[at];
+    ph__tensor_batch **batch = &callable->batches[is_added(call, grad_input)];
+    *out = *batch ? ph__tensor_batch_acquire(*batch, dtype, shape, grad_input->bytes) : NULL;
+    if (*out || callable->unbatched)
+        return PH_OK;
+    ph_error before;
+    ph__error_save(&before);
+    ph__tensor_batch_release(*batch);
+    ph_status status = begin_batch(batch, call, callable, at);
+    if (UNLIKELY(status != PH_OK))
+        return go_without_batch(callable, status, &before);
+    *out = *batch ? ph__tensor_batch_acquire(*batch, dtype, shape, grad_input->bytes) : NULL;
+    return PH_OK;
+}
+
 static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__callable *callable,
                                size_t at, ph_dtype dtype, const ph_shape *shape)
 {
     ph_tape *tape = call->tape;
     const ph__grad_input *grad_input = &callable->grad_inputs[at];
-    const size_t bytes = grad_input->bytes;
     *out = NULL;
-    if (is_batched(call, grad_input) && !ph__quarantine_is_on(tape->backend) && !ph__guards_on()) {
-        ph__tensor_batch **batch = &callable->batches[is_added(call, grad_input)];
-        *out = *batch ? ph__tensor_batch_acquire(*batch, dtype, shape, bytes) : NULL;
-        if (!*out) {
-            ph__tensor_batch_release(*batch);
-            PH_TRY(begin_batch(batch, call, callable, at));
-            *out = *batch ? ph__tensor_batch_acquire(*batch, dtype, shape, bytes) : NULL;
-        }
-    }
+    if (is_batched(call, grad_input) && !ph__quarantine_is_on(tape->backend) && !ph__guards_on())
+        PH_TRY(make_in_batch(out, call, callable, at, dtype, shape));
     return *out ? PH_OK
-                : ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape, bytes,
-                                   tape->stream, tape->key);
+                : ph__tensor_fresh(out, &tape->spares, tape->backend, dtype, shape,
+                                   grad_input->bytes, tape->stream, tape->key);
 }
 
 ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,

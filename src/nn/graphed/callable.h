@@ -89,6 +89,7 @@ struct ph__callable {
     /* In a call: memory of leaves' new gradients, and of those that are added to older ones.
      * NULL: none yet. */
     ph__tensor_batch *batches[2];
+    bool unbatched;     /* this call found no memory for one */
     bool routed_aside;  /* this call's thread is */
     bool checked_route; /* this call has looked where its thread is routed to */
     /* a warning was given that memory which a call brought may have been overwritten */

@@ -4,6 +4,7 @@
  * is right in passes that run inside others. */
 #include "support/graphed_nets.h"
 #include "support/test.h"
+#include <phonograph/graph.h>
 #include <phonograph/memory.h>
 
 enum {
@@ -129,6 +130,66 @@ TEST(each_gradient_may_be_used_on_another_stream)
     bench_close(&b);
 }
 
+/* ---- liveness ---- a graph that reads a gradient of an earlier step. */
+typedef struct reader {
+    ph_graph *graph;
+    void *to;
+    const void *from;
+} reader;
+
+static ph_status read_gradient(ph_stream *stream, void *user)
+{
+    reader *r = user;
+    return ph_memcpy(r->to, r->from, sizeof(float), stream);
+}
+
+static void reader_open(const bench *b, reader *r)
+{
+    const ph_capture_options options = {.check_input_liveness = true};
+    r->from = ph_tensor_data(ph_tensor_grad(b->parameters[1]));
+    assert_ok(ph_malloc(&r->to, sizeof(float), 1, b->s.stream));
+    assert_ok(ph_graph_create(&r->graph, NULL));
+    assert_ok(ph_graph_capture(r->graph, b->s.stream, &options, read_gradient, r));
+    assert_ok(ph_graph_replay(r->graph, b->s.stream));
+}
+
+static void reader_close(const bench *b, reader *r)
+{
+    ph_graph_destroy(r->graph);
+    ph_free(r->to, b->s.stream);
+}
+
+TEST(a_dead_gradient_is_seen_with_the_last_of_its_block)
+{
+    bench b;
+    reader r;
+    bench_open(&b, NULL);
+    run(&b, b.graphed, 5);
+    reader_open(&b, &r);
+    t_zero_grad(b.parameters[1]);
+    assert_ok(ph_graph_replay(r.graph, b.s.stream));
+    ph_module_zero_grad(b.net);
+    assert_error(ph_graph_replay(r.graph, b.s.stream), PH_ERROR_STALE_INPUT, "dead input");
+    reader_close(&b, &r);
+    bench_close(&b);
+}
+
+TEST(a_dead_gradient_is_seen_at_once_under_a_quarantine)
+{
+    bench b;
+    reader r;
+    ph_tape *tape;
+    bench_open(&b, NULL);
+    assert_ok(ph_tape_create(&tape, b.s.stream, &(ph_tape_options){.quarantine = 1}));
+    run(&b, b.graphed, 5);
+    reader_open(&b, &r);
+    t_zero_grad(b.parameters[1]);
+    assert_error(ph_graph_replay(r.graph, b.s.stream), PH_ERROR_STALE_INPUT, "dead input");
+    reader_close(&b, &r);
+    ph_tape_destroy(tape);
+    bench_close(&b);
+}
+
 /* ---- passes inside others ---- a hook runs the same callable, forward and backward, while an
  * older call of it is still to come in the pass around. */
 typedef struct inner {
@@ -195,6 +256,8 @@ int main(void)
         cmocka_unit_test(memory_of_gradients_goes_with_the_last_of_them),
         cmocka_unit_test(a_change_of_one_gradient_is_no_change_of_the_others),
         cmocka_unit_test(each_gradient_may_be_used_on_another_stream),
+        cmocka_unit_test(a_dead_gradient_is_seen_with_the_last_of_its_block),
+        cmocka_unit_test(a_dead_gradient_is_seen_at_once_under_a_quarantine),
         cmocka_unit_test(a_pass_inside_another_leaves_that_ones_gradients_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,11 +100,19 @@ static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const c
     return ph__fail_host_memory(call, "the kernels of the capture");
 }
 
+/* What ph__stream_check lets pass. */
+static inline bool is_usable(const ph_stream *stream)
+{
+    return stream && !atomic_load_explicit(&stream->destroyed, memory_order_relaxed) &&
+           !stream->device->forked;
+}
+
 ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config,
                     const void *args, size_t args_size)
 {
     static const char call[] = "ph_launch";
-    PH_TRY(ph__stream_check(stream, call));
+    if (!is_usable(stream))
+        return ph__stream_check(stream, call);
     if (!kernel)
         return ph__fail_null(call, "kernel");
     if (kernel->device != stream->device)

@@ -27,7 +27,7 @@ typedef struct scene {
     ph_device *device;
     ph_stream *stream;
     ph_tape *tape;
-    ph_tensor *x, *y, *row, *column, *square, *leaf, *index, *table;
+    ph_tensor *x, *y, *row, *other, *column, *square, *leaf, *index, *table;
     ph_graph *graph;
     ph_graph_cache *cache;
     char *places[2]; /* the second one is what moves */
@@ -38,6 +38,10 @@ typedef struct scene {
 static ph_tensor *add(scene *s)
 {
     return ph_add(s->tape, s->x, s->y);
+}
+static ph_tensor *add_64(scene *s)
+{
+    return ph_add(s->tape, s->row, s->other);
 }
 static ph_tensor *add_row(scene *s)
 {
@@ -130,6 +134,7 @@ static const struct operator
     ph_tensor *(*fn)(scene * s);
 }
 operators[] = {{"add", add},
+               {"add_64", add_64},
                {"add_row", add_row},
                {"add_column", add_column},
                {"gelu", gelu},
@@ -175,6 +180,7 @@ static int run_one(const char *name)
     s.x = make(&s, PH_DTYPE_F32, PH_SHAPE(4, WIDTH), 0.5);
     s.y = make(&s, PH_DTYPE_F32, PH_SHAPE(4, WIDTH), 0.25);
     s.row = make(&s, PH_DTYPE_F32, PH_SHAPE(WIDTH), 1);
+    s.other = make(&s, PH_DTYPE_F32, PH_SHAPE(WIDTH), 1);
     s.column = make(&s, PH_DTYPE_F32, PH_SHAPE(4, 1), 1);
     s.square = make(&s, PH_DTYPE_F32, PH_SHAPE(WIDTH, WIDTH), 1);
     s.table = make(&s, PH_DTYPE_F32, PH_SHAPE(16, WIDTH), 1);
@@ -199,7 +205,7 @@ static int run_one(const char *name)
         }
         instructions_measured(operators[i].fn, &s);
     }
-    ph_tensor *all[] = {s.x, s.y, s.row, s.column, s.square, s.table, s.index, s.leaf};
+    ph_tensor *all[] = {s.x, s.y, s.row, s.other, s.column, s.square, s.table, s.index, s.leaf};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         ph_tensor_release(all[i]);
     ph_graph_cache_destroy(s.cache);

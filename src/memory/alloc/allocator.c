@@ -21,28 +21,47 @@
 #include "memory/state/stream_uses.h"
 #include <string.h>
 
-/* The block that an equal request has just given back, or another one. */
-PH__SHORT ph__block *short_acquire(ph__memory *memory, const ph__request *request, bool *no_memory)
+/* The block that an equal request has just given back, or another one; it is counted. rounded: of
+ * so many bytes. */
+PH__SHORT ph__block *short_acquire(ph__memory *memory, size_t bytes, size_t rounded,
+                                   const ph_stream *stream, bool *no_memory)
 {
     struct ph__short_cycle *cycle = &memory->cycle;
-    const uint64_t stream = request->stream->id;
-    if (cycle->returned && cycle->rounded == request->rounded && cycle->stream == stream) {
+    if (cycle->returned && cycle->rounded == rounded && cycle->stream == stream->id) {
         cycle->returned = false;
-        ph__block_reuse(cycle->block, request->bytes);
+        ph__cycle_hand_out(memory, cycle->block, bytes);
         return cycle->block;
     }
     ph__cycle_end(memory);
-    ph__block *block = ph__heap_acquire(memory->default_pool.heap, request->rounded, request->bytes,
-                                        stream, no_memory);
-    if (block)
-        *cycle = (struct ph__short_cycle){block, block->address, request->rounded, stream, false};
+    ph__block *block =
+        ph__heap_acquire(memory->default_pool.heap, rounded, bytes, stream->id, no_memory);
+    if (!block)
+        return NULL;
+    *cycle = (struct ph__short_cycle){
+        .block = block, .address = block->address, .rounded = rounded, .stream = stream->id};
+    ph__short_hand_out(memory, &memory->default_pool, block);
     return block;
+}
+
+static ph_status malloc_slow(void **address, ph__memory *memory, size_t bytes, size_t rounded,
+                             ph_stream *stream, const char *call)
+{
+    ph__request request = {.bytes = bytes,
+                           .rounded = rounded,
+                           .stream = stream,
+                           .pool = &memory->default_pool,
+                           .call = call};
+    PH_TRY(ph__malloc_slow(address, memory, &request));
+    if (ph__slow_path_has(memory, PH__SLOW_SITES))
+        ph__sites_allocated(memory, *address);
+    return PH_OK;
 }
 
 ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *stream)
 {
     static const char call[] = "ph_malloc";
     void *address = NULL;
+    size_t bytes;
     if (!out_pointer)
         return ph__fail_null(call, "out_pointer");
     memcpy(out_pointer, &address, sizeof address);
@@ -51,13 +70,12 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     ph__memory *memory = ph__memory_of(stream->device);
     if (!memory && !(memory = ph__memory_attach(stream->device, call)))
         return ph_error_last()->status;
-    ph__request request = {.stream = stream, .pool = &memory->default_pool, .call = call};
-    if (!ph__mul(count, size, &request.bytes) || request.bytes > SIZE_MAX - (PH__BLOCK_MIN - 1))
+    if (!ph__mul(count, size, &bytes) || bytes > SIZE_MAX - (PH__BLOCK_MIN - 1))
         return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes overflow",
                                call, count, size);
-    if (request.bytes == 0)
+    if (bytes == 0)
         return PH_OK;
-    request.rounded = (request.bytes + (PH__BLOCK_MIN - 1)) & ~(PH__BLOCK_MIN - 1);
+    const size_t rounded = (bytes + (PH__BLOCK_MIN - 1)) & ~(PH__BLOCK_MIN - 1);
     if (!ph__slow_path_has(memory, ~0U) &&
         (!atomic_load_explicit(&stream->device->foreign, memory_order_relaxed) ||
          ph__stream_is_free(stream))) {
@@ -66,18 +84,13 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
         /* Once more: a capture may just have begun, on whatever device. */
         ph__block *block = ph__slow_path_has(memory, PH__SLOW_BORN)
                                ? NULL
-                               : short_acquire(memory, &request, &no_memory);
-        if (block) {
-            ph__short_hand_out(memory, &memory->default_pool, block);
+                               : short_acquire(memory, bytes, rounded, stream, &no_memory);
+        if (block)
             address = (void *)block->address;
-        }
         ph__spin_unlock(&memory->lock);
     }
-    if (!address) {
-        PH_TRY(ph__malloc_slow(&address, memory, &request));
-        if (ph__slow_path_has(memory, PH__SLOW_SITES))
-            ph__sites_allocated(memory, address);
-    }
+    if (!address)
+        PH_TRY(malloc_slow(&address, memory, bytes, rounded, stream, call));
     memcpy(out_pointer, &address, sizeof address);
     return PH_OK;
 }
@@ -136,7 +149,7 @@ PH__SHORT bool free_in_cycle(ph__memory *memory, const void *pointer, const ph_s
         ph__short_is_abandoned(ph__mseg_of(block)))
         return false;
     ph__short_retire(memory, block);
-    ph__short_count_freed(memory, &memory->default_pool, block);
+    ph__cycle_count_freed(memory, block);
     cycle->returned = true;
     return true;
 }

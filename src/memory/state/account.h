@@ -15,6 +15,11 @@ typedef struct ph__tally {
     uint64_t base_added[2], base_removed[2];
 } ph__tally;
 
+/* Free blocks that are only a part of their segment. */
+typedef struct ph__parts {
+    size_t blocks, bytes;
+} ph__parts;
+
 enum {
     PH__COUNT_BLOCKS, /* in the caller's hands */
     PH__COUNT_BYTES,

@@ -39,13 +39,15 @@ struct ph__memory {
     ph__spinlock lock;
     /* The block that the heap of the default pool gave last, with nothing done to that heap since,
      * for a request of that rounded size and stream: see state/short_cycle.h. block NULL: none;
-     * returned: it was freed, and is not back in the heap yet. */
+     * returned: it was freed, and is not back in the heap yet; known: the free parts that a return
+     * adds and takes away were counted once. */
     struct ph__short_cycle {
         ph__block *block;
         uintptr_t address;
         size_t rounded;
         uint64_t stream;
-        bool returned;
+        bool returned, known;
+        ph__parts more, less;
     } cycle;
     uint64_t generation, generation_end;
     uint64_t skipped; /* generations that were not used, see ph__handed */

@@ -175,12 +175,6 @@ ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
     return status;
 }
 
-ph__backend *ph__backend_retain(ph__backend *backend)
-{
-    atomic_fetch_add_explicit(&backend->references, 1, memory_order_relaxed);
-    return backend;
-}
-
 static void leave_registry(const ph__backend *backend)
 {
     pthread_mutex_lock(&registry_lock);
@@ -216,10 +210,8 @@ void ph__backend_give_back_stream(ph__backend *backend, ph_stream *stream)
         ph_stream_destroy(stream);
 }
 
-void ph__backend_release(ph__backend *backend)
+void ph__backend_end(ph__backend *backend)
 {
-    if (!backend || atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) != 1)
-        return;
     if (backend->forked)
         return;
     leave_registry(backend);

@@ -42,9 +42,19 @@ struct ph__backend {
 
 /* The device's backend, found or made; retained. Not thread-bound; legal in a capture. */
 ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call);
-ph__backend *ph__backend_retain(ph__backend *backend);
-/* takes NULL; the last one lets kernels, products and device go */
-void ph__backend_release(ph__backend *backend);
+static inline ph__backend *ph__backend_retain(ph__backend *backend)
+{
+    atomic_fetch_add_explicit(&backend->references, 1, memory_order_relaxed);
+    return backend;
+}
+/* Of the last reference: lets kernels, products and device go. */
+void ph__backend_end(ph__backend *backend);
+/* takes NULL */
+static inline void ph__backend_release(ph__backend *backend)
+{
+    if (backend && atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) == 1)
+        ph__backend_end(backend);
+}
 
 /* The order of the parts that rooms above keep in each backend. Parts are known before the first
  * backend is made. */

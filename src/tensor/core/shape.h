@@ -11,6 +11,16 @@ ph_status ph__shape_check(size_t *bytes, ph_dtype dtype, const ph_shape *shape, 
  * overflow. */
 int64_t ph__shape_extent(const ph_shape *shape, const int64_t *strides);
 void ph__shape_strides(int64_t strides[PH_MAX_RANK], const ph_shape *shape);
+/* ph_shape_equal, of shapes of tensors. */
+static inline bool ph__shape_same(const ph_shape *a, const ph_shape *b)
+{
+    size_t i = 0;
+    if (a->rank != b->rank)
+        return false;
+    while (i < a->rank && a->dim[i] == b->dim[i])
+        i++;
+    return i == a->rank;
+}
 /* False: they do not broadcast. */
 bool ph__shape_broadcast(ph_shape *out, const ph_shape *a, const ph_shape *b);
 /* 0..rank-1 (negative ones count from the end), or -1: no such axis. */

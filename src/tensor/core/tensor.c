@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/backend/backend.h"
+#include "tensor/core/dtype.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/storage.h"
@@ -49,10 +50,7 @@ static void init_contiguous(ph_tensor *x, ph__storage *storage, ph_dtype dtype,
 /* Of a record that was one of that dtype and shape before, and of memory that is not empty. */
 static bool is_alike(const ph_tensor *x, ph_dtype dtype, const ph_shape *shape)
 {
-    bool alike = x->dtype == dtype && x->shape.rank == shape->rank && x->count > 0;
-    for (size_t i = 0; alike && i < shape->rank; i++)
-        alike = x->shape.dim[i] == shape->dim[i];
-    return alike;
+    return x->dtype == dtype && x->count > 0 && ph__shape_same(&x->shape, shape);
 }
 
 static void renew_contiguous(ph_tensor *x, char *data)
@@ -197,7 +195,7 @@ ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_d
                                 const ph_tensor *like, ph_stream *stream, uint64_t key)
 {
     return make_fresh(out, spares, like->storage->backend, dtype, &like->shape,
-                      (size_t)like->count * ph_dtype_size(dtype), stream, key);
+                      (size_t)like->count * ph__dtype_size(dtype), stream, key);
 }
 
 /* Takes the reference to storage over, also on failure. */

@@ -2,6 +2,7 @@
 /* tensor/kernels/elementwise.c: how a function is applied element by element: over which
  * dimensions, with which of its kernels. */
 #include "tensor/kernels/elementwise.h"
+#include "tensor/core/dtype.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise_cast.h"
@@ -238,7 +239,7 @@ static bool are_alike(ph_tensor *const *in, size_t arity)
     const ph_tensor *x = in[0];
     for (size_t i = 1; i < arity; i++)
         if (in[i] != x && (in[i]->dtype != x->dtype || !in[i]->contiguous ||
-                           !ph_shape_equal(&in[i]->shape, &x->shape)))
+                           !ph__shape_same(&in[i]->shape, &x->shape)))
             return false;
     return x->contiguous;
 }
@@ -259,7 +260,7 @@ static ph_tensor *new_of_alike(ph__op *op, const ph__elementwise *elementwise, p
     ph__elementwise_flat *flat = (ph__elementwise_flat *)(void *)at;
     *flat =
         (ph__elementwise_flat){.a = {.f = a}, .b = {.f = b}, .n = out->count, .step = {1, 1, 1, 1}};
-    if (!ph_dtype_is_floating(dtype)) {
+    if (!ph__dtype_is_floating(dtype)) {
         flat->a = ph__scalar_of(scalar_dtype(elementwise, dtype), a);
         flat->b = ph__scalar_of(scalar_dtype(elementwise, dtype), b);
     }

@@ -211,20 +211,6 @@ int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *mark
     return 0;
 }
 
-bool ph__host_stream_try_inline(ph__host_stream *stream)
-{
-    if (stream->device->chaos)
-        return false;
-    ph__spin_lock(&stream->lock);
-    bool idle = !stream->running && !atomic_load_explicit(&stream->head, memory_order_relaxed);
-    if (idle) {
-        stream->running = true;
-        atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_release);
-    }
-    ph__spin_unlock(&stream->lock);
-    return idle;
-}
-
 void ph__host_stream_leave_inline(ph__host_stream *stream)
 {
     ph__spin_lock(&stream->lock);

@@ -13,7 +13,19 @@ int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *mark
 /* When the stream is idle (nothing queued or running, not under chaos): marks it busy and
  * returns true; the caller then runs its work itself and calls leave_inline. Work that others
  * submit meanwhile queues behind it. */
-bool ph__host_stream_try_inline(ph__host_stream *stream);
+static inline bool ph__host_stream_try_inline(ph__host_stream *stream)
+{
+    if (stream->device->chaos)
+        return false;
+    ph__spin_lock(&stream->lock);
+    bool idle = !stream->running && !atomic_load_explicit(&stream->head, memory_order_relaxed);
+    if (idle) {
+        stream->running = true;
+        atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_release);
+    }
+    ph__spin_unlock(&stream->lock);
+    return idle;
+}
 void ph__host_stream_leave_inline(ph__host_stream *stream);
 
 /* One step of the chaos scheduler on this stream: runnable: it has a command that needs not

@@ -12,8 +12,7 @@ cat >"$lines" <<'LIST'
 X base/status.h the record of errors: fail.c sets what status.c keeps
 X driver/driver.h each driver gives its own table
 T driver/cuda/load/core_kernels.h a text for the driver
-T tensor/cuda/attention.cu one text is compiled at once, and its kernels share their pieces
-T tensor/cuda/draws.cu the same
+T tensor/cuda/draws.cu one text is compiled at once, and its kernels share their pieces
 T tensor/cuda/elementwise.cu the same
 T tensor/cuda/indexing.cu the same
 T tensor/cuda/norm.cu the same

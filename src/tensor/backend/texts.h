@@ -15,7 +15,10 @@
     X(cross_entropy)                                                                               \
     X(norm)                                                                                        \
     X(indexing)                                                                                    \
+    X(attention_products)                                                                          \
+    X(attention_tiles)                                                                             \
     X(attention)                                                                                   \
+    X(attention_keys)                                                                              \
     X(attention_simple)                                                                            \
     X(products)                                                                                    \
     X(draws)                                                                                       \

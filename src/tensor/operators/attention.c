@@ -40,25 +40,30 @@ static const ph_param params[] = {A(q),   A(k),     A(v),  A(g),  A(o),
                                   A(lse), A(delta), A(dq), A(dk), A(dv)};
 #undef A
 
-#define DEF(pass, PASS, type, variant, element, defines, text)                                     \
+#define DEF(pass, PASS, type, variant, element, defines, ...)                                      \
     static ph__kernel_def pass##_##type##_##variant = {                                            \
         .name = "ph_attention_" #pass "_" #type "_" #variant,                                      \
         .cuda = (const char *const[]){"#define KERNEL ph_attention_" #pass "_" #type "_" #variant  \
                                       "\n#define " #PASS "\n#define T " #element "\n" defines,     \
-                                      text, NULL},                                                 \
+                                      __VA_ARGS__, NULL},                                          \
         .host = ph__attention_##pass##_##element,                                                  \
         .args_size = sizeof(ph__attention_args),                                                   \
         .params = params,                                                                          \
         .param_count = sizeof params / sizeof *params};
-#define DEFS(type, variant, element, defines, text)                                                \
-    DEF(forward, FORWARD, type, variant, element, defines, text)                                   \
-    DEF(queries, QUERIES, type, variant, element, defines, text)                                   \
-    DEF(keys, KEYS, type, variant, element, defines, text)
-#define SIMPLE(type) DEFS(type, simple, type, "", ph__text_attention_simple)
+#define SIMPLE(type)                                                                               \
+    DEF(forward, FORWARD, type, simple, type, "", ph__text_attention_simple)                       \
+    DEF(queries, QUERIES, type, simple, type, "", ph__text_attention_simple)                       \
+    DEF(keys, KEYS, type, simple, type, "", ph__text_attention_simple)
+#define TILED_DEF(pass, PASS, type, variant, element, defines, text)                               \
+    DEF(pass, PASS, type, variant, element, "#define MATH_" #type "\n" defines,                    \
+        ph__text_attention_products, ph__text_attention_tiles, text)
+#define TILED_D(type, element, variant, defines)                                                   \
+    TILED_DEF(forward, FORWARD, type, variant, element, defines, ph__text_attention)               \
+    TILED_DEF(queries, QUERIES, type, variant, element, defines, ph__text_attention)               \
+    TILED_DEF(keys, KEYS, type, variant, element, defines, ph__text_attention_keys)
 #define TILED(type, element)                                                                       \
-    TILED_D(type, element, 32) TILED_D(type, element, 64) TILED_D(type, element, 128)
-#define TILED_D(type, element, width)                                                              \
-    DEFS(type, width, element, "#define D " #width "\n#define MATH_" #type "\n", ph__text_attention)
+    TILED_D(type, element, 32, "#define D 32\n")                                                   \
+    TILED_D(type, element, 64, "#define D 64\n") TILED_D(type, element, 128, "#define D 128\n")
 SIMPLE(f32)
 SIMPLE(f64)
 SIMPLE(f16)

@@ -4,6 +4,7 @@
  * and on the host device, which has no TF32, what they are without. */
 #include "fake/fake_cuda.h"
 #include "support/attention_reference.h"
+#include "support/fused.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "support/test.h"
@@ -27,6 +28,7 @@ typedef struct work {
     bool causal;
     ph_tensor *in[3], *g;
     ph_tensor *result[RESULTS]; /* of the last run; retained */
+    bool wide;                  /* a GPU takes wide tiles */
     double *want[RESULTS], *bound[RESULTS];
 } work;
 
@@ -122,6 +124,11 @@ static void check_graph(work *w, float *const eager[RESULTS])
                                     ph_tensor_bytes(w->result[i]), w->s.stream));
         assert_ok(ph_graph_replay(graph, w->s.stream));
         assert_true(results_equal(w, eager));
+    }
+    if (w->wide && !runs_on_the_processor()) {
+        assert_int_equal(t_count_named(graph, "ph_attention_forward_tf32_64_wide"), 1);
+        assert_int_equal(t_count_named(graph, "ph_attention_queries_tf32_64_wide"), 1);
+        assert_int_equal(t_count_named(graph, "ph_attention_keys_tf32_64_wide"), 1);
     }
     drop_results(w);
     ph_graph_destroy(graph);
@@ -284,9 +291,9 @@ TEST(deep_products_are_near)
 }
 
 /* ---- attention ---- */
-static void check_attention(t_attention a)
+static void check_attention(t_attention a, bool wide)
 {
-    work w = {.kind = ATTENTION, .causal = a.causal};
+    work w = {.kind = ATTENTION, .causal = a.causal, .wide = wide};
     ph__rng rng = {(uint64_t)(a.tq + a.d)};
     t_scene_open(&w.s);
     t_attention_make(&a);
@@ -313,9 +320,23 @@ TEST(attention_is_near)
 {
     static const int64_t widths[] = {24, 64, 128, 200};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        check_attention((t_attention){2, 1, 140, 140, widths[i], .causal = true});
-        check_attention((t_attention){2, 2, 70, 140, widths[i], .causal = false});
+        check_attention((t_attention){2, 1, 140, 140, widths[i], .causal = true}, false);
+        check_attention((t_attention){2, 2, 70, 140, widths[i], .causal = false}, false);
     }
+}
+
+/* As many heads as give each multiprocessor of a GPU two wide tiles; the second tile of a head has
+ * rows that are not there. */
+TEST(wide_tiles_are_near)
+{
+    ph_device_info device;
+    t_scene s;
+    t_scene_open(&s);
+    assert_ok(ph_device_get_info(&device, s.device));
+    t_scene_close(&s);
+    int64_t heads = device.multiprocessors > 16 ? device.multiprocessors : 2;
+    check_attention((t_attention){heads, heads, 130, 75, 40, .causal = false}, true);
+    check_attention((t_attention){heads, heads, 130, 130, 64, .causal = true}, true);
 }
 
 int main(void)
@@ -325,6 +346,7 @@ int main(void)
         cmocka_unit_test_teardown(linear_is_near, switch_back),
         cmocka_unit_test_teardown(deep_products_are_near, switch_back),
         cmocka_unit_test_teardown(attention_is_near, switch_back),
+        cmocka_unit_test_teardown(wide_tiles_are_near, switch_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/attention_tiles.cu: the second of the texts of tiled attention: tiles from and to memory,
  * and the parameters of the kernels, which are those of tensor/operators/attention.h. */
+#ifdef MATH_tf32
+/* The chunks of COUNT rows that one thread brings. */
+template <u32 COUNT> struct chunks {
+    enum {
+        EACH = (COUNT * (D / CHUNK) + 127) / 128
+    };
+    float4 at[EACH];
+};
+/* `COUNT` rows, of which `valid` are there; zeros for the rest, and for columns from d on. */
+template <u32 COUNT>
+__device__ __forceinline__ void load(chunks<COUNT> &out, const T *from, i64 stride, i64 valid,
+                                     u32 d, bool vectors)
+{
+#pragma unroll
+    for (u32 n = 0; n < chunks<COUNT>::EACH; n++) {
+        const u32 i = threadIdx.x + 128 * n, row = i / (D / CHUNK), c = i % (D / CHUNK) * CHUNK;
+        const T *at = from + row * stride + c;
+        float4 x = {0, 0, 0, 0};
+        if (row < COUNT && row < valid) {
+            if (vectors) {
+                if (c < d)
+                    x = *(const float4 *)at;
+            } else {
+                x.x = c < d ? at[0] : 0;
+                x.y = c + 1 < d ? at[1] : 0;
+                x.z = c + 2 < d ? at[2] : 0;
+                x.w = c + 3 < d ? at[3] : 0;
+            }
+        }
+        out.at[n] = x;
+    }
+}
+/* Into shared memory, rounded. */
+template <u32 COUNT> __device__ __forceinline__ void store(T *to, const chunks<COUNT> &in)
+{
+#pragma unroll
+    for (u32 n = 0; n < chunks<COUNT>::EACH; n++) {
+        const u32 i = threadIdx.x + 128 * n, row = i / (D / CHUNK), c = i % (D / CHUNK) * CHUNK;
+        if (row < COUNT)
+            *(uint4 *)(to + row * LD + c) = make_uint4(rounded(in.at[n].x), rounded(in.at[n].y),
+                                                       rounded(in.at[n].z), rounded(in.at[n].w));
+    }
+}
+__device__ __forceinline__ void fetch_rows(T *to, const T *from, i64 stride, i64 valid, u32 d,
+                                           bool vectors)
+{
+    chunks<ROWS> rows;
+    load(rows, from, stride, valid, d, vectors);
+    store(to, rows);
+}
+#else
 /* `count` rows into shared memory, of which `valid` are there; zeros for the rest, and for
  * columns from d on. Arrives with finish(). */
 __device__ __forceinline__ void fetch(T *to, const T *from, i64 stride, u32 count, i64 valid, u32 d,
@@ -24,6 +75,12 @@ __device__ __forceinline__ void fetch(T *to, const T *from, i64 stride, u32 coun
         to[row * LD + c] = x;
     }
 }
+__device__ __forceinline__ void fetch_rows(T *to, const T *from, i64 stride, i64 valid, u32 d,
+                                           bool vectors)
+{
+    fetch(to, from, stride, ROWS, valid, d, vectors);
+}
+#endif
 /* One number, or 0. */
 __device__ __forceinline__ void fetch_number(f32 *to, const f32 *from, bool there)
 {
@@ -75,13 +132,15 @@ __device__ __forceinline__ void put_rows(T *to, i64 stride, const f32 (&sum)[D /
     }
 }
 
-template <int N> __device__ __forceinline__ void clear(f32 (&x)[N][4])
+template <int N> __device__ __forceinline__ void clear(f32 (&x)[TILES][N][4])
 {
 #pragma unroll
-    for (u32 i = 0; i < N; i++)
+    for (u32 r = 0; r < TILES; r++)
 #pragma unroll
-        for (u32 e = 0; e < 4; e++)
-            x[i][e] = 0;
+        for (u32 i = 0; i < N; i++)
+#pragma unroll
+            for (u32 e = 0; e < 4; e++)
+                x[r][i][e] = 0;
 }
 
 __device__ __forceinline__ f32 power_of_two(f32 x)

@@ -20,18 +20,24 @@
 #include <string.h>
 
 /* ---- kernels ---- on a GPU, tiles of 64 rows in shared memory, on tensor cores for f16, bf16
- * and, where it is allowed, TF32; and a simple form for the rest: f64, d beyond 128, GPUs with
- * little shared memory. The host forms are the same for all, but for the rows of a block. */
-typedef struct form {
-    ph__kernel_def *forward, *queries, *keys;
+ * and, where it is allowed, TF32; wide ones of 128 rows for TF32, where enough of them are there
+ * for the whole GPU; and a simple form for the rest: f64, d beyond 128, GPUs with little shared
+ * memory. The host forms are the same for all, but for the rows of a block. */
+typedef struct kernel_pass {
+    ph__kernel_def *def;
     uint32_t rows;       /* of a block */
-    size_t shared_bytes; /* on a GPU: the most that one of them takes */
+    size_t shared_bytes; /* on a GPU */
+} kernel_pass;
+typedef struct kernel_form {
+    kernel_pass forward, queries, keys;
 } kernel_form;
 
 enum {
     SIMPLE_ROWS = 8,
     TILE_ROWS = 64,
-    STATIC_BYTES = 256, /* of shared memory, beside a launch's own */
+    WIDE_ROWS = 128,
+    WIDE_BLOCKS = 2,    /* that a multiprocessor takes */
+    STATIC_BYTES = 512, /* of shared memory, beside a launch's own */
     THREADS = 128
 };
 
@@ -72,36 +78,65 @@ TILED(f32, f32)
 TILED(tf32, f32)
 TILED(f16, f16)
 TILED(bf16, bf16)
+TILED_D(tf32, f32, 64_wide, "#define D 64\n#define WIDE\n")
 
 #define THREE(type, variant)                                                                       \
     &forward_##type##_##variant, &queries_##type##_##variant, &keys_##type##_##variant
 #define FOUR(type) THREE(type, 32), THREE(type, 64), THREE(type, 128)
 ph__kernel_def *const ph__attention_kernels[] = {
-    THREE(f32, simple),  THREE(f64, simple), THREE(f16, simple),
-    THREE(bf16, simple), FOUR(f32),          FOUR(tf32),
-    FOUR(f16),           FOUR(bf16),         NULL};
+    THREE(f32, simple), THREE(f64, simple), THREE(f16, simple), THREE(bf16, simple),  FOUR(f32),
+    FOUR(tf32),         FOUR(f16),          FOUR(bf16),         THREE(tf32, 64_wide), NULL};
 
-/* Shared memory of the tiles in cuda/attention.cu: two that stay, two pieces of two in flight,
- * rows of 16 bytes more than they have, and numbers. */
-#define PIECE(size, width) ((size) == 2 && (width) <= 64 ? 64 : 32)
-#define BYTES(size, width)                                                                         \
-    ((2 * TILE_ROWS + 4 * PIECE(size, width)) * ((width) * (size) + 16) +                          \
-     4 * PIECE(size, width) * sizeof(float))
-#define FORM(type, width, size)                                                                    \
+/* Shared memory of the tiles in cuda/attention*.cu: `stay` tiles of the block's rows, two pieces of
+ * two in flight, rows of 16 bytes more than they have, and numbers. */
+#define BYTES(stay, rows, piece, width, size)                                                      \
+    (((stay) * (rows) + 4 * (piece)) * ((width) * (size) + 16) + 4 * (piece) * sizeof(float))
+#define PASS(pass, type, variant, rows, bytes)                                                     \
     {                                                                                              \
-        THREE(type, width), TILE_ROWS, BYTES(size, width)                                          \
+        &pass##_##type##_##variant, rows, bytes                                                    \
     }
-static const kernel_form simple_f32 = {THREE(f32, simple), SIMPLE_ROWS, 0},
-                         simple_f64 = {THREE(f64, simple), SIMPLE_ROWS, 0},
-                         simple_f16 = {THREE(f16, simple), SIMPLE_ROWS, 0},
-                         simple_bf16 = {THREE(bf16, simple), SIMPLE_ROWS, 0};
-static const kernel_form tiled_f32[] = {FORM(f32, 32, 4), FORM(f32, 64, 4), FORM(f32, 128, 4)};
-static const kernel_form tiled_tf32[] = {FORM(tf32, 32, 4), FORM(tf32, 64, 4), FORM(tf32, 128, 4)};
-static const kernel_form tiled_f16[] = {FORM(f16, 32, 2), FORM(f16, 64, 2), FORM(f16, 128, 2)};
-static const kernel_form tiled_bf16[] = {FORM(bf16, 32, 2), FORM(bf16, 64, 2), FORM(bf16, 128, 2)};
+#define FORM(type, variant, rows, stays, two_stay)                                                 \
+    {                                                                                              \
+        PASS(forward, type, variant, rows, stays), PASS(queries, type, variant, rows, two_stay),   \
+            PASS(keys, type, variant, rows, two_stay)                                              \
+    }
+#define SIMPLE_FORM(type)  FORM(type, simple, SIMPLE_ROWS, 0, 0)
+#define PIECE(size, width) ((size) == 2 && (width) <= 64 ? 64 : 32)
+#define TILED_FORM(type, width, size)                                                              \
+    FORM(type, width, TILE_ROWS, BYTES(1, TILE_ROWS, PIECE(size, width), width, size),             \
+         BYTES(2, TILE_ROWS, PIECE(size, width), width, size))
+#define TILED_FORMS(type, size)                                                                    \
+    {                                                                                              \
+        TILED_FORM(type, 32, size), TILED_FORM(type, 64, size), TILED_FORM(type, 128, size)        \
+    }
+static const kernel_form simple_f32 = SIMPLE_FORM(f32), simple_f64 = SIMPLE_FORM(f64),
+                         simple_f16 = SIMPLE_FORM(f16), simple_bf16 = SIMPLE_FORM(bf16);
+static const kernel_form tiled_f32[] = TILED_FORMS(f32, 4), tiled_tf32[] = TILED_FORMS(tf32, 4),
+                         tiled_f16[] = TILED_FORMS(f16, 2), tiled_bf16[] = TILED_FORMS(bf16, 2);
+static const kernel_form wide_tf32 =
+    FORM(tf32, 64_wide, WIDE_ROWS, BYTES(1, WIDE_ROWS, 32, 64, 4), BYTES(2, WIDE_ROWS, 32, 64, 4));
 
-static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype, int64_t d)
+static bool fits(const ph__backend *backend, const kernel_form *form)
 {
+    return !backend->cuda ||
+           (backend->info.compute_capability >= 80 &&
+            form->queries.shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
+}
+
+/* Wide tiles where there are enough for all multiprocessors: `heads` of `rows` queries each. By
+ * sizes and device alone, so that each call does the same. A host form has room for 64 rows. */
+static bool is_wide(const ph__backend *backend, int64_t d, int64_t rows, int64_t heads)
+{
+    int64_t blocks = (rows + WIDE_ROWS - 1) / WIDE_ROWS * heads;
+    return backend->cuda && !ph__kernel_stand_in && d > 32 && d <= 64 &&
+           fits(backend, &wide_tf32) &&
+           blocks >= (int64_t)backend->info.multiprocessors * WIDE_BLOCKS;
+}
+
+static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype,
+                                         const ph__attention_args *args, int64_t batch)
+{
+    const int64_t d = args->d;
     const kernel_form *simple = dtype == PH_DTYPE_F16    ? &simple_f16
                                 : dtype == PH_DTYPE_BF16 ? &simple_bf16
                                                          : &simple_f32;
@@ -111,24 +146,23 @@ static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dt
                                                         : tiled_f32;
     if (dtype == PH_DTYPE_F64)
         return &simple_f64;
+    if (tiled == tiled_tf32 && is_wide(backend, d, args->tq, batch * args->heads))
+        return &wide_tf32;
     tiled += d <= 32 ? 0 : d <= 64 ? 1 : 2;
-    bool runs = !backend->cuda ||
-                (backend->info.compute_capability >= 80 &&
-                 tiled->shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
-    return d <= 128 && runs ? tiled : simple;
+    return d <= 128 && fits(backend, tiled) ? tiled : simple;
 }
 
 /* One block for each tile of each of `groups` heads, `rows` of them a tile. */
-static bool launch_attention(ph__op *op, const kernel_form *form, ph__kernel_def *def,
-                             ph__attention_args *args, int64_t rows, int64_t groups)
+static bool launch_attention(ph__op *op, const kernel_pass *pass, ph__attention_args *args,
+                             int64_t rows, int64_t groups)
 {
     bool tiles_in_shared = op->tape->backend->cuda && !ph__kernel_stand_in;
-    size_t scratch = tiles_in_shared ? form->shared_bytes
+    size_t scratch = tiles_in_shared ? pass->shared_bytes
                                      : ph__attention_host_scratch(op->in[0]->dtype == PH_DTYPE_F64,
-                                                                  form->rows, args->d);
-    args->rows = form->rows;
-    int64_t tiles = (rows + form->rows - 1) / form->rows;
-    return ph__op_launch(op, def, (uint64_t)tiles * (uint64_t)groups, THREADS, scratch, args);
+                                                                  pass->rows, args->d);
+    args->rows = pass->rows;
+    int64_t tiles = (rows + pass->rows - 1) / pass->rows;
+    return ph__op_launch(op, pass->def, (uint64_t)tiles * (uint64_t)groups, THREADS, scratch, args);
 }
 
 /* ---- gradient ---- saved: q, k, v as the kernels take them, o, lse. */
@@ -170,12 +204,12 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     }
     if (ph__attention_by_cudnn(op, &args, o->dtype, x[0].batch, true) != PH__ATTENTION_ELSEWHERE)
         return;
-    const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, args.d);
+    const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, &args, x[0].batch);
     if (o->count > 0 &&
-        !launch_attention(op, form, form->queries, &args, args.tq, x[0].batch * args.heads))
+        !launch_attention(op, &form->queries, &args, args.tq, x[0].batch * args.heads))
         return;
     if (grads[1] && grads[1]->count > 0)
-        (void)launch_attention(op, form, form->keys, &args, args.tk, x[1].batch * args.kv_heads);
+        (void)launch_attention(op, &form->keys, &args, args.tk, x[1].batch * args.kv_heads);
 }
 
 static void attention_backward(ph__grad_call *call)
@@ -233,11 +267,11 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
 /* batch 0: nothing is to be done. */
 static bool launch_forward(ph__op *op, ph__attention_args *args, ph_dtype dtype, int64_t batch)
 {
-    const kernel_form *form = kernel_form_of(op->tape->backend, dtype, args->d);
+    const kernel_form *form = kernel_form_of(op->tape->backend, dtype, args, batch);
     ph__attention_outcome outcome = ph__attention_by_cudnn(op, args, dtype, batch, false);
     if (outcome != PH__ATTENTION_ELSEWHERE || batch == 0)
         return outcome != PH__ATTENTION_FAILED;
-    return launch_attention(op, form, form->forward, args, args->tq, batch * args->heads);
+    return launch_attention(op, &form->forward, args, args->tq, batch * args->heads);
 }
 
 static ph_tensor *attention_forward(ph__op *op, ph_tensor *const in[3],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* base/log.c: the log callback of the process, and the default that writes to stderr. */
 #include "base/log.h"
+#include "base/alloc.h"
 #include "base/debug.h"
 #include "base/fork.h"
 #include "base/line.h"
@@ -55,6 +56,62 @@ void ph_log_write(ph_log_level level, const char *message)
         ph__log(level, "%s", message);
 }
 
+static void hand_out(ph_log_level level, const char *message)
+{
+    pthread_mutex_lock(&sink_lock);
+    struct sink now = sink;
+    pthread_mutex_unlock(&sink_lock);
+    if (now.callback)
+        now.callback(level, message, now.user);
+    else if ((int)level <= printed_level())
+        write_to_stderr(level, message);
+}
+
+/* ---- messages that wait ---- */
+struct ph__log_line {
+    ph__log_line *next;
+    ph_log_level level;
+    char message[];
+};
+static _Thread_local ph__log_held *holding; /* NULL: messages do not wait */
+
+void ph__log_hold(ph__log_held *held)
+{
+    *held = (ph__log_held){.before = holding};
+    holding = held;
+}
+
+void ph__log_report(ph__log_held *held)
+{
+    holding = held->before;
+    if (holding && held->first) {
+        *(holding->first ? &holding->last->next : &holding->first) = held->first;
+        holding->last = held->last;
+        return;
+    }
+    while (held->first) {
+        ph__log_line *line = held->first;
+        held->first = line->next;
+        hand_out(line->level, line->message);
+        ph__free(line);
+    }
+}
+
+static void keep_line(ph_log_level level, const char *message)
+{
+    size_t bytes = strlen(message) + 1;
+    ph__log_line *line = ph__calloc(1, sizeof *line + bytes);
+    if (!line) {
+        if ((int)level <= printed_level())
+            write_to_stderr(level, message);
+        return;
+    }
+    line->level = level;
+    memcpy(line->message, message, bytes);
+    *(holding->first ? &holding->last->next : &holding->first) = line;
+    holding->last = line;
+}
+
 void ph__log(ph_log_level level, const char *format, ...)
 {
     int saved_errno = errno;
@@ -63,13 +120,9 @@ void ph__log(ph_log_level level, const char *format, ...)
     va_start(args, format);
     ph__line_vformat(message, sizeof message, format, args);
     va_end(args);
-
-    pthread_mutex_lock(&sink_lock);
-    struct sink now = sink;
-    pthread_mutex_unlock(&sink_lock);
-    if (now.callback)
-        now.callback(level, message, now.user);
-    else if ((int)level <= printed_level())
-        write_to_stderr(level, message);
+    if (holding)
+        keep_line(level, message);
+    else
+        hand_out(level, message);
     errno = saved_errno;
 }

@@ -6,8 +6,19 @@
 #include <stdatomic.h>
 
 /* Formats and hands a message to the callback. No newline at the end. Never call it with a lock
- * held. */
+ * held that a callback may want: ph__log_hold comes before such a lock. */
 void ph__log(ph_log_level level, const char *format, ...) PH_PRINTF(2, 3);
+
+/* Messages of the calling thread wait from hold on, and are reported, in their order, by report,
+ * which is called behind the locks. One that there is no memory for goes to stderr at once. A hold
+ * within another one leaves them to that one's end. */
+typedef struct ph__log_line ph__log_line;
+typedef struct ph__log_held {
+    ph__log_line *first, *last;
+    struct ph__log_held *before; /* of the thread */
+} ph__log_held;
+void ph__log_hold(ph__log_held *held);
+void ph__log_report(ph__log_held *held);
 
 /* The same, at most once for each place in the code in the life of the process. */
 #define PH__LOG_ONCE(level, ...)                                                                   \

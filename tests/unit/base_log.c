@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "support/test.h"
 #include <cmocka.h>
@@ -97,6 +98,55 @@ TEST(test_callback_may_call_the_library)
     ph__log(PH_LOG_WARNING, "outer");
     assert_int_equal(to.calls, 1);
     assert_string_equal(to.message, "from inside");
+}
+
+/* A library's lock is held from hold to report. */
+typedef struct told {
+    bool locked;
+    int count;
+    char messages[4][32];
+} told;
+
+static void listen_unlocked(ph_log_level level, const char *message, void *user)
+{
+    told *to = user;
+    assert_int_equal(level, PH_LOG_WARNING);
+    assert_false(to->locked);
+    (void)snprintf(to->messages[to->count++], sizeof to->messages[0], "%s", message);
+}
+
+TEST(messages_wait_for_the_end_of_a_hold)
+{
+    told to = {.locked = true};
+    ph__log_held held, within;
+    ph_log_set(listen_unlocked, &to);
+    ph__log_hold(&held);
+    ph__log(PH_LOG_WARNING, "first");
+    ph__log_hold(&within);
+    ph__log(PH_LOG_WARNING, "second");
+    ph__log(PH_LOG_WARNING, "third");
+    ph__log_report(&within);
+    ph__log(PH_LOG_WARNING, "last");
+    to.locked = false;
+    assert_int_equal(to.count, 0);
+    ph__log_report(&held);
+    assert_int_equal(to.count, 4);
+    assert_string_equal(to.messages[0], "first");
+    assert_string_equal(to.messages[1], "second");
+    assert_string_equal(to.messages[2], "third");
+    assert_string_equal(to.messages[3], "last");
+    to.count = 0;
+    ph__log(PH_LOG_WARNING, "at once");
+    assert_int_equal(to.count, 1);
+    to.locked = true; /* no memory: the callback is not called */
+    ph__log_hold(&held);
+    ph__alloc_fail_after(0);
+    ph__log(PH_LOG_INFO, "lost");
+    ph__alloc_fail_after(-1);
+    to.locked = false;
+    ph__log_report(&held);
+    assert_int_equal(to.count, 1);
+    assert_int_equal(ph__alloc_live(), 0);
 }
 
 static void say_in_one_place(void)
@@ -192,6 +242,7 @@ int main(void)
         cmocka_unit_test_teardown(test_line_of_others, restore_default),
         cmocka_unit_test_teardown(test_long_message_is_cut, restore_default),
         cmocka_unit_test_teardown(test_callback_may_call_the_library, restore_default),
+        cmocka_unit_test_teardown(messages_wait_for_the_end_of_a_hold, restore_default),
         cmocka_unit_test_teardown(test_once_means_once, restore_default),
         cmocka_unit_test_teardown(test_set_while_others_log, restore_default),
         cmocka_unit_test(test_default_writes_warnings_to_stderr),

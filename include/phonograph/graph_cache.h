@@ -34,7 +34,9 @@ typedef enum ph_graph_cache_path {
     PH_CACHE_BEYOND = 10   /* of events alone: a size above the largest bucket; no key */
 } ph_graph_cache_path;
 
-/* Told on the calling thread, with the cache unlocked. It must not call the cache. */
+/* Told on the calling thread, with no lock held, before the call returns. It may call the cache, as
+ * may the log's callback, hooks and released objects: calls of the key that is worked on run as
+ * they are, or replay. */
 typedef struct ph_graph_cache_event {
     ph_graph_cache_path what;
     const void *key; /* borrowed for the call */
@@ -81,7 +83,8 @@ typedef struct ph_graph_cache_options {
 
 PH_CALL ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
                               const ph_graph_cache_options *options);
-/* Drops all graphs. No call of the cache may be running, or come later. Takes NULL. */
+/* Drops all graphs. No call of the cache may be running, or come later, but those of objects that
+ * the graphs release. Takes NULL. */
 PH_API void ph_graph_cache_destroy(ph_graph_cache *cache);
 
 typedef struct ph_graph_cache_value {

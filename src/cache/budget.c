@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cache/budget.c: what graphs take, and which of them go. */
 #include "cache/budget.h"
+#include "base/unwind.h"
 #include "cache/entry.h"
 #include "device/capture/refuse.h"
 #include "device/handles/hold.h"
@@ -118,7 +119,19 @@ static ph__cache_entry *choose_victim(const ph_graph_cache *cache, const ph__cac
     return waiting;
 }
 
-/* The key stays, and runs eagerly at first as a new one does. */
+typedef struct telling {
+    ph_graph_cache *cache;
+    ph__cache_entry *victim;
+} telling;
+
+static void leave_victim(void *what)
+{
+    const telling *t = what;
+    ph__entry_leave(t->cache, t->victim, 0, NULL);
+}
+
+/* The key stays, and runs eagerly at first as a new one does. No lock is held while functions of
+ * the user's run. */
 static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
 {
     ph__cache_entry kept = {0};
@@ -139,8 +152,9 @@ static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
     ph__entry_clear(&kept);
     if (!victim)
         return false;
+    telling t = {cache, victim};
+    PH__UNWIND unwind = {leave_victim, &t};
     ph__cache_report(cache, PH_CACHE_EVICTED, victim, "");
-    ph__entry_leave(cache, victim, 0, NULL);
     return true;
 }
 

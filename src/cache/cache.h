@@ -22,7 +22,7 @@ struct ph__cache_entry {
     ph__mutex lock;
     bool refused; /* the key is not captured (again) */
     bool capturing;
-    /* a graph of its is being replayed that calls functions: the lock is free meanwhile */
+    /* a call has its graphs and calls functions of the user's: the lock is free meanwhile */
     bool apart;
     bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
     /* no longer in the table: goes with its last user; changed under the cache's lock */

@@ -93,6 +93,7 @@ ph__served ph__serve_hit(ph_status *status, ph__visit *visit)
     if (!entry)
         return PH__MISSED;
     ph__served served = PH__MISSED;
+    ph__log_hold(&visit->log);
     if (entry->graph && !entry->apart && is_of_entry(entry, call) &&
         !ph__replay_calls_functions(entry->graph) &&
         ph__learned_match(entry->learned, call, result->reason, sizeof result->reason) &&
@@ -101,5 +102,6 @@ ph__served ph__serve_hit(ph_status *status, ph__visit *visit)
     else
         result->reason[0] = '\0';
     ph__mutex_unlock(&entry->lock);
+    ph__log_report(&visit->log);
     return served;
 }

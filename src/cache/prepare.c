@@ -2,9 +2,9 @@
 /* cache/prepare.c: captures ahead of calls. */
 #include "base/alloc.h"
 #include "base/unwind.h"
+#include "cache/captures.h"
 #include "cache/check.h"
 #include "cache/entry.h"
-#include "cache/serve.h"
 #include "device/capture/capture.h"
 
 static void end_visit(void *visit)
@@ -17,7 +17,8 @@ static ph_status prepare_call(ph_graph_cache *cache, ph_stream *stream,
                               const ph_graph_cache_call *call, const char *name)
 {
     ph_graph_cache_result room = {0};
-    ph__visit visit = {.cache = cache, .stream = stream, .call = call, .result = &room};
+    ph__visit visit;
+    ph__visit_begin(&visit, cache, stream, call, &room, false);
     ph_status status = PH_OK;
     visit.entry = ph__entry_enter(cache, call);
     if (!visit.entry)

@@ -2,6 +2,7 @@
 /* cache/run.c: one call of a cache: its work on the device is done exactly once, whatever fails. */
 #include "base/alloc.h"
 #include "base/unwind.h"
+#include "cache/captures.h"
 #include "cache/check.h"
 #include "cache/entry.h"
 #include "cache/hit.h"
@@ -27,7 +28,7 @@ static ph_status run_body(ph__visit *visit, ph_graph_cache_path path)
 static bool nest_graph(ph_status *status, ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
-    ph__mutex_lock(&entry->lock);
+    ph__visit_lock(visit);
     bool nested = entry->graph && !entry->apart && !entry->graph->segments && !entry->capturing &&
                   ph__learned_is_first(entry->learned, visit->call);
     if (nested) {
@@ -35,7 +36,7 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
         visit->result->path = PH_CACHE_NESTED;
         visit->result->graph = entry->graph;
     }
-    ph__mutex_unlock(&entry->lock);
+    ph__visit_unlock(visit);
     return nested;
 }
 
@@ -45,6 +46,7 @@ static ph_status run_visit(ph__visit *visit, ph__served served, ph_status status
         served = ph__serve_replay(&status, visit);
     if (served == PH__CAPTURE)
         served = ph__serve_capture(&status, visit);
+    ph__visit_do_rest(visit);
     if (served == PH__SERVED || (served == PH__RECORD && nest_graph(&status, visit)))
         return status;
     return run_body(visit, served == PH__RECORD ? PH_CACHE_RECORDED : PH_CACHE_EAGER);
@@ -82,11 +84,8 @@ ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
     static const char name[] = "ph_graph_cache_run";
     ph_graph_cache_result room;
     ph_status status = PH_OK;
-    ph__visit visit = {.cache = cache,
-                       .stream = stream,
-                       .call = call,
-                       .result = out ? out : &room,
-                       .launch = true};
+    ph__visit visit;
+    ph__visit_begin(&visit, cache, stream, call, out ? out : &room, true);
     clear_result(visit.result);
     ph__served served = ph__serve_hit(&status, &visit);
     if (served == PH__SERVED && !visit.entry)

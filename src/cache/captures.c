@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* cache/captures.c: captures of bodies, what is learned or updated from them, and the replay that
+ * follows. No lock is held while functions of the user's run. Nothing launches before all that can
+ * fail is done. */
+#include "cache/captures.h"
+#include "base/line.h"
+#include "base/unwind.h"
+#include "cache/budget.h"
+#include "cache/check.h"
+#include "cache/entry.h"
+#include "cache/learn.h"
+#include "graph/object/graph.h"
+
+static void destroy_graph(void *graph)
+{
+    ph_graph_destroy(graph);
+}
+
+static void destroy_other(void *other)
+{
+    ph_graph_destroy(*(ph_graph **)other);
+}
+
+static ph_status capture_body(ph_graph **out, const ph__visit *visit, bool keep)
+{
+    ph_capture_options options = visit->cache->capture;
+    ph_graph *graph;
+    options.plan = options.plan && !keep; /* its memory does not stay */
+    PH_TRY(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = keep}));
+    PH__UNWIND unwind = {destroy_graph, graph};
+    ph_status status =
+        ph_graph_capture(graph, visit->stream, &options, visit->call->body, visit->call->user);
+    unwind.undo = NULL;
+    if (status == PH_OK)
+        *out = graph;
+    else
+        ph_graph_destroy(graph);
+    return status;
+}
+
+/* A body fails with CALLER for reasons of its own. */
+static ph__served failed_capture(const ph_status *status, ph__visit *visit, bool first)
+{
+    if (*status == PH_ERROR_CALLER)
+        return PH__SERVED;
+    ph__visit_note(visit, ph_error_last()->message);
+    if (first && *status != PH_ERROR_POOL_BUSY)
+        ph__visit_refuse(visit);
+    else if (!first)
+        visit->entry->unlearned++;
+    return PH__EAGER;
+}
+
+/* Memory of a pool goes when no graph holds it. Where others held it too, the key may fit without
+ * them later. */
+static void give_up_room(ph__visit *visit, bool alone)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph__visit_clear_entry(visit);
+    entry->seen = 0;
+    entry->needs_pool = !alone;
+    ph__visit_note(visit, alone
+                              ? "the graph alone is beyond the budget"
+                              : "the graph and what others left in the pool are beyond the budget");
+    if (alone)
+        ph__visit_refuse(visit);
+}
+
+/* Locked. True: the entry has the graph. */
+static bool acquire_first(ph__visit *visit, ph_graph *graph)
+{
+    visit->entry->learned = ph__learned_create(visit->call);
+    if (!visit->entry->learned) {
+        ph__visit_let_go(visit, graph);
+        ph__visit_note(visit, "no host memory for what the key's captures show");
+        return false;
+    }
+    visit->entry->graph = graph;
+    ph__entry_account(visit->cache, visit->entry);
+    return true;
+}
+
+/* Locked. Other graphs make room for it while the lock is free. */
+static ph__served keep_first(ph_status *status, ph__visit *visit, ph_graph *graph, bool alone)
+{
+    if (!acquire_first(visit, graph))
+        return PH__EAGER;
+    ph__visit_step_aside(visit);
+    bool fits = ph__entry_make_room(visit->cache, visit->entry, 0);
+    ph__visit_step_back(visit);
+    if (!fits) {
+        give_up_room(visit, alone);
+        return PH__EAGER;
+    }
+    visit->result->path = PH_CACHE_CAPTURED;
+    *status = ph__serve_graph(visit, graph, NULL, 0);
+    return ph__served_or_dropped(status, visit, graph);
+}
+
+static const char *make_room(ph__visit *visit)
+{
+    const char *why = ph__cache_no_plan_now(visit->cache);
+    if (!why && visit->entry->needs_pool)
+        ph__entry_empty_pool(visit->cache);
+    if (!why && !ph__entry_make_room(visit->cache, visit->entry, 1))
+        why = "the budget is exceeded, and no graph is left to evict";
+    return why;
+}
+
+static ph__served capture_first(ph_status *status, ph__visit *visit)
+{
+    ph_graph *graph = NULL;
+    ph__served served = PH__EAGER;
+    const char *why = make_room(visit);
+    if (why) {
+        ph__visit_lock(visit);
+        ph__visit_note(visit, why);
+        ph__visit_unlock(visit);
+        return PH__EAGER;
+    }
+    bool alone = ph__entry_is_pool_empty(visit->cache);
+    *status = capture_body(&graph, visit, false);
+    ph__visit_lock(visit);
+    served = graph ? keep_first(status, visit, graph, alone) : failed_capture(status, visit, true);
+    bool given_up = graph && !visit->entry->graph;
+    ph__visit_unlock(visit);
+    ph__visit_do_rest(visit);
+    if (given_up)
+        (void)ph__entry_make_room(visit->cache, NULL, 0);
+    return served;
+}
+
+/* ---- updates ---- while the lock is free, as hooks see executables that are made, and objects of
+ * the user's may go with what was updated. */
+static bool update_variant(ph__visit *visit, ph_graph *from)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph_error before;
+    ph__error_save(&before);
+    for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++) {
+        if (ph_graph_update(entry->variants[i], from, NULL) != PH_OK)
+            continue;
+        ph__entry_use_variant(entry, i);
+        return true;
+    }
+    ph__error_restore(&before);
+    return false;
+}
+
+/* Locked. Takes the capture over as one more executable; the one that was used longest ago makes
+ * room. */
+static void add_variant(ph__visit *visit, ph_graph *from)
+{
+    ph__cache_entry *entry = visit->entry;
+    ph__visit_let_go(visit, entry->variants[PH__CACHE_VARIANTS - 1]);
+    entry->variants[PH__CACHE_VARIANTS - 1] = from;
+    ph__entry_use_variant(entry, PH__CACHE_VARIANTS - 1);
+    ph__entry_account(visit->cache, entry);
+}
+
+/* Locked. */
+static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **from)
+{
+    ph__visit_step_aside(visit);
+    bool updated = update_variant(visit, *from);
+    *status = updated ? PH_OK : ph_graph_instantiate(*from);
+    ph__visit_step_back(visit);
+    if (*status != PH_OK) {
+        ph__visit_note(visit, ph_error_last()->message);
+        return PH__EAGER;
+    }
+    if (!updated) {
+        add_variant(visit, *from);
+        *from = NULL;
+    }
+    visit->result->path = PH_CACHE_UPDATED;
+    ph_graph *used = visit->entry->variants[0];
+    *status = ph__serve_graph(visit, used, NULL, 0);
+    return ph__served_or_dropped(status, visit, used);
+}
+
+/* ---- learning ---- */
+static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **other)
+{
+    ph__cache_entry *entry = visit->entry;
+    char reason[sizeof visit->result->reason] = "";
+    bool learned_it = false;
+    if (entry->graph && (entry->graph->segments || (*other)->segments)) {
+        ph__visit_note(visit, "the body has breaks at some calls, which nothing is learned from");
+        entry->unlearned = PH__CACHE_ATTEMPTS;
+        return PH__EAGER;
+    }
+    if (!entry->graph) { /* dropped or evicted meanwhile */
+        ph__visit_note(visit, "the key's graph was evicted while it was captured to learn from");
+        return PH__EAGER;
+    }
+    *status = ph__learned_compare(&learned_it, entry->learned, entry->graph, *other, visit->call,
+                                  reason, sizeof reason);
+    if (*status != PH_OK)
+        ph__line_format(reason, sizeof reason, "%s", ph_error_last()->message);
+    else if (learned_it && ph__learned_match(entry->learned, visit->call, reason, sizeof reason)) {
+        visit->result->path = PH_CACHE_LEARNED;
+        return ph__serve_learned(status, visit);
+    }
+    ph__visit_note(visit, reason);
+    if (++entry->unlearned == PH__CACHE_ATTEMPTS)
+        ph__visit_report_refusal(visit);
+    return visit->cache->fallback == PH_CACHE_FALLBACK_UPDATE && visit->launch
+               ? serve_update(status, visit, other)
+               : PH__EAGER;
+}
+
+/* Locked. */
+static ph__served use_another(ph_status *status, ph__visit *visit, ph_graph **other)
+{
+    ph__cache_entry *entry = visit->entry;
+    if (!*other)
+        return failed_capture(status, visit, false);
+    if (entry->apart) /* without the lock, and its graphs are in use */
+        return PH__EAGER;
+    return entry->unlearned >= PH__CACHE_ATTEMPTS ? serve_update(status, visit, other)
+                                                  : learn_from(status, visit, other);
+}
+
+static ph__served capture_another(ph_status *status, ph__visit *visit)
+{
+    ph_graph *other = NULL;
+    *status = capture_body(&other, visit, true);
+    PH__UNWIND unwind = {destroy_other, &other};
+    ph__visit_lock(visit);
+    ph__served served = use_another(status, visit, &other);
+    ph__visit_unlock(visit);
+    return served;
+}
+
+ph__served ph__serve_capture(ph_status *status, ph__visit *visit)
+{
+    ph__mutex_lock(&visit->entry->lock);
+    bool first = visit->entry->graph == NULL;
+    ph__mutex_unlock(&visit->entry->lock);
+    return first ? capture_first(status, visit) : capture_another(status, visit);
+}

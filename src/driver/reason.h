@@ -16,9 +16,12 @@ void ph__driver_clear_reason(void);
  * loaded by dlopen. Threads that end with words stay counted, which costs that call alone. */
 extern atomic_uint ph__driver_reasons __attribute__((visibility("hidden")));
 bool ph__driver_thread_has_reason(void);
+static inline bool ph__driver_may_have_reason(void)
+{
+    return atomic_load_explicit(&ph__driver_reasons, memory_order_relaxed) != 0;
+}
 static inline bool ph__driver_has_reason(void)
 {
-    return atomic_load_explicit(&ph__driver_reasons, memory_order_relaxed) != 0 &&
-           ph__driver_thread_has_reason();
+    return ph__driver_may_have_reason() && ph__driver_thread_has_reason();
 }
 #endif

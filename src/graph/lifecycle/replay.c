@@ -9,6 +9,7 @@
 #include "graph/lifecycle/graph.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/instantiate.h"
+#include "graph/lifecycle/relaunch.h"
 #include "graph/lifecycle/replay_streams.h"
 #include "graph/lifecycle/segments.h"
 #include "graph/lifecycle/uploaded.h"
@@ -127,13 +128,6 @@ __attribute__((noinline)) static void begin_range(const ph_graph *graph)
     ph__nvtx_push(name);
 }
 
-__attribute__((noinline)) static ph_status fail_launch(int result, const char *call)
-{
-    if (ph__result_is_host_memory(result))
-        return ph__fail_host_memory(call, "the launch of the graph");
-    return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
-}
-
 /* While stream->asks is shared. */
 static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *call)
 {
@@ -150,32 +144,7 @@ static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *ca
     if (ph__nvtx_on())
         ph__nvtx_pop();
     end_pools(graph, graph->pools.count, stream, result == PH__R_OK);
-    return result == PH__R_OK ? PH_OK : fail_launch(result, call);
-}
-
-/* Where nothing but the launch has to be done, as most times: the driver asks whether the stream is
- * capturing, and no capture begins there before the launch. *launched: false with PH_OK: nothing
- * was done, and launch_exec has to be called. */
-static ph_status relaunch_exec(bool *launched, ph_graph *graph, ph_stream *stream, const char *call)
-{
-    ph_device *device = graph->device;
-    *launched = false;
-    if (graph->pools.count != 1 || ph__nvtx_on() ||
-        atomic_load_explicit(&device->open_captures, memory_order_relaxed) != 0)
-        return PH_OK;
-    ph__writer *writer = graph->pools.at[0];
-    if (!ph__pool_replay_begin_again(writer->pool, stream))
-        return PH_OK;
-    int result = device->driver->exec_relaunch(
-        graph->exec, stream->handle, atomic_load_explicit(&device->foreign, memory_order_relaxed),
-        launched);
-    bool done = result == PH__R_OK && *launched;
-    uint64_t epoch = ph__pool_replay_end_again(writer->pool, done);
-    if (done) {
-        atomic_store_explicit(&writer->last, epoch, memory_order_relaxed);
-        graph->epoch = epoch;
-    }
-    return result == PH__R_OK ? PH_OK : fail_launch(result, call);
+    return result == PH__R_OK ? PH_OK : ph__relaunch_fail(result, call);
 }
 
 /* *capture_id: a capture that another thread has begun since the caller asked; nothing was
@@ -222,7 +191,7 @@ static inline ph_status launch_again(ph_graph *graph, ph_stream *stream, const r
 {
     bool launched = false;
     if (!graph->cells)
-        PH_TRY(relaunch_exec(&launched, graph, stream, r->call));
+        PH_TRY(ph__exec_relaunch(&launched, graph, stream, r->call));
     return launched ? PH_OK : launch_or_nest(graph, stream, r);
 }
 
@@ -288,15 +257,6 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
     return submit_replay(graph, stream, r);
 }
 
-/* Nothing stands between the question whether the stream is capturing and the launch, which asks it
- * again, under the lock: once is enough. */
-static inline bool launches_at_once(const ph_graph *graph)
-{
-    return !graph->liveness && !graph->slots && !graph->cells && !graph->collectives &&
-           !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) &&
-           !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END);
-}
-
 /* A graph with breaks has no slots of its own. */
 static ph_status replay_segments(ph_graph *graph, ph_stream *stream, const request *r)
 {
@@ -308,26 +268,17 @@ static ph_status replay_segments(ph_graph *graph, ph_stream *stream, const reque
     return ph__segments_replay(graph, stream, r->call);
 }
 
-/* Without the checks that the last replay passed. The last stream may have been destroyed
- * meanwhile, its address still being ours: that is looked at each time. */
-static inline bool is_as_before(const ph_graph *graph, const ph_stream *stream)
-{
-    return graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
-           stream == graph->last_stream &&
-           !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
-}
-
 /* Once more, where *over. */
 static ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, const request *r)
 {
     uint64_t capture_id = 0;
     *over = false;
-    bool usual = is_as_before(graph, stream);
+    bool usual = ph__replays_as_before(graph, stream);
     if (!usual)
         PH_TRY(check_replay(graph, stream, r));
     if (!usual && graph->segments)
         return replay_segments(graph, stream, r);
-    if (usual && r->which == PH__CALL_REPLAY && launches_at_once(graph))
+    if (usual && r->which == PH__CALL_REPLAY && ph__replays_at_once(graph))
         return submit_replay(graph, stream, r);
     if (may_capture(graph->device))
         PH_TRY(find_open_capture(&capture_id, stream, r->call));
@@ -361,9 +312,8 @@ __attribute__((noinline)) static ph_status replay(ph_graph *graph, ph_stream *st
 ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
 {
     static const request plain = {PH__CALL_REPLAY, "ph_graph_replay", NULL, 0};
-    bool launched = false;
-    if (is_as_before(graph, stream) && launches_at_once(graph))
-        PH_TRY(relaunch_exec(&launched, graph, stream, plain.call));
+    bool launched;
+    PH_TRY(ph__graph_relaunch(&launched, graph, stream, plain.call));
     return launched ? PH_OK : replay(graph, stream, &plain);
 }
 

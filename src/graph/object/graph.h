@@ -26,34 +26,37 @@ typedef struct ph__brought ph__brought;         /* inputs/brought.h */
 typedef struct ph__segments ph__segments;       /* object/segments.h */
 
 struct ph_graph {
-    /* The members that every replay reads stand together. */
+    /* The members that every replay reads stand together: within 128 bytes. */
     ph_graph_state state;
     bool liveness;
-    unsigned busy;  /* hooks of it that are running */
-    uint64_t epoch; /* of the last replay, in the own pool */
+    unsigned busy;          /* hooks of it that are running */
+    uint64_t epoch;         /* of the last replay, in the own pool */
+    ph_stream *last_stream; /* of `streams` the one that replayed it last */
+    ph_device *device;      /* retained from begin to reset; NULL in NEW */
+    ph__drv_exec *exec;
+    ph__writer *own;  /* among `pools`: the pool of the capture */
+    ph__slots *slots; /* NULL: none were made */
+    /* NULL: the capture made none. While it is open under the device's capture_lock */
+    ph__cells *cells;
+    /* NULL: none were captured. While the capture is open under `retaining` */
+    ph__collectives *collectives;
+    PH__VEC(ph__writer *) pools; /* by ascending address of the pool, the order of their locks */
+    ph__hook_set hooks;
+
     /* the count of `watch` when the inputs were last seen alive; UINT64_MAX: never */
     uint64_t free_count;
     ph__watch watch;      /* grows when an allocation dies that the graph tracks */
     ph__foreign *foreign; /* allocations of other code in which its inputs lie */
     /* replays between two queries of that memory (0: never), and since the last */
     uint32_t foreign_every, foreign_turn;
-    ph_device *device; /* retained from begin to reset; NULL in NEW */
-    ph__drv_exec *exec;
-    /* NULL: the capture made none. While it is open under the device's capture_lock */
-    ph__cells *cells;
-    ph__slots *slots; /* NULL: none were made */
     /* NULL: no scopes, no breadcrumbs, no checks. While the capture is open under the device's
      * capture_lock */
     ph__locate *locate;
-    /* NULL: none were captured. While the capture is open under `retaining` */
-    ph__collectives *collectives;
     bool hosts_changed; /* functions of host nodes were set */
     /* nodes of the executable were set, or another capture's parameters given to it */
     bool changed;
-    PH__VEC(ph__writer *) pools; /* by ascending address of the pool, the order of their locks */
-    ph__writer *own;             /* among them: the pool of the capture */
-    bool inputs_due;             /* not made yet: those of the record */
-    bool sets_due;               /* not in them yet: some of `sets` */
+    bool inputs_due; /* not made yet: those of the record */
+    bool sets_due;   /* not in them yet: some of `sets` */
     /* by node: what it was last set to; NULL: none was. See inputs/rebind.c */
     struct ph__set_launch **sets;
     uint64_t met_free_count; /* the device's count when they all lived */
@@ -70,8 +73,6 @@ struct ph_graph {
     ph_graph *next_annotated, **annotated_at;
     /* the kernel of each node of the executable; NULL where it is none of ours */
     ph_kernel **node_kernels;
-    ph_stream *last_stream; /* the one of them that replayed it last */
-    ph__hook_set hooks;
 
     /* NULL: its capture had no breaks so far */
     ph__segments *segments;

@@ -12,7 +12,7 @@ enum {
 typedef struct ph__hook_list ph__hook_list;
 /* Zero is empty. The hooks of one graph, or of the process. */
 typedef struct ph__hook_set {
+    atomic_uint counts[PH__HOOK_POINTS]; /* live ones, readable without the lock */
     ph__hook_list *list;                 /* under the lock of lifecycle/hooks.c */
-    atomic_uint counts[PH__HOOK_POINTS]; /* live ones, readable without it */
 } ph__hook_set;
 #endif

@@ -13,13 +13,13 @@ typedef struct ph__writer {
     struct ph__writers *among;
     /* retained while the graph holds it; the name of the pool afterwards */
     ph_pool *pool;
+    _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
     uint64_t graph_id;
     PH__VEC(ph__ranges) sets; /* one for each capture that the executable runs */
     bool gone;                /* the graph has let go */
     bool updated;             /* the last update brought it: goes with the next one */
     /* may have written all of the pool: stands for several that have gone, or nobody knows */
     bool anywhere;
-    _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
 } ph__writer;
 
 /* Allocations that a graph holds, by their device: most are of the graph's own. */

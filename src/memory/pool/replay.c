@@ -118,27 +118,6 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
     return epoch;
 }
 
-bool ph__pool_replay_begin_again(ph_pool *pool, const ph_stream *stream)
-{
-    ph__mutex_lock(&pool->replay_lock);
-    if (pool->last_replay == stream && !pool->replay_marked && pool->before.count == 0 &&
-        !stream->is_default)
-        return true;
-    ph__mutex_unlock(&pool->replay_lock);
-    return false;
-}
-
-uint64_t ph__pool_replay_end_again(ph_pool *pool, bool launched)
-{
-    uint64_t epoch = 0;
-    if (launched) {
-        epoch = atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1;
-        atomic_store_explicit(&pool->epoch, epoch, memory_order_release);
-    }
-    ph__mutex_unlock(&pool->replay_lock);
-    return epoch;
-}
-
 static void unkeep_pool(ph__memory *memory, ph_pool *pool)
 {
     ph_pool *dead = NULL;

@@ -3,7 +3,8 @@
 #ifndef PH_MEMORY_POOL_REPLAY_H
 #define PH_MEMORY_POOL_REPLAY_H
 #include "device/handles/device.h"
-#include <phonograph/memory.h>
+#include "device/handles/stream.h"
+#include "memory/state/pool_state.h"
 
 typedef struct ph__memory ph__memory;
 
@@ -18,8 +19,25 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched);
 /* The same for a replay that needs no call of the driver but its launch, as the last one from the
  * pool was on that stream, no default one, and nothing was ordered behind it since. False: begin
  * has to be called. */
-bool ph__pool_replay_begin_again(ph_pool *pool, const ph_stream *stream);
-uint64_t ph__pool_replay_end_again(ph_pool *pool, bool launched);
+static inline bool ph__pool_replay_begin_again(ph_pool *pool, const ph_stream *stream)
+{
+    ph__mutex_lock(&pool->replay_lock);
+    if (pool->last_replay == stream && !pool->replay_marked && pool->before.count == 0 &&
+        !stream->is_default)
+        return true;
+    ph__mutex_unlock(&pool->replay_lock);
+    return false;
+}
+static inline uint64_t ph__pool_replay_end_again(ph_pool *pool, bool launched)
+{
+    uint64_t epoch = 0;
+    if (launched) {
+        epoch = atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1;
+        atomic_store_explicit(&pool->epoch, epoch, memory_order_release);
+    }
+    ph__mutex_unlock(&pool->replay_lock);
+    return epoch;
+}
 uint64_t ph__pool_epoch(const ph_pool *pool);
 
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);

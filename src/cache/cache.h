@@ -10,7 +10,8 @@
 
 enum {
     PH__CACHE_VARIANTS = 4, /* executables of a key that are updated */
-    PH__CACHE_ATTEMPTS = 3  /* replays refused, and captures that taught nothing */
+    PH__CACHE_ATTEMPTS = 3, /* replays refused, and captures that taught nothing */
+    PH__CACHE_KEY_ROOM = 64 /* bytes of a key that lies in its entry */
 };
 
 /* One lives as long as the cache, and is another key's when its own has gone: so a hit may look at
@@ -24,15 +25,15 @@ struct ph__cache_entry {
     bool capturing;
     /* a call has its graphs and calls functions of the user's: the lock is free meanwhile */
     bool apart;
-    bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
     /* no longer in the table: goes with its last user; changed under the cache's lock */
     atomic_bool dropped;
     ph_graph *graph; /* NULL: not captured */
     ph__learned *learned;
     _Atomic uint64_t replays; /* hits that the cache's lock has not seen; read without it too */
     /* Of the key; changed while it is in no table */
-    void *key;
+    void *key; /* `room`, or an allocation */
     size_t key_bytes, pointer_count, value_count;
+    unsigned char room[PH__CACHE_KEY_ROOM];
     _Atomic uint64_t tag; /* of the key; read without a lock */
     /* Under the cache's lock. */
     ph__cache_entry *newer, *older, *next; /* by last use; of the same hash, or spare */
@@ -42,7 +43,8 @@ struct ph__cache_entry {
     size_t bytes;                 /* of the device, of its executables */
     uint64_t uses, hits, counted; /* counted: of `replays`, in the cache's numbers */
     /* Under its own lock, of calls that are no hits. */
-    uint32_t seen; /* eager calls before the capture */
+    bool needs_pool; /* true: fits only in a pool that no other graph has memory in */
+    uint32_t seen;   /* eager calls before the capture */
     unsigned refusals, unlearned;
     ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */
     char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */

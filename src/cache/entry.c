@@ -2,7 +2,6 @@
 /* cache/entry.c: finding the entry of a key, and letting go of it. */
 #include "cache/entry.h"
 #include "base/alloc.h"
-#include <string.h>
 
 /* ---- keys ---- */
 /* Each eight bytes are mixed by a multiplication with 2^64 over the golden ratio (Knuth, The Art of
@@ -33,29 +32,11 @@ static uint64_t hash_key(const void *key, size_t bytes)
     return hash ? hash : 1;
 }
 
-/* Length, first and last bytes: a look compares them before it takes a lock. */
-static inline uint64_t tag_key(const void *key, size_t bytes)
-{
-    uint64_t first = 0, last = 0;
-    if (bytes >= sizeof first) {
-        memcpy(&first, key, sizeof first);
-        memcpy(&last, (const char *)key + bytes - sizeof last, sizeof last);
-    } else {
-        memcpy(&first, key, bytes);
-    }
-    return first ^ (last << 7 | last >> 57) ^ bytes;
-}
-
-static inline bool has_key(const ph__cache_entry *entry, const void *key, size_t bytes)
-{
-    return entry->key_bytes == bytes && memcmp(entry->key, key, bytes) == 0;
-}
-
 static ph__cache_entry *find_entry(const ph_graph_cache *cache, uint64_t hash, const void *key,
                                    size_t bytes)
 {
     ph__cache_entry *entry = ph__map_get(&cache->entries, hash);
-    while (entry && !has_key(entry, key, bytes))
+    while (entry && !ph__entry_has_key(entry, key, bytes))
         entry = entry->next;
     return entry;
 }
@@ -120,6 +101,7 @@ static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
     ph__cache_entry had = {0};
     ph__mutex_lock(&entry->lock);
     void *key = may_retire(cache, entry) ? entry->key : NULL;
+    bool apart = key != entry->room;
     if (key) {
         ph__entry_move_graphs(&had, entry);
         entry->key = NULL;
@@ -129,7 +111,8 @@ static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
     if (!key)
         return;
     ph__entry_clear(&had);
-    ph__free(key);
+    if (apart)
+        ph__free(key);
     ph__mutex_lock(&cache->lock);
     ph__entry_count_replays(cache, entry);
     entry->next = cache->spare;
@@ -160,7 +143,8 @@ static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
     entry->value_count = call->value_count;
     for (size_t i = 0; i < call->value_count; i++)
         entry->value_sizes[i] = (uint16_t)call->values[i].bytes;
-    atomic_store_explicit(&entry->tag, tag_key(call->key, call->key_bytes), memory_order_relaxed);
+    atomic_store_explicit(&entry->tag, ph__entry_tag(call->key, call->key_bytes),
+                          memory_order_relaxed);
     entry->seen = 0;
     entry->refusals = entry->unlearned = 0;
     entry->reason[0] = '\0';
@@ -173,7 +157,8 @@ static ph__cache_entry *make_entry(ph_graph_cache *cache, uint64_t hash,
 {
     ph__cache_entry **link = lock_spare(cache), *spare = *link;
     ph__cache_entry *entry = spare ? spare : ph__calloc(1, sizeof *entry);
-    void *key = ph__calloc(1, call->key_bytes);
+    bool apart = call->key_bytes > PH__CACHE_KEY_ROOM;
+    void *key = !apart ? (entry ? entry->room : NULL) : ph__calloc(1, call->key_bytes);
     bool made = entry && key && ph__map_reserve(&cache->entries, 1);
     if (made) {
         if (spare)
@@ -188,7 +173,8 @@ static ph__cache_entry *make_entry(ph_graph_cache *cache, uint64_t hash,
         ph__mutex_unlock(&spare->lock);
     if (made)
         return entry;
-    ph__free(key);
+    if (apart)
+        ph__free(key);
     if (!spare)
         ph__free(entry);
     return NULL;
@@ -279,31 +265,35 @@ void ph__entry_hold(ph_graph_cache *cache, ph__cache_entry *entry)
 }
 
 /* ---- hits ---- */
-static ph__cache_entry *lock_found(ph_graph_cache *cache, const ph_graph_cache_call *call)
+/* Graphs and neighbours in the order of use lie anywhere: all of them are asked for before the
+ * first one is waited for. */
+static inline void fetch_graph(const ph_graph *graph)
+{
+    for (size_t at = 0; at <= 128; at += 64)
+        __builtin_prefetch((const char *)graph + at, 1);
+}
+static inline void fetch_neighbours(const ph__cache_entry *entry)
+{
+    if (entry->newer)
+        __builtin_prefetch(&entry->newer->older, 1);
+    if (entry->older)
+        __builtin_prefetch(&entry->older->newer, 1);
+}
+
+ph__cache_entry *ph__entry_lock_found(ph_graph_cache *cache, const ph_graph_cache_call *call)
 {
     uint64_t hash = hash_key(call->key, call->key_bytes);
     ph__mutex_lock(&cache->lock);
     ph__cache_entry *entry = find_entry(cache, hash, call->key, call->key_bytes);
+    if (entry)
+        fetch_neighbours(entry);
     bool locked = entry && entry->has_graphs && ph__mutex_try(&entry->lock);
-    if (locked)
+    if (locked) {
+        fetch_graph(entry->graph);
         use_entry(cache, entry);
+    }
     ph__mutex_unlock(&cache->lock);
     return locked ? entry : NULL;
-}
-
-ph__cache_entry *ph__entry_lock_known(ph_graph_cache *cache, const ph_graph_cache_call *call)
-{
-    ph__cache_entry *last = atomic_load_explicit(&cache->last, memory_order_acquire);
-    if (last && tag_key(call->key, call->key_bytes) ==
-                    atomic_load_explicit(&last->tag, memory_order_relaxed)) {
-        if (!ph__mutex_try(&last->lock))
-            return NULL;
-        if (!atomic_load_explicit(&last->dropped, memory_order_relaxed) &&
-            has_key(last, call->key, call->key_bytes))
-            return last;
-        ph__mutex_unlock(&last->lock);
-    }
-    return lock_found(cache, call);
 }
 
 /* ---- ends ---- */

@@ -6,7 +6,7 @@
 #include "cache/entry.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
-#include "graph/object/graph.h"
+#include "graph/lifecycle/relaunch.h"
 
 static inline bool is_usual_call(const ph_graph_cache *cache, const ph_stream *stream,
                                  const ph_graph_cache_call *call)
@@ -58,6 +58,24 @@ static ph__served count_hit(ph__visit *visit, ph__cache_entry *entry, bool neste
     return PH__SERVED;
 }
 
+static ph__served fail_hit(ph_status *status, ph__visit *visit, ph__cache_entry *entry, size_t due)
+{
+    /* some slots may have the call's values */
+    entry->learned->all_due = entry->learned->all_due || due;
+    visit->entry = entry;
+    ph__entry_hold(visit->cache, entry);
+    return ph__served_or_dropped(status, visit, entry->graph);
+}
+
+/* A key that was dropped meanwhile goes when the entry's lock is free. */
+static inline void give_graph(ph_graph_cache_result *result, const ph__cache_entry *entry)
+{
+    if (atomic_load_explicit(&entry->dropped, memory_order_relaxed))
+        return;
+    result->graph = entry->graph;
+    result->epoch = entry->graph->epoch;
+}
+
 static ph__served replay_hit(ph_status *status, ph__visit *visit, ph__cache_entry *entry)
 {
     ph_graph_cache_result *result = visit->result;
@@ -68,40 +86,80 @@ static ph__served replay_hit(ph_status *status, ph__visit *visit, ph__cache_entr
     result->path = PH_CACHE_REPLAYED;
     *status = graph->slots ? ph_graph_replay_with(graph, visit->stream, learned->due.at, due)
                            : ph_graph_replay(graph, visit->stream);
-    if (*status != PH_OK) {
-        learned->all_due = learned->all_due || due; /* some slots may have the call's values */
-        visit->entry = entry;
-        ph__entry_hold(visit->cache, entry);
-        return ph__served_or_dropped(status, visit, graph);
-    }
+    if (*status != PH_OK)
+        return fail_hit(status, visit, entry, due);
     if (learned->differs)
         ph__learned_was_set(learned, visit->call);
-    if (!atomic_load_explicit(&entry->dropped, memory_order_relaxed)) {
-        result->graph = graph;
-        result->epoch = graph->epoch;
-    } /* else it goes when the entry's lock is free */
+    give_graph(result, entry);
     return count_hit(visit, entry, graph->epoch == epoch);
 }
 
-ph__served ph__serve_hit(ph_status *status, ph__visit *visit)
+static ph__served serve_locked(ph_status *status, ph__visit *visit, ph__cache_entry *entry)
 {
     const ph_graph_cache_call *call = visit->call;
     ph_graph_cache_result *result = visit->result;
-    if (!is_usual_call(visit->cache, visit->stream, call))
-        return PH__MISSED;
-    ph__cache_entry *entry = ph__entry_lock_known(visit->cache, call);
-    if (!entry)
-        return PH__MISSED;
-    ph__served served = PH__MISSED;
-    ph__log_hold(&visit->log);
-    if (entry->graph && !entry->apart && is_of_entry(entry, call) &&
-        !ph__replay_calls_functions(entry->graph) &&
+    if (*status != PH_OK) {
+        result->path = PH_CACHE_REPLAYED;
+        return fail_hit(status, visit, entry, 0);
+    }
+    if (is_usual_call(visit->cache, visit->stream, call) && entry->graph && !entry->apart &&
+        is_of_entry(entry, call) && !ph__replay_calls_functions(entry->graph) &&
         ph__learned_match(entry->learned, call, result->reason, sizeof result->reason) &&
         !is_in_capture(visit, entry->graph))
-        served = replay_hit(status, visit, entry);
-    else
-        result->reason[0] = '\0';
+        return replay_hit(status, visit, entry);
+    result->reason[0] = '\0';
+    return PH__MISSED;
+}
+
+ph__served ph__serve_hit(ph_status *status, ph__visit *visit, ph__cache_entry *entry)
+{
+    if (!entry)
+        return PH__MISSED;
+    ph__log_hold(&visit->log);
+    ph__served served = serve_locked(status, visit, entry);
     ph__mutex_unlock(&entry->lock);
     ph__log_report(&visit->log);
     return served;
+}
+
+/* ---- most calls ---- */
+/* Enough for a look into the table; the launch sees what it needs. */
+static inline bool may_be_known(const ph_graph_cache *cache, const ph_graph_cache_call *call)
+{
+    return cache && call && !cache->device->forked && PH__RESERVED_OK(call) && call->key &&
+           call->key_bytes && call->body && (call->pointers || !call->pointer_count) &&
+           (call->values || !call->value_count);
+}
+
+static inline bool is_as_captured(ph__cache_entry *entry, const ph_graph_cache_call *call,
+                                  ph_graph_cache_result *result)
+{
+    return !entry->apart && !entry->graph->slots && is_of_entry(entry, call) &&
+           (!(call->pointer_count | call->value_count) ||
+            ph__learned_match(entry->learned, call, result->reason, sizeof result->reason));
+}
+
+bool ph__hit_at_once(ph_status *status, ph__cache_entry **entry_of, ph_graph_cache *cache,
+                     ph_stream *stream, const ph_graph_cache_call *call,
+                     ph_graph_cache_result *result)
+{
+    *entry_of = NULL;
+    if (!may_be_known(cache, call))
+        return false;
+    ph__cache_entry *entry = ph__entry_lock_known(cache, call);
+    if (!entry)
+        return false;
+    bool launched = false;
+    if (entry->graph && is_as_captured(entry, call, result))
+        *status = ph__graph_relaunch(&launched, entry->graph, stream, "ph_graph_replay");
+    if (!launched) {
+        *entry_of = entry;
+        return false;
+    }
+    result->path = PH_CACHE_REPLAYED;
+    give_graph(result, entry);
+    uint64_t replays = atomic_load_explicit(&entry->replays, memory_order_relaxed);
+    atomic_store_explicit(&entry->replays, replays + 1, memory_order_relaxed);
+    ph__mutex_unlock(&entry->lock);
+    return true;
 }

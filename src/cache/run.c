@@ -78,16 +78,16 @@ static ph_status enter_entry(ph__visit *visit, const char *name)
     return visit->entry ? PH_OK : ph__fail_host_memory(name, "the key");
 }
 
-ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
-                             const ph_graph_cache_call *call, ph_graph_cache_result *out)
+/* A call that was not over at once. Locked: the entry, where there is one. */
+__attribute__((noinline)) static ph_status run_on(ph__cache_entry *entry, ph_status status,
+                                                  ph_graph_cache *cache, ph_stream *stream,
+                                                  const ph_graph_cache_call *call,
+                                                  ph_graph_cache_result *result)
 {
     static const char name[] = "ph_graph_cache_run";
-    ph_graph_cache_result room;
-    ph_status status = PH_OK;
     ph__visit visit;
-    ph__visit_begin(&visit, cache, stream, call, out ? out : &room, true);
-    clear_result(visit.result);
-    ph__served served = ph__serve_hit(&status, &visit);
+    ph__visit_begin(&visit, cache, stream, call, result, true);
+    ph__served served = ph__serve_hit(&status, &visit, entry);
     if (served == PH__SERVED && !visit.entry)
         return status;
     if (served == PH__MISSED)
@@ -100,6 +100,18 @@ ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
     unwind.undo = NULL;
     ph__visit_end(&visit);
     return status;
+}
+
+ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
+                             const ph_graph_cache_call *call, ph_graph_cache_result *out)
+{
+    ph_graph_cache_result room, *result = out ? out : &room;
+    ph__cache_entry *entry;
+    ph_status status = PH_OK;
+    clear_result(result);
+    return ph__hit_at_once(&status, &entry, cache, stream, call, result)
+               ? PH_OK
+               : run_on(entry, status, cache, stream, call, result);
 }
 
 ph_status ph_graph_cache_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)

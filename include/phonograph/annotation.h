@@ -112,6 +112,7 @@ PH_CALL ph_record_annotation(const ph_annotation_pair **pairs, size_t *count,
  *   ones.
  * - Pairs are borrowed from the graph's record, until the graph is reset or captured again.
  * - Entries come at the end of a capture, and go with the reset or destruction of the graph.
+ * - Records that were not made yet are made: HOST_MEMORY, DEVICE, as ph_graph_record.
  * - Thread-safe, as long as no other thread changes the graphs. */
 typedef struct ph_kernel_annotation {
     ph_graph *graph;

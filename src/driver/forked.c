@@ -107,6 +107,11 @@ static size_t graph_position(ph__drv_graph *graph, uint64_t position)
     return 0;
 }
 
+static bool graph_is_own(ph__drv_graph *graph)
+{
+    return false;
+}
+
 static bool graph_has_launches(ph__drv_graph *graph)
 {
     return false;

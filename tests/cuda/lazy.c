@@ -147,6 +147,98 @@ TEST(test_what_a_captures_end_reads)
     ph_graph_destroy(graph);
 }
 
+static ph_status annotated_by(ph_capture_fn work, ph_stream *stream, void *user)
+{
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
+    PH_TRY(work(stream, user));
+    PH_TRY(ph_annotation_push(stream, "inner", NULL));
+    PH_TRY(work(stream, user));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(work(stream, user));
+    PH_TRY(ph_annotation_pop(stream));
+    return work(stream, user);
+}
+
+static ph_status annotated_launches(ph_stream *stream, void *user)
+{
+    return annotated_by(launches, stream, user);
+}
+
+static const char *name_at(const ph_graph *graph, size_t node)
+{
+    const ph_record *record;
+    const ph_annotation_pair *pairs;
+    size_t count;
+    assert_ok(ph_graph_record(&record, (ph_graph *)(uintptr_t)graph));
+    assert_ok(ph_record_annotation(&pairs, &count, record, node));
+    return count ? pairs[0].text : "";
+}
+
+static ph_graph *captured_annotated(ph_capture_fn body, chain *c)
+{
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream,
+                               &(ph_capture_options){.enable_annotations = true}, body, c));
+    return graph;
+}
+
+static void assert_scopes(const ph_graph *graph)
+{
+    static const char *const names[] = {"outer", "inner", "outer", ""};
+    for (size_t part = 0; part < 4; part++)
+        for (size_t end = 0; end < 2; end++)
+            assert_string_equal(name_at(graph, part * NODES + end * (NODES - 1)), names[part]);
+}
+
+/* Modules of other code may be unloaded when somebody asks. */
+TEST(test_annotated_nodes_of_other_code_are_read_at_the_end)
+{
+    chain c = {y, 1, 1};
+    int64_t before = calls_of("cuGraphKernelNodeGetParams");
+    ph_graph *graph = captured_annotated(annotated_launches, &c);
+    if (fake_cuda())
+        assert_int_equal(calls_of("cuGraphKernelNodeGetParams") - before, 4 * NODES);
+    assert_scopes(graph);
+    ph_graph_destroy(graph);
+}
+
+static ph_status own_adds(ph_stream *stream, void *user)
+{
+    const chain *c = user;
+    for (int i = 0; i < NODES; i++)
+        PH_TRY(t_add(&world, stream, c->y, c->y, N, 1));
+    return PH_OK;
+}
+
+static ph_status annotated_own(ph_stream *stream, void *user)
+{
+    return annotated_by(own_adds, stream, user);
+}
+
+/* Nobody has asked where the scopes' nodes are; the list of all annotated nodes asks. */
+TEST(test_annotated_nodes_of_own_work_are_read_later)
+{
+    for (int lists = 0; lists < 2; lists++) {
+        int64_t before[READING];
+        size_t count;
+        chain c = {y, 1, 1};
+        count_reading(before);
+        ph_graph *graph = captured_annotated(annotated_own, &c);
+        assert_nothing_read(before);
+        assert_ok(ph_graph_replay(graph, world.stream));
+        assert_nothing_read(before);
+        if (lists) {
+            assert_ok(ph_get_kernel_annotations(NULL, 0, &count));
+            assert_int_equal(count, 3 * NODES);
+        }
+        assert_scopes(graph);
+        if (fake_cuda())
+            assert_true(calls_of("cuGraphNodeGetDependencies") > before[LINKS]);
+        ph_graph_destroy(graph);
+    }
+}
+
 /* A kernel's parameters are asked for once, and later graphs ask for the last of them and the
  * end. */
 TEST(test_layouts_are_kept)
@@ -320,6 +412,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_what_a_captures_end_reads),
+        CASE(test_annotated_nodes_of_other_code_are_read_at_the_end),
+        CASE(test_annotated_nodes_of_own_work_are_read_later),
         CASE(test_layouts_are_kept),
         CASE(test_what_an_update_reads),
         CASE(test_what_the_end_of_own_work_reads),

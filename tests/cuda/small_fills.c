@@ -130,6 +130,38 @@ TEST(a_small_memset_becomes_a_kernel)
     expect_chain(graph, 7);
 }
 
+static ph_status annotated_chain(ph_stream *stream, void *value)
+{
+    PH_TRY(t_fill(&world, stream, x, N, 5));
+    fill_words(x, (unsigned)*(int *)value, N, stream);
+    PH_TRY(ph_annotation_push(stream, "behind", NULL));
+    PH_TRY(t_add(&world, stream, x, y, N, 1));
+    fill_words(x, (unsigned)*(int *)value, N, stream);
+    PH_TRY(ph_annotation_pop(stream));
+    return t_add(&world, stream, x, y, N, 1);
+}
+
+/* The scope begins and ends behind a memset, whose node has gone when somebody asks. */
+TEST(scopes_keep_their_nodes)
+{
+    static const char *const names[] = {"", "", "behind", "behind", ""};
+    const ph_record *record;
+    int value = 7;
+    assert_ok(ph_graph_capture(graph, world.stream,
+                               &(ph_capture_options){.enable_annotations = true}, annotated_chain,
+                               &value));
+    for (size_t i = 0; i < 5; i++) {
+        const ph_annotation_pair *pairs;
+        size_t count;
+        assert_ok(ph_graph_record(&record, graph));
+        assert_ok(ph_record_annotation(&pairs, &count, record, i));
+        assert_string_equal(count ? pairs[0].text : "", names[i]);
+    }
+    expect_memset(graph, 1, x, 7, PH_NODE_KERNEL);
+    expect_memset(graph, 3, x, 7, PH_NODE_KERNEL);
+    expect_chain(graph, 7);
+}
+
 static ph_status bytes_and_others(ph_stream *stream, void *pinned)
 {
     fill_bytes((char *)x + 3, 0x5a, 101, stream);
@@ -328,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(a_small_memset_becomes_a_kernel),
+        IN_WORLD(scopes_keep_their_nodes),
         IN_WORLD(which_memsets_stay),
         IN_WORLD(edges_on_both_sides_stay),
         IN_WORLD(a_kept_template_stays_as_it_is),

@@ -14,9 +14,10 @@ typedef struct ph_record ph_record;
  * - Borrowed, until the graph is reset, captured again or destroyed, or instantiated after an edit
  *   of its template. Immutable: thread-safe to read.
  * - The first call, or another that needs it (slots, inputs, nodes, diff), reads the nodes back
- *   from the driver, unless the end of the capture did: with check_input_liveness, annotations,
- *   cells, PH_DEBUG_RECORD or ph_capture_options.record_at_end. Kernels of other libraries must
- *   still be loaded then: drivers may crash on those that were unloaded.
+ *   from the driver, unless the end of the capture did: with check_input_liveness, cells,
+ *   PH_DEBUG_RECORD or ph_capture_options.record_at_end, and with annotations of nodes that other
+ *   code submitted. Kernels of other libraries must still be loaded then: drivers may crash on
+ *   those that were unloaded.
  * - The first call asks the driver about memory of other code that the nodes address.
  * - STATE: no capture has ended; capture-end hooks may call it. HOST_MEMORY, also where there was
  *   none when memory of the capture was freed. DEVICE: the driver does not tell a node, as of a

@@ -51,6 +51,7 @@ ph_status ph__marks_import(ph__marks **out, const ph_import_scopes *scopes, size
     if (marks == NULL)
         return ph__fail_host_memory(call, "the annotations of the graph");
     atomic_init(&marks->references, 1);
+    marks->resolved = true;
     ph_status status = PH_OK;
     for (size_t i = 0; i < scopes->count && status == PH_OK; i++)
         status = add_mark(marks, &scopes->at[i], call);

@@ -268,8 +268,9 @@ void ph__marks_leave_graph(const ph__marks_graph *graph, ph__marks *nested, bool
 
 void ph__marks_resolve(ph__marks *marks, const ph_device *device, ph__drv_graph *graph)
 {
-    if (marks == NULL)
+    if (marks == NULL || marks->resolved)
         return;
+    marks->resolved = true;
     for (size_t i = 0; i < marks->changes.count; i++)
         marks->changes.at[i].from =
             device->driver->graph_position(graph, marks->changes.at[i].from);

@@ -20,7 +20,7 @@ typedef struct ph__mark_nested {
     ph__marks *marks;
 } ph__mark_nested;
 /* Of one annotated capture. Changes while that is open, under the lock of marks.c; immutable
- * from then on. */
+ * from then on, but that it is resolved before others have it. */
 struct ph__marks {
     atomic_uint references;
     PH__VEC(ph__mark_at) changes; /* ascending */
@@ -28,6 +28,7 @@ struct ph__marks {
     uint64_t thread; /* whose scopes the last change is of */
     uint64_t serial; /* of its scope */
     bool shared;     /* several threads have submitted */
+    bool resolved;   /* positions are numbers of nodes */
 };
 ph__marks *ph__marks_retain(ph__marks *marks); /* takes NULL, as release does */
 void ph__marks_release(ph__marks *marks);
@@ -36,7 +37,8 @@ void ph__marks_release(ph__marks *marks);
  * annotated. */
 bool ph__marks_open(ph__capture *capture);
 void ph__marks_close(ph__capture *capture);
-/* The capture has become this graph, whose nodes were listed: positions become numbers of nodes. */
+/* The capture has become this graph, whose nodes were listed: positions become numbers of nodes,
+ * once. */
 void ph__marks_resolve(ph__marks *marks, const ph_device *device, ph__drv_graph *graph);
 
 /* Reports that the open scopes of the calling thread have changed, to the captures that it was the

@@ -15,7 +15,6 @@
 #include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "graph/object/kernels.h"
-#include "record/annotations.h"
 #include "record/origin.h"
 #include "record/words.h"
 
@@ -31,18 +30,17 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
  * something of the capture asks for it, and else when the user does. */
 static bool asks_for_record(const ph_graph *graph)
 {
-    return graph->liveness || graph->read_at_end || graph->marks || graph->locate || graph->cells ||
+    return graph->liveness || graph->read_at_end || graph->locate || graph->cells ||
+           (graph->marks && !graph->device->driver->graph_is_own(graph->template)) ||
            ph__debug_switches()->record || ph__adopt_has_kernels();
 }
 
-/* The probes and cells of the capture, and its annotations, are in the record. */
+/* The probes and cells of the capture are in the record. */
 static ph_status read_marked(ph_graph *graph, const char *call)
 {
     const ph__own_memory own = {.capture = &graph->deferred_record->capture,
                                 .nested = &graph->deferred_record->nested};
     PH_TRY(ph__graph_need_record(graph, call));
-    ph__marks_resolve(graph->marks, graph->device, graph->template);
-    PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
     ph__cells_record(graph, &own);
     ph__locate_record(graph);
     return PH_OK;

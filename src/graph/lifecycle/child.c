@@ -8,6 +8,7 @@
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "memory/pool/pool.h"
 
@@ -147,6 +148,8 @@ static ph_status add_child(bool *over, ph_graph *graph, ph_stream *stream, uint6
     PH_TRY(keep_kernels(graph, stream, capture_id, call));
     PH_TRY(keep_events(graph, stream, capture_id, call));
     ph__marks *of_graph = graph->edited ? NULL : graph->marks;
+    if (of_graph) /* resolved with it */
+        PH_TRY(ph__graph_need_record(graph, call));
     PH_TRY(ph__marks_enter_graph(&marks, stream, of_graph, call));
     int result = graph->device->driver->child(stream->handle, graph->template);
     ph__marks_leave_graph(&marks, of_graph, result == PH__R_OK);

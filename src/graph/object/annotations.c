@@ -2,6 +2,8 @@
 /* graph/object/annotations.c: the list of all annotated nodes of the process's graphs. */
 #include "graph/object/annotations.h"
 #include "base/fork.h"
+#include "base/log.h"
+#include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include <string.h>
 
@@ -50,6 +52,18 @@ void ph__graph_unlist_annotations(ph_graph *graph)
     pthread_mutex_unlock(&all.lock);
 }
 
+/* Whoever lists the annotations of all graphs makes their records, on any thread. */
+ph_status ph__graph_need_annotated(ph_graph *graph, const char *call)
+{
+    ph__log_held held;
+    ph__log_hold(&held);
+    pthread_mutex_lock(&all.lock);
+    ph_status status = ph__deferred_record_give(graph, call);
+    pthread_mutex_unlock(&all.lock);
+    ph__log_report(&held);
+    return status;
+}
+
 void ph_clear_kernel_annotations(void)
 {
     pthread_mutex_lock(&all.lock);
@@ -85,6 +99,19 @@ static void put_annotation(ph_kernel_annotation *out, ph_graph *graph, size_t no
                                   .count = annotation->count};
 }
 
+static void put_annotations(ph_kernel_annotation *out, size_t capacity, size_t *found,
+                            ph_graph *graph)
+{
+    answers so_far = {false, false};
+    for (size_t i = 0; graph->record && i < graph->record->node_count; i++) {
+        if (graph->record->nodes[i].annotation == NULL)
+            continue;
+        if (*found < capacity)
+            put_annotation(&out[*found], graph, i, &so_far);
+        ++*found;
+    }
+}
+
 ph_status ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, size_t *count)
 {
     static const char call[] = "ph_get_kernel_annotations";
@@ -93,19 +120,19 @@ ph_status ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, 
     *count = 0;
     if (out == NULL && capacity)
         return ph__fail_null(call, "out");
+    ph_status status = PH_OK;
     size_t found = 0;
+    ph__log_held held;
+    ph__log_hold(&held);
     pthread_mutex_lock(&all.lock);
-    for (ph_graph *graph = all.first; graph; graph = graph->next_annotated) {
-        answers so_far = {false, false};
-        for (size_t i = 0; graph->record && i < graph->record->node_count; i++) {
-            if (graph->record->nodes[i].annotation == NULL)
-                continue;
-            if (found < capacity)
-                put_annotation(&out[found], graph, i, &so_far);
-            found++;
-        }
+    for (ph_graph *graph = all.first; graph && status == PH_OK; graph = graph->next_annotated) {
+        status = ph__deferred_record_give(graph, call);
+        if (status == PH_OK)
+            put_annotations(out, capacity, &found, graph);
     }
     pthread_mutex_unlock(&all.lock);
-    *count = found;
-    return PH_OK;
+    ph__log_report(&held);
+    if (status == PH_OK)
+        *count = found;
+    return status;
 }

@@ -2,8 +2,10 @@
 /* graph/object/deferred_record.c: records that are made when somebody asks for them. */
 #include "graph/object/deferred_record.h"
 #include "base/alloc.h"
+#include "graph/object/annotations.h"
 #include "graph/object/kernels.h"
 #include "graph/object/segments.h"
+#include "record/annotations.h"
 #include "record/origin.h"
 
 ph__deferred_record *ph__deferred_record_create(bool *lasting, ph_graph *graph, ph__ranges *capture,
@@ -60,15 +62,20 @@ ph_status ph__deferred_record_read(ph_record **out, ph__deferred_record *deferre
     return status;
 }
 
-ph_status ph__graph_need_record(ph_graph *graph, const char *call)
+static ph_status give_parts(ph_record *record, ph_graph *graph, const char *call)
+{
+    ph__marks_resolve(graph->marks, graph->device, graph->template);
+    PH_TRY(ph__record_annotate(record, graph->marks, NULL, call));
+    return ph__graph_acquire_kernels(graph, record, call);
+}
+
+ph_status ph__deferred_record_give(ph_graph *graph, const char *call)
 {
     ph_record *record;
-    if (graph->segments)
-        return ph__segments_need_record(graph, call);
     if (graph->record || graph->deferred_record == NULL)
         return PH_OK;
     PH_TRY(ph__deferred_record_read(&record, graph->deferred_record, call));
-    ph_status status = ph__graph_acquire_kernels(graph, record, call);
+    ph_status status = give_parts(record, graph, call);
     if (status != PH_OK) {
         ph__record_free(record);
         return status;
@@ -77,4 +84,11 @@ ph_status ph__graph_need_record(ph_graph *graph, const char *call)
     ph__record_note_origin(record, graph->device, graph->id);
     graph->record = record;
     return PH_OK;
+}
+
+ph_status ph__graph_need_record(ph_graph *graph, const char *call)
+{
+    return graph->segments ? ph__segments_need_record(graph, call)
+           : graph->marks  ? ph__graph_need_annotated(graph, call)
+                           : ph__deferred_record_give(graph, call);
 }

@@ -29,6 +29,8 @@ void ph__deferred_record_release(ph__deferred_record *deferred); /* takes NULL *
 ph_status ph__deferred_record_read(ph_record **out, ph__deferred_record *deferred,
                                    const char *call);
 
-/* Makes the record of a graph that has none yet, and node_kernels. */
+/* Makes the record of a graph that has none yet, with the annotations of its nodes, and
+ * node_kernels. give: of one without segments, whose marks nobody else resolves meanwhile. */
 ph_status ph__graph_need_record(ph_graph *graph, const char *call);
+ph_status ph__deferred_record_give(ph_graph *graph, const char *call);
 #endif

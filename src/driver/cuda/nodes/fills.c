@@ -10,6 +10,7 @@
 #include "driver/cuda/nodes/decode.h"
 #include "driver/cuda/nodes/graph.h"
 #include "driver/cuda/nodes/handles.h"
+#include "driver/cuda/nodes/positions.h"
 
 /* The nodes that depend on one, and how. Freed by the caller. */
 typedef struct dependents {
@@ -161,7 +162,10 @@ int ph__cuda_graph_lower(ph__drv_graph *graph)
     bool known = graph->submitted || graph->kinds;
     if (!function || !graph->read || (known && !graph->copies))
         return PH__R_OK;
-    int result = ph__cuda_enter(&scope, graph->device);
+    int result = ph__cuda_positions_resolve(graph);
+    if (result != PH__R_OK)
+        return result;
+    result = ph__cuda_enter(&scope, graph->device);
     if (result != PH__R_OK)
         return result;
     for (size_t i = 0; i < graph->handle_count && result == PH__R_OK; i++)

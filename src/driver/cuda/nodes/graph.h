@@ -64,9 +64,9 @@ struct ph__drv_graph {
     PH__VEC(ph__cuda_submitted *) submissions; /* in order */
     bool submissions_lost;                     /* one could not be kept */
     bool unmapped; /* nodes are put into by_handle when all are listed */
-    /* capture/position.c: where in `frontiers` each position begins; resolved: how many nodes had
-     * been made there. frontiers: what streams stood behind. Under the order while the capture
-     * is open, then as the rest. */
+    /* capture/position.c, nodes/positions.c: where in `frontiers` each position begins; resolved:
+     * how many nodes had been made there. frontiers: what streams stood behind. Under the order
+     * while the capture is open, then as the rest. */
     bool resolved;
     PH__VEC(size_t) positions;
     PH__VEC(ph__cu_node) frontiers;

@@ -75,6 +75,11 @@ int ph__cuda_graph_count(size_t *count, ph__drv_graph *graph)
     return result;
 }
 
+bool ph__cuda_graph_is_own(ph__drv_graph *graph)
+{
+    return graph && ph__cuda_handles_read(graph) == PH__R_OK && graph->submitted;
+}
+
 /* ---- kinds ---- */
 
 /* Copies, fills and what may hold some. */

@@ -294,6 +294,11 @@ int ph__host_graph_next_copy(ph__drv_copied *out, size_t *at, ph__drv_graph *han
     return PH__R_OK;
 }
 
+bool ph__host_graph_is_own(ph__drv_graph *graph)
+{
+    return graph != NULL;
+}
+
 /* No node has a cheaper form here. */
 int ph__host_graph_lower(ph__drv_graph *graph)
 {

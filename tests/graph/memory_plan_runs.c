@@ -171,6 +171,42 @@ TEST(memory_that_both_runs_hold_is_held)
     ph_pool_release(pool);
 }
 
+/* Asks for what was freed, between blocks that are alive. */
+typedef struct looking {
+    int runs, found; /* found: of all runs */
+} looking;
+
+static ph_status look_up_freed(ph_stream *stream, void *user)
+{
+    looking *l = user;
+    int32_t *at[3];
+    ph_allocation found;
+    l->runs++;
+    for (int i = 0; i < 3; i++) {
+        PH_TRY(ph_malloc(&at[i], 1 << 20, 1, stream));
+        PH_TRY(t_fill(&world, stream, at[i], WIDTH, i));
+    }
+    ph_free(at[1], stream);
+    l->found += ph_memory_lookup(&found, world.device, at[1]) == PH_OK;
+    PH_TRY(ph_memory_lookup(&found, world.device, at[2]));
+    assert_ptr_equal(found.base, at[2]);
+    ph_free(at[0], stream);
+    ph_free(at[2], stream);
+    return PH_OK;
+}
+
+TEST(freed_blocks_of_a_plan_are_no_allocations)
+{
+    looking l = {0};
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, &(ph_capture_options){.plan = true},
+                               look_up_freed, &l));
+    assert_int_equal(l.runs, 2);
+    assert_int_equal(l.found, 0);
+    ph_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +214,7 @@ int main(void)
         IN_WORLD(a_run_with_gaps_is_planned),
         IN_WORLD(a_run_without_gaps_goes_into_the_callers_pool),
         IN_WORLD(memory_that_the_second_run_alone_holds_ends_the_plan),
+        IN_WORLD(freed_blocks_of_a_plan_are_no_allocations),
         IN_WORLD(memory_that_both_runs_hold_is_held),
     };
     return cmocka_run_group_tests_name("graph.memory_plan_runs", tests, NULL, NULL);

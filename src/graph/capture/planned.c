@@ -31,7 +31,7 @@ typedef struct planned {
     void *user;
     ph__plan_notes *notes[2]; /* of the two runs */
     unsigned run;
-    ph__memory_plan plan;
+    ph__memory_plan first, plan; /* of the first run; the same with its offsets */
     PH__VEC(left_block) left;
     ph_pool *pool; /* of the second run; retained */
     void *arena;   /* its block, in which all planned ones lie; NULL: the allocator has it */
@@ -92,7 +92,9 @@ static bool has_no_gaps(const planned *p)
 
 static void judge_first_run(planned *p)
 {
-    p->reason = ph__memory_plan_make(&p->plan, p->notes[0], p->stream->id);
+    p->reason = ph__memory_plan_read(&p->first, p->notes[0], p->stream->id);
+    if (p->reason == NULL)
+        p->reason = ph__memory_plan_place(&p->plan, &p->first, 1);
     p->stays = p->reason == NULL && !p->options->pool && has_no_gaps(p);
     if (p->stays)
         p->reason = "the first run stays: its memory is at most 1.03 times what was alive at once";
@@ -183,6 +185,7 @@ static void release_plan(void *what)
         ph_free(p->arena, p->stream);
     ph_pool_release(p->pool);
     ph__layout_free(&p->log);
+    ph__memory_plan_free(&p->first);
     ph__memory_plan_free(&p->plan);
     ph__plan_notes_free(p->notes[0]);
     ph__plan_notes_free(p->notes[1]);

@@ -105,10 +105,25 @@ void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena)
     ph__spin_unlock(&memory->lock);
 }
 
+/* Where it has stopped, the pool may have another one by now. Lock held. */
+static void leave_pool(const ph__replay_allocator *allocator)
+{
+    if (allocator->pool->replay_allocator == allocator)
+        allocator->pool->replay_allocator = NULL;
+}
+
 void ph__replay_allocator_stop(ph__replay_allocator *allocator)
 {
     ph__memory_lock(allocator->memory);
-    allocator->pool->replay_allocator = NULL;
+    leave_pool(allocator);
+    ph__spin_unlock(&allocator->memory->lock);
+}
+
+void ph__replay_allocator_resume(ph__replay_allocator *allocator, size_t next)
+{
+    ph__memory_lock(allocator->memory);
+    allocator->pool->replay_allocator = allocator;
+    allocator->asked = next;
     ph__spin_unlock(&allocator->memory->lock);
 }
 
@@ -165,17 +180,20 @@ size_t ph__replay_allocator_unused(const ph__replay_allocator *allocator)
 /* ---- the end ---- */
 /* A block that the run has left becomes an allocation, where the capture's own is gone. false: no
  * host memory for that. Lock held. */
-static bool adopt_left_block(const ph__replay_allocator *allocator,
-                             const ph__logged_allocation *entry)
+static bool adopt_left_block(const ph__replay_allocator *allocator, const ph__part *left)
 {
+    const ph__logged_allocation *entry = left->entry;
     const ph__block *there = ph__memory_block(allocator->memory, entry->address);
     bool no_memory;
     if (entry->pinned || (there && there->address == entry->address && ph__block_is_live(there)))
         return true;
     ph__block *block = ph__heap_acquire_at(allocator->home->heap, entry->address, entry->size,
                                            entry->requested, entry->stream, &no_memory);
-    if (block)
+    if (block) {
         ph__memory_hand_out(allocator->memory, allocator->home, block);
+        block->generation = left->generation;
+        block->user = (void *)((uintptr_t)block->user + left->trackers);
+    }
     return block || !no_memory;
 }
 
@@ -205,16 +223,14 @@ bool ph__replay_allocator_end(ph__replay_allocator *allocator)
     while (*link != allocator)
         link = &(*link)->next;
     *link = allocator->next;
-    allocator->pool->replay_allocator = NULL;
+    leave_pool(allocator);
     ph__set_slow_path(memory, PH__SLOW_REPLAY_ALLOCATOR, memory->replay_allocators != NULL);
     if (allocator->arena) {
         ph__memory_retire(memory, allocator->arena, NULL);
         ph__memory_give(memory, allocator->arena);
     }
     for (size_t i = 0; i < allocator->live.count; i++)
-        adopted =
-            adopt_left_block(allocator, ((const ph__part *)allocator->live.at[i].value)->entry) &&
-            adopted;
+        adopted = adopt_left_block(allocator, allocator->live.at[i].value) && adopted;
     ph__spin_unlock(&memory->lock);
     free_owed_blocks(allocator);
     ph_pool_release(allocator->pool);

@@ -27,6 +27,9 @@ ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, 
 void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena);
 /* The run is over: it answers no more requests, and still knows what it gave. */
 void ph__replay_allocator_stop(ph__replay_allocator *allocator);
+/* Of one that has stopped, and has an order: requests are answered again, from that entry of the
+ * log on. */
+void ph__replay_allocator_resume(ph__replay_allocator *allocator, size_t next);
 /* At which request the order ended; SIZE_MAX: it did not. */
 size_t ph__replay_allocator_ended_at(const ph__replay_allocator *allocator);
 /* From the beginning again. skip_held: without the blocks that somebody still has from the capture,
@@ -38,7 +41,8 @@ size_t ph__replay_allocator_unused(
     const ph__replay_allocator *allocator); /* blocks, but for those that are held */
 size_t ph__replay_allocator_steps(
     const ph__replay_allocator *allocator); /* at how many blocks its requests since then */
-/* Ends it. A block that is left of the last run is an allocation of `home`, as far as nobody has
- * one there. false: of some it is none, for want of host memory. Takes NULL. */
+/* Ends it. A block that is left of the last run is an allocation of `home`, of the generation that
+ * it had, as far as nobody has one there. false: of some it is none, for want of host memory. Takes
+ * NULL. */
 bool ph__replay_allocator_end(ph__replay_allocator *allocator);
 #endif

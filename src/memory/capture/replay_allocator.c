@@ -5,10 +5,12 @@
 #include "base/map.h"
 #include "base/range_map.h"
 #include "base/rng.h"
+#include "memory/block/block.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/capture/ranges.h"
 #include "memory/state/allocation.h"
 #include "memory/state/find.h"
+#include "memory/state/free_counter.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pool_state.h"
 #include "memory/state/request.h"
@@ -106,6 +108,7 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
     if (one) {
         one->used = true;
         one->generation = ph__next_generation(memory);
+        one->trackers = 0;
         if (captured)
             pool->capture_ranges.at[pool->capture_ranges.count++] =
                 (ph__address_span){one->entry->address, one->entry->size};
@@ -124,8 +127,8 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
 }
 
 /* The live part around the address, of *allocator. */
-static const ph__part *find_live_part(ph__replay_allocator **allocator, const ph__memory *memory,
-                                      uintptr_t address)
+static ph__part *find_live_part(ph__replay_allocator **allocator, const ph__memory *memory,
+                                uintptr_t address)
 {
     for (*allocator = memory->replay_allocators; *allocator; *allocator = (*allocator)->next) {
         const ph__range *range = ph__ranges_find(&(*allocator)->live, address);
@@ -133,6 +136,13 @@ static const ph__part *find_live_part(ph__replay_allocator **allocator, const ph
             return range->value;
     }
     return NULL;
+}
+
+ph__part *ph__replay_allocator_live(const ph__memory *memory, const void *base)
+{
+    ph__replay_allocator *allocator;
+    ph__part *one = find_live_part(&allocator, memory, (uintptr_t)base);
+    return one && one->entry->address == (uintptr_t)base ? one : NULL;
 }
 
 bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uintptr_t address)
@@ -148,6 +158,14 @@ bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uin
                            .pool = allocator->home,
                            .pinned = one->entry->pinned};
     return true;
+}
+
+bool ph__replay_allocator_has_arena(const ph__memory *memory, const void *base)
+{
+    const ph__replay_allocator *allocator = base ? memory->replay_allocators : NULL;
+    while (allocator && (!allocator->arena || allocator->arena->address != (uintptr_t)base))
+        allocator = allocator->next;
+    return allocator != NULL;
 }
 
 /* ---- frees ---- */
@@ -173,6 +191,8 @@ bool ph__replay_allocator_free(ph__memory *memory, const void *pointer)
     ph__memory_lock(memory);
     const ph__part *one = find_live_part(&allocator, memory, address);
     bool known = one && ph__ranges_remove(&allocator->live, address);
+    if (known && one->trackers)
+        ph__free_counter_add(memory, one->generation);
     if (!known)
         known = address && note_owed_free(memory, address);
     ph__spin_unlock(&memory->lock);

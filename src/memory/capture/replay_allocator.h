@@ -13,6 +13,7 @@ typedef struct ph__part {
     struct ph__part *next; /* of its line */
     bool used, held, owed;
     uint64_t generation;
+    uintptr_t trackers; /* as of a block: stream_uses.h */
 } ph__part;
 
 struct ph__replay_allocator {
@@ -49,6 +50,10 @@ bool ph__replay_allocator_acquire(void **out, ph__memory *memory, const ph__requ
                                   uintptr_t address, bool pinned);
 /* The block around the address that such an allocator has given. Lock held. */
 bool ph__replay_allocator_find(ph_allocation *out, const ph__memory *memory, uintptr_t address);
+/* A block begins at base in which parts lie: no allocation of anybody's. Lock held. */
+bool ph__replay_allocator_has_arena(const ph__memory *memory, const void *base);
+/* The part that is live and begins at base, or NULL. Lock held. */
+ph__part *ph__replay_allocator_live(const ph__memory *memory, const void *base);
 /* The pointer is such a block; costs one load where there is none. No lock held. */
 bool ph__replay_allocator_knows(ph__memory *memory, const void *pointer);
 /* Frees it. false: no such allocator is about it. No lock held. */

@@ -90,6 +90,8 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
         ph_allocation replayed;
         if (ph__replay_allocator_find(&replayed, memory, addresses[i]))
             out[i] = replayed;
+        else if (ph__replay_allocator_has_arena(memory, out[i].base))
+            out[i] = (ph_allocation){.base = NULL}; /* nobody's just now */
     }
     ph__spin_unlock(&memory->lock);
 }

@@ -3,6 +3,7 @@
 #include "memory/observe/track.h"
 #include "base/alloc.h"
 #include "memory/block/block.h"
+#include "memory/capture/replay_allocator.h"
 #include "memory/state/announced.h"
 #include "memory/state/find.h"
 #include "memory/state/free_counter.h"
@@ -11,8 +12,9 @@
 #include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
 
-/* An allocation that graphs track, of one of three kinds. */
+/* An allocation that graphs track, of one of four kinds. */
 typedef struct tracked {
+    ph__part *part; /* which a replay allocator has given; it lies in a block of the allocator's */
     ph__block *block;
     ph__pinned *pinned;
     ph__announced *announced;
@@ -22,7 +24,12 @@ typedef struct tracked {
 static bool find_tracked_allocation(tracked *out, const ph__memory *memory, const void *base,
                                     uint64_t generation)
 {
-    *out = (tracked){.block = ph__memory_block(memory, (uintptr_t)base)};
+    *out = (tracked){.part = memory->replay_allocators ? ph__replay_allocator_live(memory, base)
+                                                       : NULL};
+    if (out->part && out->part->generation == generation)
+        return true;
+    out->part = NULL;
+    out->block = ph__memory_block(memory, (uintptr_t)base);
     if (out->block)
         return out->block->generation == generation && ph__block_is_live(out->block);
     out->pinned = ph__pinned_find(memory, (uintptr_t)base);
@@ -36,7 +43,9 @@ static bool find_tracked_allocation(tracked *out, const ph__memory *memory, cons
 /* Lock held. */
 static void count_tracker(const tracked *it)
 {
-    if (it->announced)
+    if (it->part)
+        it->part->trackers += it->part->trackers < PH__TRACKED;
+    else if (it->announced)
         it->announced->trackers++;
     else if (it->pinned)
         it->pinned->trackers++;
@@ -48,7 +57,9 @@ static void count_tracker(const tracked *it)
 static void discount_tracker(const tracked *it)
 {
     uintptr_t trackers = it->block ? (uintptr_t)it->block->user & PH__TRACKED : 0;
-    if (it->announced && it->announced->trackers > 0)
+    if (it->part)
+        it->part->trackers -= it->part->trackers > 0 && it->part->trackers < PH__TRACKED;
+    else if (it->announced && it->announced->trackers > 0)
         it->announced->trackers--;
     else if (it->pinned && it->pinned->trackers > 0)
         it->pinned->trackers--;

@@ -8,8 +8,6 @@
 #include "base/alloc.h"
 #include "memory/plan/order.h"
 
-#define MOST_PAIRS ((size_t)1 << 26)
-
 typedef PH__VEC(uint32_t) block_list;
 
 typedef struct search {
@@ -63,7 +61,7 @@ static bool pair_block(ph__conflicts *out, search *s, uint32_t number)
             continue;
         }
         ph__conflict pair = {list->at[i++], number};
-        if (out->pairs.count == MOST_PAIRS || !ph__vec_push(&out->pairs, pair))
+        if (out->pairs.count == PH__PLAN_PAIRS || !ph__vec_push(&out->pairs, pair))
             return false;
     }
     for (size_t i = 0; i < s->notes->streams.count; i++)

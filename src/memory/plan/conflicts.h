@@ -5,6 +5,7 @@
 #include "memory/plan/notes.h"
 
 #define PH__PLAN_OUTSIDE SIZE_MAX
+#define PH__PLAN_PAIRS   ((size_t)1 << 26) /* the most */
 
 typedef struct ph__plan_block {
     size_t size, offset; /* offset PH__PLAN_OUTSIDE: the block is left out */

@@ -3,7 +3,11 @@
 #include "memory/plan/plan.h"
 #include "base/alloc.h"
 
+const char ph__memory_plan_empty[] = "the function allocated nothing that can be planned";
 static const char no_memory[] = "there was no host memory to plan with";
+static const char too_much[] =
+    "which blocks may share memory could not be found out: no host memory, a graph that "
+    "is too large, or the driver refused to show it";
 
 /* The largest sum of sizes that were alive at once. false: no host memory. */
 static bool find_bound(size_t *bound, const ph__memory_plan *plan, const ph__plan_notes *notes)
@@ -31,6 +35,7 @@ static bool find_bound(size_t *bound, const ph__memory_plan *plan, const ph__pla
 static bool build_blocks(ph__memory_plan *plan, const ph__plan_notes *notes, uint64_t own)
 {
     plan->count = notes->blocks.count;
+    plan->events = notes->events;
     plan->blocks = ph__calloc(plan->count + 1, sizeof *plan->blocks);
     if (plan->blocks == NULL)
         return false;
@@ -44,27 +49,112 @@ static bool build_blocks(ph__memory_plan *plan, const ph__plan_notes *notes, uin
                              .lifetime = (left ? notes->events : block->freed) - block->allocated,
                              .left = left};
         plan->inside += !outside;
+        plan->left += left && !outside ? block->size : 0;
     }
     return true;
 }
 
-const char *ph__memory_plan_make(ph__memory_plan *out, const ph__plan_notes *notes, uint64_t own)
+const char *ph__memory_plan_read(ph__memory_plan *out, const ph__plan_notes *notes, uint64_t own)
 {
-    ph__conflicts conflicts = {0};
     *out = (ph__memory_plan){0};
-    if (notes->lost || !build_blocks(out, notes, own))
+    if (notes->lost || !build_blocks(out, notes, own) || !find_bound(&out->bound, out, notes))
         return no_memory;
-    if (out->inside == 0)
-        return "the function allocated nothing that can be planned";
-    if (!ph__plan_find_conflicts(&conflicts, notes, out->blocks))
-        return "which blocks may share memory could not be found out: no host memory, a graph that "
-               "is too large, or the driver refused to show it";
-    bool placed = find_bound(&out->bound, out, notes) &&
-                  ph__plan_place(out->blocks, out->count, &conflicts, out->bound, &out->bytes);
-    ph__conflicts_free(&conflicts);
-    return placed ? NULL : no_memory;
+    return ph__plan_find_conflicts(&out->conflicts, notes, out->blocks) ? NULL : too_much;
 }
 
+/* ---- several captures ---- */
+static bool is_inside(const ph__plan_block *block)
+{
+    return block->offset != PH__PLAN_OUTSIDE;
+}
+
+/* Blocks that the captures before have left conflict with all of this one. */
+static bool pair_with_left(ph__memory_plan *all, const ph__memory_plan *run)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (!all->blocks[i].left || !is_inside(&all->blocks[i]))
+            continue;
+        all->blocks[i].lifetime += run->events;
+        if (run->inside > PH__PLAN_PAIRS - all->conflicts.pairs.count ||
+            !ph__vec_reserve(&all->conflicts.pairs, run->inside))
+            return false;
+        for (size_t k = 0; k < run->count; k++)
+            if (is_inside(&run->blocks[k]))
+                all->conflicts.pairs.at[all->conflicts.pairs.count++] =
+                    (ph__conflict){(uint32_t)i, (uint32_t)(all->count + k)};
+    }
+    return true;
+}
+
+/* The pairs of the first run, which may be many, are not copied. */
+static bool append_pairs(ph__memory_plan *all, ph__memory_plan *run)
+{
+    const size_t pairs = run->conflicts.pairs.count, first = all->count;
+    if (first == 0) {
+        all->conflicts = run->conflicts;
+        run->conflicts = (ph__conflicts){0};
+        return true;
+    }
+    if (!pair_with_left(all, run) || pairs > PH__PLAN_PAIRS - all->conflicts.pairs.count ||
+        !ph__vec_reserve(&all->conflicts.pairs, pairs))
+        return false;
+    for (size_t i = 0; i < pairs; i++) {
+        const ph__conflict *pair = &run->conflicts.pairs.at[i];
+        all->conflicts.pairs.at[all->conflicts.pairs.count++] =
+            (ph__conflict){(uint32_t)(first + pair->a), (uint32_t)(first + pair->b)};
+    }
+    return true;
+}
+
+static bool append_run(ph__memory_plan *all, ph__memory_plan *run)
+{
+    const size_t first = all->count;
+    if (!append_pairs(all, run))
+        return false;
+    for (size_t i = 0; i < run->count; i++)
+        all->blocks[first + i] = run->blocks[i];
+    all->bound = all->left + run->bound > all->bound ? all->left + run->bound : all->bound;
+    all->left += run->left;
+    all->inside += run->inside;
+    all->events += run->events;
+    all->count += run->count;
+    return true;
+}
+
+/* Their pairs are of no more use. */
+static void hand_out_offsets(ph__memory_plan *all, ph__memory_plan *runs, size_t count)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < runs[i].count; k++)
+            runs[i].blocks[k].offset = all->blocks[first + k].offset;
+        first += runs[i].count;
+        ph__conflicts_free(&runs[i].conflicts);
+    }
+    ph__conflicts_free(&all->conflicts);
+}
+
+const char *ph__memory_plan_place(ph__memory_plan *all, ph__memory_plan *runs, size_t count)
+{
+    size_t blocks = 0;
+    *all = (ph__memory_plan){0};
+    for (size_t i = 0; i < count; i++)
+        blocks += runs[i].count;
+    all->blocks = ph__calloc(blocks + 1, sizeof *all->blocks);
+    if (all->blocks == NULL)
+        return no_memory;
+    for (size_t i = 0; i < count; i++)
+        if (blocks > UINT32_MAX || !append_run(all, &runs[i]))
+            return too_much;
+    if (all->inside == 0)
+        return ph__memory_plan_empty;
+    if (!ph__plan_place(all->blocks, all->count, &all->conflicts, all->bound, &all->bytes))
+        return no_memory;
+    hand_out_offsets(all, runs, count);
+    return NULL;
+}
+
+/* ---- the run that followed ---- */
 /* One stream, and the same events: the order is that of the plan. */
 static bool is_same_run(const ph__plan_notes *first, const ph__plan_notes *second)
 {
@@ -112,7 +202,6 @@ const char *ph__memory_plan_check(const ph__memory_plan *plan, const ph__plan_no
 bool ph__memory_plan_log(ph__layout *out, const ph__memory_plan *plan, const ph__plan_notes *notes,
                          uintptr_t base)
 {
-    *out = (ph__layout){0};
     if (!ph__vec_reserve(&out->list, plan->count))
         return false;
     for (size_t i = 0; i < plan->count; i++) {
@@ -129,5 +218,6 @@ bool ph__memory_plan_log(ph__layout *out, const ph__memory_plan *plan, const ph_
 void ph__memory_plan_free(ph__memory_plan *plan)
 {
     ph__free(plan->blocks);
+    ph__conflicts_free(&plan->conflicts);
     *plan = (ph__memory_plan){0};
 }

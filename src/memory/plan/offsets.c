@@ -13,7 +13,8 @@ typedef struct span {
 /* So many blocks are kept in order of their place, and looked through; beyond, the neighbours of
  * each are sorted. */
 enum {
-    MOST_IN_ORDER = 4096
+    MOST_IN_ORDER = 4096,
+    MOST_STEPS = 1 << 19 /* of further tries, whose steps are about the blocks' square */
 };
 
 typedef struct rank {
@@ -39,6 +40,7 @@ typedef struct layout_search {
     size_t placed_count;
     uint32_t *marks; /* by block: number + 1 of the block that it was last marked for */
     rank *ranks;
+    size_t ranked, last; /* last: the rank of the block that was placed last */
     size_t *offsets;
     size_t bytes;
 } layout_search;
@@ -168,49 +170,81 @@ static size_t weigh_block(const ph__plan_block *block, ordering by)
                                                               : block->size;
 }
 
-static bool place_in_order(layout_search *p, const ph__plan_block *blocks, size_t count,
-                           ordering by)
+/* Blocks that have an offset. */
+static void rank_blocks(layout_search *p, const ph__plan_block *blocks, size_t count, ordering by)
 {
-    size_t ranked = 0;
-    const bool few = count <= MOST_IN_ORDER;
-    p->bytes = p->placed_count = 0;
-    memset(p->marks, 0, count * sizeof *p->marks);
-    for (size_t i = 0; i < count; i++) {
-        p->offsets[i] = PH__PLAN_OUTSIDE;
+    p->ranked = 0;
+    for (size_t i = 0; i < count; i++)
         if (blocks[i].offset != PH__PLAN_OUTSIDE)
-            p->ranks[ranked++] =
+            p->ranks[p->ranked++] =
                 (rank){weigh_block(&blocks[i], by), i, by == LEFT_FIRST && blocks[i].left};
-    }
-    if (ranked > 0)
-        qsort(p->ranks, ranked, sizeof *p->ranks, by_rank);
-    for (size_t i = 0; i < ranked; i++) {
-        size_t number = p->ranks[i].number;
+    if (p->ranked > 0)
+        qsort(p->ranks, p->ranked, sizeof *p->ranks, by_rank);
+}
+
+/* Places them by rank, as long as they take less than `most` bytes. false: they do not. */
+static bool place_ranked(layout_search *p, const ph__plan_block *blocks, size_t count, size_t most)
+{
+    const bool few = count <= MOST_IN_ORDER;
+    p->bytes = p->placed_count = p->last = 0;
+    memset(p->marks, 0, count * sizeof *p->marks);
+    for (size_t i = 0; i < count; i++)
+        p->offsets[i] = PH__PLAN_OUTSIDE;
+    for (size_t i = 0; i < p->ranked; i++) {
+        size_t number = p->ranks[i].number, size = blocks[number].size;
         size_t offset =
             few ? lowest_gap_in_order(p, blocks, number) : lowest_gap(p, blocks, number);
-        if (offset > SIZE_MAX / 2 || blocks[number].size > SIZE_MAX / 2)
+        p->last = i;
+        if (size >= most || offset >= most - size)
             return false;
         p->offsets[number] = offset;
         if (few)
             keep_in_order(p, blocks, number);
-        if (p->bytes < offset + blocks[number].size)
-            p->bytes = offset + blocks[number].size;
+        if (p->bytes < offset + size)
+            p->bytes = offset + size;
     }
     return true;
+}
+
+/* Keeps the offsets where they are the best so far. */
+static bool try_ranks(layout_search *p, ph__plan_block *blocks, size_t count, size_t *bytes)
+{
+    if (!place_ranked(p, blocks, count, *bytes))
+        return false;
+    *bytes = p->bytes;
+    for (size_t i = 0; i < count; i++)
+        blocks[i].offset = p->offsets[i];
+    return true;
+}
+
+/* The block that took too much comes first in the next try. */
+static void promote_last(layout_search *p)
+{
+    const rank one = p->ranks[p->last];
+    memmove(&p->ranks[1], &p->ranks[0], p->last * sizeof one);
+    p->ranks[0] = one;
 }
 
 bool ph__plan_place(ph__plan_block *blocks, size_t count, const ph__conflicts *conflicts,
                     size_t bound, size_t *bytes)
 {
     layout_search p = {0};
+    const size_t enough = bound + bound / 64, no_sum = SIZE_MAX / 2;
+    ordering best = LEFT_FIRST;
     bool ok = make_layout_search(&p, count, conflicts);
-    *bytes = SIZE_MAX;
-    for (int by = LEFT_FIRST; by < ORDERINGS && ok && *bytes > bound + bound / 64; by++) {
-        ok = place_in_order(&p, blocks, count, (ordering)by);
-        if (!ok || p.bytes >= *bytes)
-            continue;
-        *bytes = p.bytes;
-        for (size_t i = 0; i < count; i++)
-            blocks[i].offset = p.offsets[i];
+    *bytes = no_sum;
+    for (int by = LEFT_FIRST; by < ORDERINGS && ok && *bytes > enough; by++) {
+        rank_blocks(&p, blocks, count, (ordering)by);
+        if (try_ranks(&p, blocks, count, bytes))
+            best = (ordering)by;
+    }
+    ok = ok && *bytes < no_sum;
+    if (ok && *bytes > enough)
+        rank_blocks(&p, blocks, count, best);
+    for (size_t steps = 2 * count * count; ok && *bytes > enough && steps < MOST_STEPS;
+         steps += count * count) {
+        (void)try_ranks(&p, blocks, count, bytes);
+        promote_last(&p);
     }
     free_layout_search(&p);
     return ok;

@@ -43,6 +43,7 @@
 #include <phonograph/kernel.h>
 #include <phonograph/log.h>
 #include <phonograph/memory.h>
+#include <phonograph/memory_plan.h>
 #include <phonograph/slots.h>
 #include <phonograph/status.h>
 #include <phonograph/stream.h>

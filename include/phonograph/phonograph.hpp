@@ -27,6 +27,7 @@
 #include <phonograph/cxx/inspect.hpp>
 #include <phonograph/cxx/kernel.hpp>
 #include <phonograph/cxx/memory.hpp>
+#include <phonograph/cxx/memory_plan.hpp>
 #include <phonograph/cxx/options.hpp>
 #include <phonograph/cxx/scopes.hpp>
 #include <phonograph/cxx/span.hpp>

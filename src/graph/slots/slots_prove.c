@@ -141,6 +141,15 @@ static bool is_own_word(const proof *p, const ph_graph *graph, const ph_word *wo
            (ph__slot_is_pools(graph, word) && !is_in_span(p, word->value));
 }
 
+/* A plan puts other blocks over memory that is free again than the captures have that prove. */
+static bool is_same_own_place(const proof *p, const ph_word *mine, const ph_word *theirs)
+{
+    ph_word word = *mine;
+    if (p->graph->plan_bytes && ph__slot_is_captures(p->graph, mine))
+        word.base = NULL;
+    return ph__slot_is_same_place(&word, theirs);
+}
+
 /* Where a use goes on beyond the span, another address would take it elsewhere. */
 static bool extends_beyond(const ph_node_info *info, uint64_t inside, size_t bytes)
 {
@@ -170,7 +179,7 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
         return true;
     bool own = is_own_word(p, p->graph, mine), own_theirs = is_own_word(p, p->shifted, theirs);
     if (own && own_theirs)
-        return ph__slot_is_same_place(mine, theirs) ||
+        return is_same_own_place(p, mine, theirs) ||
                UNEXPLAINED(
                    p,
                    "node %zu (%s): word %s is 0x%llx and 0x%llx, at other places of memory that "

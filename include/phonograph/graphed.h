@@ -100,7 +100,17 @@ typedef struct ph_graphed_options {
      * that a loss uses needs one more, captured at its first backward. 0: 8. 1: only the first; a
      * loss that needs another is refused (STATE). */
     size_t max_backwards;
-    uint64_t reserved[3];
+    /* The memory of all captures of this call is planned, as that of a capture with
+     * ph_capture_options.plan (docs/reference/memory-plan.md): what the captures that prove are
+     * given is noted, and the real ones get their blocks at planned offsets, in one block of the
+     * pool.
+     * - Backward is captured twice where all inputs are copied, too.
+     * - A forward may write over gradients of the last step that are borrowed (OVERWRITTEN).
+     * - After another order than noted all are captured again, without a plan, with a warning.
+     * - ph_graph_get_memory of ph_graphed_callable_graphs has the plan, or why there is none: the
+     *   same for all of one call. */
+    bool plan;
+    uint64_t reserved[2];
 } ph_graphed_options;
 
 /* Makes out[i] from modules[i] for all i, or nothing.

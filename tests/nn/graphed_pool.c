@@ -23,6 +23,14 @@ static void poly_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = ph_add(tape, ph_mul(tape, b, a), in[0]);
 }
 
+/* The same, with more memory than any other has here. */
+static void wide_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    for (int i = 0; i < MANY; i++)
+        (void)ph_mul_scalar(tape, in[0], i);
+    poly_forward(tape, out, in, self);
+}
+
 static float poly(float x)
 {
     return (2 * x + 1) * 2 * x + x;
@@ -41,7 +49,7 @@ static void bench_open(bench *b, ph_forward_fn first, bool gradients)
     t_scene_open(&b->s);
     assert_ok(ph_pool_create(&b->pool, b->s.device, NULL));
     b->plain[0] = gn_function(&b->s, "first", first, NULL, 1, 1);
-    b->plain[1] = gn_function(&b->s, "second", poly_forward, NULL, 1, 1);
+    b->plain[1] = gn_function(&b->s, "second", wide_forward, NULL, 1, 1);
     ph_tensor *x = gn_sample(&b->s, PH_SHAPE(N), gradients);
     const ph_sample samples[] = {{.tensors = &x, .count = 1}, {.tensors = &x, .count = 1}};
     assert_ok(

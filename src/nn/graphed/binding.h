@@ -32,10 +32,11 @@ typedef struct ph__binding {
 
 /* A gradient that leaves backward, for an input or a parameter. */
 typedef struct ph__grad_input {
-    size_t operand;  /* of the tape's node: inputs first, then parameters */
-    ph_tensor *grad; /* the graph's own memory; retained; contiguous */
-    size_t slot;     /* of the destination; PH_SLOT_NONE: it is borrowed */
-    size_t bytes;
+    size_t operand; /* of the tape's node: inputs first, then parameters */
+    /* borrowed: the graph's own memory; retained; contiguous. Else NULL by the end of backward */
+    ph_tensor *grad;
+    size_t slot; /* of the destination; PH_SLOT_NONE: it is borrowed */
+    size_t bytes, alignment;
     size_t op_at; /* its place among the ops */
     /* in a call: made for that leaf, which has it once it is written */
     ph_tensor *fresh, *fresh_of;

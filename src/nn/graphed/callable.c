@@ -16,6 +16,7 @@ void ph__graphed_set_release(ph__graphed_set *set)
     if (!set || !ph__drop_reference(&set->references))
         return;
     ph_tape_destroy(set->tape);
+    ph_memory_plan_destroy(set->plan);
     ph__shared_pool_release(set->shared);
     ph_pool_release(set->pool);
     ph_device_release(set->device);

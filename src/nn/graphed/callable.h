@@ -7,6 +7,7 @@
 #include "nn/module/module.h"
 #include "tensor/tape/op.h"
 #include <phonograph/graphed.h>
+#include <phonograph/memory_plan.h>
 #include <phonograph/slots.h>
 
 typedef struct ph__callable ph__callable;
@@ -24,6 +25,10 @@ typedef struct ph__graphed_set {
     ph_graphed_options options; /* its pointers are not followed after the making */
     /* allocations before the captures, and since the last probe: see making.c */
     uint64_t begun, probed;
+    /* ---- planned.c: while the captures are made ---- */
+    ph_memory_plan *plan; /* NULL: none was asked for, or all is made */
+    ph_pool *probe_pool;  /* retained; of what is captured to be noted; NULL: it is `pool` */
+    bool plan_ended;      /* the plan had ended when that was asked last */
 } ph__graphed_set;
 
 struct ph__callable {

@@ -8,11 +8,11 @@
 #include "base/unwind.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
+#include "nn/graphed/planned.h"
 #include "nn/graphed/stage.h"
 #include "nn/graphed/trial_tensors.h"
 #include "nn/graphed/warmup.h"
 #include "nn/graphed/watch.h"
-#include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/tape/sightings.h"
@@ -23,7 +23,14 @@ typedef struct passing {
     ph__trial *trial;
     ph__making *making;
     const char *call;
+    ph_graph **graph; /* the trial's forward or backward, and what is captured into it */
+    ph_capture_fn body;
 } passing;
+
+static bool is_backward(const passing *p)
+{
+    return p->graph == &p->trial->backward;
+}
 
 /* Of the outputs the trial owns the first ones so far; the others are the tape's. */
 typedef struct owning {
@@ -61,25 +68,25 @@ static ph_status forward_body(ph_stream *stream, void *user)
 
 /* Of forward, replays alone call the functions of breaks. Backward has none: gradients come and go
  * by slots of one graph. Executables that are made together are uploaded together. */
-static ph_status capture_pass(ph_graph **graph, const ph__trial *trial, ph_capture_fn body,
-                              passing *p)
+static ph_status capture_pass(passing *p)
 {
-    const ph__graphed_set *set = trial->callable->set;
-    bool forward = graph != &trial->backward;
-    const ph_graph_options options = {.keep_graph = trial->probe,
-                                      .defer_upload = !trial->callable->of};
-    PH_TRY(ph_graph_create(graph, &options));
-    return ph_graph_capture(
-        *graph, set->stream,
-        &(ph_capture_options){.pool = set->pool,
-                              .mode = set->options.mode,
-                              .enable_annotations = set->options.enable_annotations,
-                              .check_input_liveness = set->options.check_input_liveness,
-                              .check_foreign_every = set->options.check_foreign_every,
-                              .allow_breaks = forward,
-                              .defer_breaks = forward,
-                              .compared = true},
-        body, p);
+    const ph__graphed_set *set = p->trial->callable->set;
+    const ph_graph_options options = {.keep_graph = p->trial->probe,
+                                      .defer_upload = !p->trial->callable->of};
+    PH_TRY(ph_graph_create(p->graph, &options));
+    const ph_capture_options of_capture = {.pool = ph__trial_pool(p->trial),
+                                           .mode = set->options.mode,
+                                           .enable_annotations = set->options.enable_annotations,
+                                           .check_input_liveness =
+                                               set->options.check_input_liveness,
+                                           .check_foreign_every = set->options.check_foreign_every,
+                                           .allow_breaks = !is_backward(p),
+                                           .defer_breaks = !is_backward(p),
+                                           .compared = true};
+    return ph__trial_is_planned(p->trial)
+               ? ph_memory_plan_capture(set->plan, p->making->plan_at[is_backward(p)], *p->graph,
+                                        &of_capture, p->body, p)
+               : ph_graph_capture(*p->graph, set->stream, &of_capture, p->body, p);
 }
 
 static void stop_noting(void *tape)
@@ -88,46 +95,16 @@ static void stop_noting(void *tape)
 }
 
 /* Notes what operators use meanwhile. */
-static ph_status capture_seeing(ph_graph **graph, ph__trial *trial, ph_capture_fn body, passing *p)
+static ph_status capture_seeing(passing *p)
 {
-    trial->tape->sightings = &trial->seen[graph == &trial->backward];
+    ph__trial *trial = p->trial;
+    trial->tape->sightings = &trial->seen[is_backward(p)];
     PH__UNWIND unwind = {stop_noting, trial->tape};
-    ph_status status = capture_pass(graph, trial, body, p);
+    ph_status status = capture_pass(p);
     unwind.undo = NULL;
     stop_noting(trial->tape);
-    ph__trial_forget_brought(trial, graph == &trial->backward);
+    ph__trial_forget_brought(trial, is_backward(p));
     return status;
-}
-
-static bool is_declared(const ph__callable *callable, ph_tensor *const *in, const ph_tensor *leaf)
-{
-    for (size_t i = 0; i < callable->in_count; i++)
-        if (in[i] == leaf)
-            return true;
-    for (size_t i = 0; i < callable->parameter_count; i++)
-        if (ph__callable_parameters(callable)[i] == leaf)
-            return true;
-    return false;
-}
-
-/* A gradient of something else would be lost: nobody hands it out. */
-static ph_status check_leaves(const ph__trial *trial, const char *call)
-{
-    char text[PH__DESCRIBE];
-    for (size_t i = trial->first_node; i < trial->tape->nodes.count; i++) {
-        const ph__node *node = trial->tape->nodes.at[i];
-        for (size_t k = 0; k < node->in_count; k++) {
-            const ph_tensor *leaf = ph__node_edge(node, k)->leaf;
-            if (leaf && leaf->requires_grad && !is_declared(trial->callable, trial->in, leaf))
-                return ph_fail(
-                    PH_ERROR_ARGUMENT,
-                    "%s: callable '%s': operator %s uses %s, which requires a gradient, and is "
-                    "neither an input nor a parameter "
-                    "of the module: its gradient would be lost; make it one of them, or detach it",
-                    call, trial->callable->original->name, node->name, ph__describe(text, leaf));
-        }
-    }
-    return PH_OK;
 }
 
 /* Parameters that operators have saved: backward of each call is to find them as that call did. */
@@ -197,7 +174,7 @@ static void forget_versions(void *what)
 ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *call)
 {
     const ph__callable *callable = trial->callable;
-    passing p = {trial, making, call};
+    passing p = {trial, making, call, &trial->forward, forward_body};
     before b = {.versions = ph__calloc(callable->in_count + 1, sizeof *b.versions)};
     PH__UNWIND unwind = {forget_versions, &b};
     trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
@@ -212,14 +189,12 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     if (status == PH_OK && !trial->probe)
         status = ph__watch_begin(&b.watch, callable->original, call);
     if (status == PH_OK)
-        status =
-            ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
-                                "capturing forward", call);
+        status = ph__callable_failed(callable, capture_seeing(&p), "capturing forward", call);
     if (status == PH_OK) {
         note_input_writes(trial, b.versions);
         note_shown(trial);
         note_saved(trial);
-        status = check_leaves(trial, call);
+        status = ph__trial_check_leaves(trial, call);
     }
     if (status == PH_OK && !trial->probe)
         status = ph__watch_end(&b.watch, trial, call);
@@ -290,11 +265,14 @@ static void collect_grad_inputs(ph__trial *trial, const gathering *g, bool borro
             (ph__grad_input){.operand = g->wanted_at[i],
                              .grad = ph_tensor_retain(borrowed ? own_alone(trial, grad) : grad),
                              .bytes = grad ? ph_tensor_bytes(grad) : 0,
+                             .alignment = grad ? ph_dtype_size(grad->dtype) : 1,
                              .slot = PH_SLOT_NONE};
         trial->grad_input_count += trial->grad_inputs[trial->grad_input_count].grad != NULL;
     }
 }
 
+/* Nobody reads them behind that: what this capture goes on to, and later ones, may have their
+ * memory. */
 static void copy_out_gradients(const ph__trial *trial, const ph__stage *stage)
 {
     ph__bundle_pair *pairs = ph__calloc(trial->grad_input_count + 1, sizeof *pairs);
@@ -309,6 +287,10 @@ static void copy_out_gradients(const ph__trial *trial, const ph__stage *stage)
     }
     ph__bundle_launch(trial->tape, pairs, trial->grad_input_count);
     ph__free(pairs);
+    for (size_t i = 0; i < trial->grad_input_count; i++) {
+        ph_tensor_release(trial->grad_inputs[i].grad);
+        trial->grad_inputs[i].grad = NULL;
+    }
 }
 
 static ph_status backward_body(ph_stream *stream, void *user)
@@ -345,7 +327,7 @@ static ph_status backward_body(ph_stream *stream, void *user)
 ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *call)
 {
     const ph__callable *callable = trial->callable;
-    passing p = {trial, making, call};
+    passing p = {trial, making, call, &trial->backward, backward_body};
     trial->grad_inputs =
         ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->grad_inputs);
     if (!trial->grad_inputs)
@@ -356,8 +338,7 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
                                       &trial->callable->grad_outputs[i],
                                       &making->grad_outputs.at[i], call));
     ph_status status =
-        ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
-                            "capturing backward", call);
+        ph__callable_failed(callable, capture_seeing(&p), "capturing backward", call);
     note_shown(trial);
     return status;
 }

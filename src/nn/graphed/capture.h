@@ -39,6 +39,7 @@ typedef struct ph__making {
     ph__stage inputs, grad_outputs, outgoing; /* outgoing: base: where gradients go */
     ph__trial real, *probes; /* room for as many as planned; NULL: none was tried */
     size_t probe_count;      /* of them, those that ran */
+    size_t plan_at[2];       /* of forward, of backward: the numbers in the set's plan */
     bool outputs_known;      /* grad_outputs are staged, where there are any */
 } ph__making;
 

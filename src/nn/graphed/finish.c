@@ -108,10 +108,7 @@ static void adopt_real_backward(ph__making *making)
     bool borrowed = callable->set->options.gradients == PH_GRAPHED_BORROW;
     for (size_t i = 0; i < real->grad_input_count; i++) {
         callable->grad_inputs[i] = real->grad_inputs[i];
-        if (borrowed)
-            real->grad_inputs[i].grad = NULL;
-        else
-            callable->grad_inputs[i].grad = NULL; /* backward's last node has read it by then */
+        real->grad_inputs[i].grad = NULL;
         if (!borrowed && callable->set->options.check_input_liveness)
             callable->grad_inputs[i].idle = making->outgoing.at[real->grad_inputs[i].operand].base;
     }

@@ -162,6 +162,22 @@ static ph_status describe_others(ph__text *text, const ph__callable *callable)
     return PH_OK;
 }
 
+static ph_status describe_plan(ph__text *text, const ph__callable *callable)
+{
+    ph_graph_memory memory;
+    if (!callable->set->options.plan)
+        return PH_OK;
+    PH_TRY(ph_graph_get_memory(&memory, callable->forward.graph));
+    if (memory.plan_ended)
+        ph__text_format(text, "  memory: not planned: %s\n", memory.plan_ended);
+    else
+        ph__text_format(text,
+                        "  memory: planned with that of the callables that were made with it: %zu "
+                        "bytes, %zu alive at once\n",
+                        memory.planned, memory.plan_bound);
+    return PH_OK;
+}
+
 ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
 {
     static const char call[] = "ph_graphed_callable_describe";
@@ -190,6 +206,8 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
     else
         ph__text_format(&text, "  backward: none, no output has a gradient\n");
     ph_status status = describe_others(&text, callable);
+    if (status == PH_OK)
+        status = describe_plan(&text, callable);
     if (status != PH_OK) {
         ph__text_free(&text);
         return status;

@@ -11,6 +11,7 @@
 #include "nn/graphed/capture.h"
 #include "nn/graphed/finish.h"
 #include "nn/graphed/outside.h"
+#include "nn/graphed/planned.h"
 #include "nn/graphed/prove.h"
 #include "nn/graphed/stage.h"
 #include "tensor/tape/node.h"
@@ -155,7 +156,7 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
     if (status == PH_OK && !*again)
         status = stage_grad_outputs(making, trial->out, call);
     if (status == PH_OK && !*again && making->callable->differentiable &&
-        !making->callable->copies_all)
+        (!making->callable->copies_all || ph__set_is_noted(making->callable->set)))
         status = ph__trial_backward(trial, making, call);
     making->callable->shown = making->callable->shown || trial->shown;
     ph_error failure;
@@ -167,12 +168,14 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
     return status;
 }
 
-/* Where nothing is rebound one probe tells whether forward keeps to its memory. One is also
+/* Where nothing is rebound one probe tells whether forward keeps to its memory, and what a plan has
+ * to know. One is also
  * enough where the library alone had the addresses: docs/design/callables.md. */
 static ph_status run_probes(ph__making *making, bool *again, const char *call)
 {
     const ph__callable *callable = making->callable;
-    size_t most = callable->copies_all && callable->compared ? 0 : 1, i = 0;
+    bool known = callable->copies_all && callable->compared && !ph__set_is_noted(callable->set);
+    size_t most = known ? 0 : 1, i = 0;
     making->probes = ph__calloc(making->plan.probes, sizeof *making->probes);
     if (!making->probes)
         return ph__fail_host_memory(call, "the probes");
@@ -201,6 +204,10 @@ static ph_status capture_forward(ph__making *making, bool *again, const char *ca
     real->callable = making->callable;
     real->tape = making->callable->set->tape;
     PH_TRY(ph__trial_forward(real, making, call));
+    if (ph__set_plan_broke(real->callable->set)) {
+        *again = true;
+        return PH_OK;
+    }
     PH_TRY(ph__making_compare(making, false, call));
     making->callable->compared = true;
     copy_for_breaks(real, again);
@@ -218,6 +225,10 @@ static ph_status capture_backward(ph__making *making, bool *again, const char *c
     if (!making->callable->differentiable)
         return PH_OK;
     PH_TRY(ph__trial_backward(&making->real, making, call));
+    if (ph__set_plan_broke(making->callable->set)) {
+        *again = true;
+        return PH_OK;
+    }
     PH_TRY(ph__making_compare(making, true, call));
     probe_shown(making, again);
     return *again ? PH_OK : ph__making_prove_backward(making, again, call);
@@ -243,15 +254,22 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
     PH_TRY(new_tape(&set->tape, set));
     if (set->begun == 0)
         PH_TRY(mark_allocations(&set->begun, set, call));
+    PH_TRY(ph__set_plan_begin(set, 2 * count, call));
     for (size_t i = 0; i < count && !*again; i++) {
+        makings[i].plan_at[0] = i;
+        makings[i].plan_at[1] = 2 * count - 1 - i;
         PH_TRY(stage_inputs(&makings[i], call));
         PH_TRY(run_probes(&makings[i], again, call));
     }
     PH_TRY(mark_allocations(&set->probed, set, call));
+    if (!*again)
+        PH_TRY(ph__set_plan_place(set, call));
     for (size_t i = 0; i < count && !*again; i++)
         PH_TRY(capture_forward(&makings[i], again, call));
     for (size_t i = count; i-- > 0 && !*again;)
         PH_TRY(capture_backward(&makings[i], again, call));
+    if (!*again)
+        PH_TRY(ph__set_plan_finish(set, call));
     for (size_t i = 0; i < count && !*again; i++)
         PH_TRY(ph__making_finish(&makings[i], call));
     return PH_OK;
@@ -298,6 +316,7 @@ typedef struct capturing {
 
 static void clear_makings(capturing *c, bool failed)
 {
+    ph__graphed_set *set = c->callables[0]->set;
     ph__making *makings = c->makings;
     ph__callable *const *callables = c->callables;
     size_t count = c->count;
@@ -307,11 +326,12 @@ static void clear_makings(capturing *c, bool failed)
             ph__callable_reset(callables[i]);
     }
     for (int i = 0; i < PH__ROOMS; i++)
-        ph__stage_room_free(&c->rooms[i], callables[0]->set->stream);
+        ph__stage_room_free(&c->rooms[i], set->stream);
     if (failed) {
-        ph_tape_destroy(callables[0]->set->tape);
-        callables[0]->set->tape = NULL;
+        ph_tape_destroy(set->tape);
+        set->tape = NULL;
     }
+    ph__set_plan_drop(set, failed);
 }
 
 /* A function of the user's did not return. */

@@ -26,7 +26,7 @@ static uint64_t generation_of_storage(const ph__trial *trial, const ph__storage 
     ph_allocation found = {0};
     *in_pool = storage->kind != PH__STORAGE_FOREIGN && storage->data &&
                ph_memory_lookup(&found, set->device, storage->data) == PH_OK &&
-               found.pool == set->pool;
+               (found.pool == set->pool || (set->probe_pool && found.pool == set->probe_pool));
     return found.generation;
 }
 

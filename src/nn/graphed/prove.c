@@ -171,7 +171,7 @@ static ph_status find_bundle(size_t *node, ph_graph *graph, const void *address,
 static bool is_empty_bundle(const ph__trial *real, size_t first)
 {
     for (size_t i = first; i < real->grad_input_count && i < first + PH__BUNDLE_MAX; i++)
-        if (real->grad_inputs[i].grad->count > 0)
+        if (real->grad_inputs[i].bytes > 0)
             return false;
     return true;
 }
@@ -207,11 +207,10 @@ static ph_status find_grad_inputs(ph__making *making, const char *call)
             PH_TRY(declare_ops(making, i, to->base, call));
         grad_input->op_at = i;
         /* Calls bring memory of tensors that they hold: the allocator need not be asked. */
-        if (grad_input->grad->count > 0)
+        if (grad_input->bytes > 0)
             PH_TRY(ph_graph_slot_find(
-                &grad_input->slot, real->backward, "a gradient", to->base,
-                ph_tensor_bytes(grad_input->grad),
-                &(ph_slot_options){.alignment = ph_dtype_size(grad_input->grad->dtype),
+                &grad_input->slot, real->backward, "a gradient", to->base, grad_input->bytes,
+                &(ph_slot_options){.alignment = grad_input->alignment,
                                    .skip_lookup = !callable->set->options.check_input_liveness}));
     }
     return PH_OK;

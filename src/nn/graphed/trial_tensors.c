@@ -5,11 +5,14 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/graphed/binding.h"
+#include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
 #include "nn/graphed/stage.h"
+#include "tensor/core/describe.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
+#include "tensor/tape/node.h"
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -71,6 +74,36 @@ ph_tensor *ph__trial_own(const ph__trial *trial, ph_tensor *x)
     for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
         is_own = !trial->grad_outputs[i] || x->storage != trial->grad_outputs[i]->storage;
     return is_own ? x : ph_clone(trial->tape, x);
+}
+
+static bool is_declared(const ph__callable *callable, ph_tensor *const *in, const ph_tensor *leaf)
+{
+    for (size_t i = 0; i < callable->in_count; i++)
+        if (in[i] == leaf)
+            return true;
+    for (size_t i = 0; i < callable->parameter_count; i++)
+        if (ph__callable_parameters(callable)[i] == leaf)
+            return true;
+    return false;
+}
+
+ph_status ph__trial_check_leaves(const ph__trial *trial, const char *call)
+{
+    char text[PH__DESCRIBE];
+    for (size_t i = trial->first_node; i < trial->tape->nodes.count; i++) {
+        const ph__node *node = trial->tape->nodes.at[i];
+        for (size_t k = 0; k < node->in_count; k++) {
+            const ph_tensor *leaf = ph__node_edge(node, k)->leaf;
+            if (leaf && leaf->requires_grad && !is_declared(trial->callable, trial->in, leaf))
+                return ph_fail(
+                    PH_ERROR_ARGUMENT,
+                    "%s: callable '%s': operator %s uses %s, which requires a gradient, and is "
+                    "neither an input nor a parameter "
+                    "of the module: its gradient would be lost; make it one of them, or detach it",
+                    call, trial->callable->original->name, node->name, ph__describe(text, leaf));
+        }
+    }
+    return PH_OK;
 }
 
 static bool is_brought(const ph__trial *trial, const ph__storage *storage)

@@ -17,6 +17,9 @@ bool ph__trial_copy_in(const ph__trial *trial, const ph__binding *bindings, cons
 /* x, or a copy in memory of the graph's own that nobody else has: an output may be an input, a
  * parameter, or a buffer. */
 ph_tensor *ph__trial_own(const ph__trial *trial, ph_tensor *x);
+/* A gradient of something that is neither input nor parameter would be lost: nobody hands it out.
+ */
+ph_status ph__trial_check_leaves(const ph__trial *trial, const char *call);
 /* Of what the pass has used, forgets the stand-ins for tensors that calls bring. */
 void ph__trial_forget_brought(ph__trial *trial, bool backward);
 #endif

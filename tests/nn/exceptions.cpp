@@ -96,11 +96,12 @@ struct modules {
         OK(ph_tape_clear(w.tape));
         CHECK(releases == calls);
     }
-    ph_status make(ph_module **graphed, ph_graphed_inputs inputs)
+    ph_status make(ph_module **graphed, ph_graphed_inputs inputs, bool plan = false)
     {
         const ph_sample sample{&x, 1, nullptr, nullptr};
         ph_graphed_options options{};
         options.inputs = inputs;
+        options.plan = plan;
         *graphed = nullptr;
         return ph_make_graphed_callables(graphed, &module, &sample, 1, &options);
     }
@@ -159,16 +160,16 @@ template <typename Try> static long sweep(modules &m, const char *what, Try try_
     return -1;
 }
 
-static void test_making(ph_graphed_inputs inputs)
+static void test_making(ph_graphed_inputs inputs, bool plan)
 {
     modules m;
     ph_module *graphed;
     long all = sweep(m, "making", [&] {
-        OK(m.make(&graphed, inputs));
+        OK(m.make(&graphed, inputs, plan));
         ph_module_release(graphed);
     });
     CHECK(all > 20); /* warm-up, probes, and the captures */
-    OK(m.make(&graphed, inputs));
+    OK(m.make(&graphed, inputs, plan));
     for (unsigned used = 1; used <= 3; used++)
         m.expect_gradient(graphed, used);
     ph_module_release(graphed);
@@ -279,7 +280,8 @@ int main()
     test_tape();
     test_draws();
     for (ph_graphed_inputs inputs : {PH_GRAPHED_AUTO, PH_GRAPHED_COPY_INPUTS}) {
-        test_making(inputs);
+        test_making(inputs, false);
+        test_making(inputs, true);
         test_another_backward(inputs, 1);
         test_another_backward(inputs, 2);
     }

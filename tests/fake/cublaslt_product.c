@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/cublaslt_product.c: a software libcublasLt.so.13 beside the software libcuda:
  * products with plain loops, launched as a kernel of that libcuda, so that captures see what
- * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more. */
+ * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more.
+ *
+ *   FAKE_CUBLASLT_TIMES=2,1  proposals, as fake_proposals reads them; each has a kernel */
 #include "base/half.h"
 #include "fake/fake_cuda.h"
 #include "tensor/products/cublaslt_abi.h"
@@ -103,8 +105,11 @@ static void run(const ph_block_range *range, const void *args)
 
 /* ---- handles ---- each has a module with the kernel, in the context that was current. */
 typedef struct handle {
-    void *module, *function;
+    void *module, *function[FAKE_PROPOSALS];
 } handle;
+static const char *const kernels[FAKE_PROPOSALS] = {
+    "fake_cublaslt_product", "fake_cublaslt_product_1", "fake_cublaslt_product_2",
+    "fake_cublaslt_product_3"};
 
 static struct {
     int (*cuModuleLoadDataEx)(void **module, const void *image, unsigned count, int *options,
@@ -130,15 +135,19 @@ static void find_cuda(void)
     FIND(cuModuleGetFunction);
     FIND(cuLaunchKernel);
 #undef FIND
-    fake_cuda()->register_kernel("fake_cublaslt_product", run);
+    for (int i = 0; i < FAKE_PROPOSALS; i++)
+        fake_cuda()->register_kernel(kernels[i], run);
 }
 
 int cublasLtCreate(void **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+#define ENTRY(name) ".visible .entry " name "(.param .align 8 .b8 p[232])\n{\nret;\n}\n"
     static const char text[] =
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
-        ".visible .entry fake_cublaslt_product(.param .align 8 .b8 p[232])\n{\nret;\n}\n";
+        ".version 8.0\n.target sm_80\n.address_size 64\n" ENTRY("fake_cublaslt_product")
+            ENTRY("fake_cublaslt_product_1") ENTRY("fake_cublaslt_product_2")
+                ENTRY("fake_cublaslt_product_3");
+#undef ENTRY
     _Static_assert(sizeof(product) == 232, "as in the text");
     (void)pthread_once(&once, find_cuda);
     handle *made = calloc(1, sizeof *made);
@@ -147,11 +156,12 @@ int cublasLtCreate(void **out)
         free(made);
         return made ? EXECUTION_FAILED : PH__LT_ALLOC_FAILED;
     }
-    if (cuda.cuModuleGetFunction(&made->function, made->module, "fake_cublaslt_product") != 0) {
-        (void)cuda.cuModuleUnload(made->module);
-        free(made);
-        return EXECUTION_FAILED;
-    }
+    for (int i = 0; i < FAKE_PROPOSALS; i++)
+        if (cuda.cuModuleGetFunction(&made->function[i], made->module, kernels[i]) != 0) {
+            (void)cuda.cuModuleUnload(made->module);
+            free(made);
+            return EXECUTION_FAILED;
+        }
     *out = made;
     return PH__LT_OK;
 }
@@ -276,17 +286,32 @@ int cublasLtMatmulAlgoGetHeuristic(void *at, void *description, void *a, void *b
         return INVALID_VALUE;
     if (of->epilogue == PH__LT_EPILOGUE_BIAS && of->bias_type == PH__LT_F64)
         return PH__LT_NOT_SUPPORTED;
-    memset(choices, 0, sizeof *choices);
+    float ms[FAKE_PROPOSALS];
+    int count = fake_proposals(ms, "FAKE_CUBLASLT_TIMES");
     uint64_t allowed = *(const uint64_t *)preference;
-    choices->workspace = allowed >= MUCH ? PARTS : allowed >= ALLOWED ? COUNTERS : 0;
-    choices->algorithm.data[0] = choices->workspace;
-    *found = 1;
+    for (; *found < wanted && *found < (count ? count : 1); ++*found) {
+        ph__lt_choice *choice = &choices[*found];
+        memset(choice, 0, sizeof *choice);
+        choice->workspace = allowed >= MUCH ? PARTS : allowed >= ALLOWED ? COUNTERS : 0;
+        choice->algorithm.data[0] = choice->workspace;
+        choice->algorithm.data[1] = (uint64_t)*found;
+    }
     return PH__LT_OK;
 }
 
 static double number(const void *at, int type)
 {
     return type == PH__LT_F64 ? *(const double *)at : (double)*(const float *)at;
+}
+
+/* False: the proposal refuses. */
+static bool play_proposal(uint64_t i)
+{
+    float ms[FAKE_PROPOSALS];
+    int count = fake_proposals(ms, "FAKE_CUBLASLT_TIMES");
+    if (i < (uint64_t)count && ms[i] >= 0)
+        fake_cuda()->tell_time(ms[i]);
+    return i >= (uint64_t)count || ms[i] >= 0;
 }
 
 int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a, void *layout_a,
@@ -298,8 +323,10 @@ int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a
     const descriptor *of = description;
     product p;
     if (!algorithm || workspace_bytes != algorithm->data[0] || !workspace != !workspace_bytes ||
-        !fits(of, layout_a, layout_b, layout_d))
+        algorithm->data[1] >= FAKE_PROPOSALS || !fits(of, layout_a, layout_b, layout_d))
         return INVALID_VALUE;
+    if (!play_proposal(algorithm->data[1]))
+        return PH__LT_NOT_SUPPORTED;
     memset(&p, 0, sizeof p);
     p.a = a;
     p.b = b;
@@ -318,7 +345,8 @@ int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a
     p.in_f64 = of->scale_type == PH__LT_F64;
     void *params[] = {&p};
     unsigned blocks = (unsigned)(p.layout_d.columns * p.layout_d.batch);
-    return cuda.cuLaunchKernel(with->function, blocks, 1, 1, 32, 1, 1, 0, stream, params, NULL)
+    void *function = with->function[algorithm->data[1]];
+    return cuda.cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, stream, params, NULL)
                ? EXECUTION_FAILED
                : PH__LT_OK;
 }

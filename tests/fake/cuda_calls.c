@@ -313,6 +313,7 @@ static void reset(void)
     lose_after(-1, 0);
     lose(0);
     fake_launches_wait(false);
+    fake_tell_time(-1);
     for (int i = 0; i < FAKE_CALLS; i++)
         atomic_store(&failing[i].times, 0);
     fake_contexts_reset();
@@ -341,6 +342,7 @@ EXPORT const fake_cuda_controls fake_cuda_exports = {
     .is_lost = is_lost,
     .launches_wait = fake_launches_wait,
     .reset = reset,
+    .tell_time = fake_tell_time,
     .count = fake_count,
     .misuses = count_misuses,
     .misuse_text = misuse_text,

@@ -192,6 +192,8 @@ int fake_check_shared(ph__cu_function function, unsigned shared_bytes);
 /* What launches, copies and fills answer: where they wait, when they are done, unless captured. */
 int fake_submitted(const fake_target *target, int result);
 void fake_launches_wait(bool wait);
+/* As in fake_cuda_controls. */
+void fake_tell_time(float milliseconds);
 
 /* ---- graphs (cuda_graph.c, cuda_capture.c) ---- */
 typedef struct fake_node { /* of a kernel */

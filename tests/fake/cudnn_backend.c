@@ -4,7 +4,9 @@
  * captures see what they would see of a real one.
  *
  *   FAKE_CUDNN_VERSION=91900  what cudnnGetVersion says
- *   FAKE_CUDNN_REFUSES=1      there is no plan for anything */
+ *   FAKE_CUDNN_REFUSES=1      there is no plan for anything
+ *   FAKE_CUDNN_TIMES=2,1      proposals, as fake_proposals reads them; each has a kernel
+ *   FAKE_CUDNN_NOTES=-1,4     the numerical note of each; negative: none */
 #include "fake/cudnn_inside.h"
 #include "fake/fake_cuda.h"
 #include <pthread.h>
@@ -29,9 +31,11 @@ size_t cudnnGetVersion(void)
 
 /* ---- handles ---- each has a module with the kernel, in the context that was current. */
 typedef struct handle {
-    void *module, *function, *atomic;
+    void *module, *function[FAKE_PROPOSALS], *atomic;
     struct CUstream_st *stream;
 } handle;
+static const char *const kernels[FAKE_PROPOSALS] = {"fake_cudnn_plan", "fake_cudnn_plan_1",
+                                                    "fake_cudnn_plan_2", "fake_cudnn_plan_3"};
 
 static struct {
     int (*cuModuleLoadDataEx)(void **module, const void *image, unsigned count, int *options,
@@ -57,18 +61,20 @@ static void find_cuda(void)
     FIND(cuModuleGetFunction);
     FIND(cuLaunchKernel);
 #undef FIND
-    fake_cuda()->register_kernel("fake_cudnn_plan", fake_cudnn_run);
+    for (int i = 0; i < FAKE_PROPOSALS; i++)
+        fake_cuda()->register_kernel(kernels[i], fake_cudnn_run);
     fake_cuda()->register_kernel("fake_cudnn_atomic", fake_cudnn_run);
 }
 
 int cudnnCreate(void **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
-                               ".visible .entry fake_cudnn_plan(.param .align 8 .b8 p[344])\n{\n"
-                               "ret;\n}\n"
-                               ".visible .entry fake_cudnn_atomic(.param .align 8 .b8 p[344])\n"
-                               "{\nret;\n}\n";
+#define ENTRY(name) ".visible .entry " name "(.param .align 8 .b8 p[344])\n{\nret;\n}\n"
+    static const char text[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n" ENTRY("fake_cudnn_plan")
+            ENTRY("fake_cudnn_plan_1") ENTRY("fake_cudnn_plan_2") ENTRY("fake_cudnn_plan_3")
+                ENTRY("fake_cudnn_atomic");
+#undef ENTRY
     _Static_assert(sizeof(fake_cudnn_call) == 344, "as in the text");
     (void)pthread_once(&once, find_cuda);
     handle *made = calloc(1, sizeof *made);
@@ -77,8 +83,10 @@ int cudnnCreate(void **out)
         free(made);
         return FAKE_CUDNN_FAILED;
     }
-    if (cuda.cuModuleGetFunction(&made->function, made->module, "fake_cudnn_plan") != 0 ||
-        cuda.cuModuleGetFunction(&made->atomic, made->module, "fake_cudnn_atomic") != 0) {
+    int result = cuda.cuModuleGetFunction(&made->atomic, made->module, "fake_cudnn_atomic");
+    for (int i = 0; !result && i < FAKE_PROPOSALS; i++)
+        result = cuda.cuModuleGetFunction(&made->function[i], made->module, kernels[i]);
+    if (result) {
         (void)cuda.cuModuleUnload(made->module);
         free(made);
         return FAKE_CUDNN_FAILED;
@@ -177,6 +185,7 @@ static int finalize_plan(fake_descriptor *plan)
     if (!with || !(*with)->made)
         return FAKE_CUDNN_BAD;
     plan->made = (*with)->made;
+    plan->proposal = (*with)->proposal;
     return setting("FAKE_CUDNN_REFUSES", 0) ? FAKE_CUDNN_UNSUPPORTED : PH__CUDNN_OK;
 }
 
@@ -195,6 +204,33 @@ int cudnnBackendFinalize(void *at)
     return result;
 }
 
+static int propose(const fake_descriptor *of, int64_t wanted, int64_t *count, void *values)
+{
+    float ms[FAKE_PROPOSALS];
+    int there = fake_proposals(ms, "FAKE_CUDNN_TIMES");
+    const fake_descriptor *operations = fake_cudnn_part(of, PH__CUDNN_HEURISTICS_OPERATIONS);
+    if (!operations)
+        return FAKE_CUDNN_BAD;
+    for (*count = 0; *count < wanted && *count < (there ? there : 1); ++*count) {
+        fake_descriptor *made = ((fake_descriptor **)values)[*count];
+        made->made = operations->made;
+        made->proposal = (int)*count;
+        made->final = true;
+    }
+    return PH__CUDNN_OK;
+}
+
+/* Notes are numbers with the milliseconds' form. */
+static int get_notes(const fake_descriptor *of, int64_t *count, int *values)
+{
+    float note[FAKE_PROPOSALS];
+    int there = fake_proposals(note, "FAKE_CUDNN_NOTES");
+    *count = of->proposal < there && note[of->proposal] >= 0;
+    if (*count)
+        *values = (int)note[of->proposal];
+    return PH__CUDNN_OK;
+}
+
 int cudnnBackendGetAttribute(void *const at, int name, int type, int64_t wanted, int64_t *count,
                              void *values)
 {
@@ -207,11 +243,16 @@ int cudnnBackendGetAttribute(void *const at, int name, int type, int64_t wanted,
             ((const fake_program *)of->made)->steps > 16 ? FAKE_CUDNN_WORKSPACE : 0;
         return PH__CUDNN_OK;
     }
-    const fake_descriptor *operations = fake_cudnn_part(of, PH__CUDNN_HEURISTICS_OPERATIONS);
-    if (name != PH__CUDNN_HEURISTICS_RESULTS || !operations)
-        return FAKE_CUDNN_BAD;
-    (*(fake_descriptor **)values)->made = operations->made;
-    return PH__CUDNN_OK;
+    if (name == PH__CUDNN_CONFIGURATION_ENGINE && type == PH__CUDNN_TYPE_DESCRIPTOR) {
+        fake_descriptor *engine = *(fake_descriptor **)values;
+        engine->proposal = of->proposal;
+        engine->final = true;
+        return PH__CUDNN_OK;
+    }
+    if (name == PH__CUDNN_ENGINE_NOTES && type == PH__CUDNN_TYPE_NOTE)
+        return get_notes(of, count, values);
+    return name == PH__CUDNN_HEURISTICS_RESULTS ? propose(of, wanted, count, values)
+                                                : FAKE_CUDNN_BAD;
 }
 
 /* ---- calls ---- numbers are read now. */
@@ -244,6 +285,16 @@ static int fill_call(fake_cudnn_call *call, const fake_descriptor *pack)
     return PH__CUDNN_OK;
 }
 
+/* False: the proposal refuses. */
+static bool play_proposal(int i)
+{
+    float ms[FAKE_PROPOSALS];
+    int count = fake_proposals(ms, "FAKE_CUDNN_TIMES");
+    if (i < count && ms[i] >= 0)
+        fake_cuda()->tell_time(ms[i]);
+    return i >= count || ms[i] >= 0;
+}
+
 int cudnnBackendExecute(void *at, void *plan, void *pack)
 {
     const handle *with = at;
@@ -252,12 +303,15 @@ int cudnnBackendExecute(void *at, void *plan, void *pack)
     memset(&call, 0, sizeof call);
     if (!of->final || of->type != PH__CUDNN_PLAN || !((fake_descriptor *)pack)->final)
         return FAKE_CUDNN_BAD;
+    if (!play_proposal(of->proposal))
+        return FAKE_CUDNN_UNSUPPORTED;
     call.program = of->made;
     int result = fill_call(&call, pack);
     if (!result && call.program->steps > 16 && !call.workspace)
         result = FAKE_CUDNN_BAD;
     void *params[] = {&call};
-    void *function = call.program && call.program->atomic ? with->atomic : with->function;
+    void *function =
+        call.program && call.program->atomic ? with->atomic : with->function[of->proposal];
     if (!result &&
         cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, with->stream, params, NULL) != 0)
         result = FAKE_CUDNN_FAILED;

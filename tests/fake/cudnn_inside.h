@@ -29,6 +29,7 @@ typedef struct fake_descriptor {
     bool final;
     fake_attribute attribute[12];
     const void *made; /* by finalize, or by the heuristics */
+    int proposal;     /* of a configuration, its engine and its plan */
 } fake_descriptor;
 /* The attribute's values; NULL: it was not set. */
 const void *fake_cudnn_values(const fake_descriptor *of, int name, int64_t *count);

@@ -23,6 +23,7 @@
 #include <dlfcn.h>
 #include <phonograph/inspect/record.h>
 #include <phonograph/kernel.h>
+#include <stdlib.h>
 
 /* Objects and memory, of all contexts. */
 typedef struct fake_cuda_counts {
@@ -67,6 +68,9 @@ typedef struct fake_cuda_controls {
     /* Ends all of it: contexts with everything in them, faults, counts. What the process held is
      * invalid. */
     void (*reset)(void);
+
+    /* From now on cuEventElapsedTime answers that many milliseconds; negative: what passed. */
+    void (*tell_time)(float milliseconds);
 
     /* ---- leaks ---- live: now. left: what contexts had in them when their last reference went,
      * summed up. */
@@ -114,5 +118,22 @@ static inline void fake_cuda_register(const ph_kernel_source *source)
     const fake_cuda_controls *controls = fake_cuda();
     if (controls && source->name && source->host)
         controls->register_kernel(source->name, source->host);
+}
+
+/* ---- proposals ---- of the software cuBLASLt and cuDNN: a variable as "2,1,-1" has the
+ * milliseconds that each is said to take, by tell_time, when it is submitted. Negative: it refuses.
+ * Not set: there is one, and its time is what passes. */
+enum {
+    FAKE_PROPOSALS = 4
+};
+static inline int fake_proposals(float ms[FAKE_PROPOSALS], const char *variable)
+{
+    const char *text = getenv(variable);
+    int count = 0;
+    for (char *end; text && count < FAKE_PROPOSALS; text = *end == ',' ? end + 1 : NULL) {
+        ms[count] = strtof(text, &end);
+        count += end != text;
+    }
+    return count;
 }
 #endif

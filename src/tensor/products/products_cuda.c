@@ -7,6 +7,7 @@
 #include "tensor/products/cublaslt.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
+#include "tensor/products/products_benchmark.h"
 #include "tensor/products/products_plan.h"
 #include "tensor/products/products_sum.h"
 #include "tensor/products/products_workspace.h"
@@ -101,35 +102,6 @@ static ph__product_kind kind_of(const ph__product *p)
         .alignment = alignment_of_product(p, ph_dtype_size(p->dtype))};
 }
 
-static int call_library(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,
-                        void *workspace, struct CUstream_st *stream)
-{
-    static const float numbers_f32[2] = {0, 1};
-    static const double numbers_f64[2] = {0, 1};
-    bool f64 = p->dtype == PH_DTYPE_F64;
-    const void *zero = f64 ? (const void *)&numbers_f64[0] : &numbers_f32[0];
-    const void *one = f64 ? (const void *)&numbers_f64[1] : &numbers_f32[1];
-    bool first = !atomic_load_explicit(&how->used, memory_order_relaxed);
-    ph_capture_mode mode = first ? ph__cublaslt_begin_relaxed() : PH_CAPTURE_RELAXED;
-    int result = PH__LT_OK;
-    if (p->bias) {
-        ph__mutex_lock(&how->bias_lock);
-        result = ph__cublaslt.MatmulDescSetAttribute(how->descriptor, PH__LT_DESC_BIAS_POINTER,
-                                                     &p->bias, sizeof p->bias);
-    }
-    if (!result)
-        result = ph__cublaslt.Matmul(cublas->handle, how->descriptor, one, p->b, how->layout_a,
-                                     p->a, how->layout_b, p->accumulate ? one : zero, p->c,
-                                     how->layout_c, p->c, how->layout_c, &how->algorithm, workspace,
-                                     how->workspace, stream);
-    if (p->bias)
-        ph__mutex_unlock(&how->bias_lock);
-    if (first)
-        ph__cublaslt_end_relaxed(mode);
-    atomic_store_explicit(&how->used, true, memory_order_relaxed);
-    return result;
-}
-
 /* The outcome of one attempt. */
 typedef enum outcome {
     DONE,
@@ -153,6 +125,17 @@ static void *find_workspace(ph__op *op, size_t bytes)
     return scratch ? scratch->data : NULL;
 }
 
+/* Where it is new and the process wants it, what is proposed is timed; as it is in no capture. */
+static ph__product_plan *plan_of(const ph__op *op, ph__cublas *cublas, const ph__product_kind *k,
+                                 const ph__product *p)
+{
+    ph__product_plan *found = NULL;
+    if (!ph_benchmark() || (found = ph__product_plan_find(cublas, k)) != NULL ||
+        !ph__benchmark_wanted(op->tape->stream))
+        return found ? found : ph__product_plan_of(cublas, k);
+    return ph__product_plan_timed(cublas, k, p, op->tape->stream);
+}
+
 static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
 {
     ph__product_kind k = kind_of(p);
@@ -164,11 +147,11 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
         status = ph_context_push_cuda(device);
     if (!ph__op_check(op, status))
         return FAILED;
-    ph__product_plan *how = ph__product_plan_of(cublas, &k);
+    ph__product_plan *how = plan_of(op, cublas, &k, p);
     bool possible = how && how->possible, ready = possible;
     if (possible && how->workspace > 0)
         ready = (workspace = find_workspace(op, how->workspace)) != NULL;
-    int result = ready ? call_library(cublas, how, p, workspace, stream) : PH__LT_OK;
+    int result = ready ? ph__product_plan_call(cublas, how, p, workspace, stream) : PH__LT_OK;
     ph_context_pop_cuda(device);
     /* An algorithm that refuses when it sees the operands does so before anything is submitted. */
     if (result == PH__LT_NOT_SUPPORTED)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products/products_plan.c: plans of products on a GPU: an algorithm of cuBLASLt for each
- * kind of product, chosen once. */
+ * kind of product, chosen once, and its calls. */
 #include "tensor/products/products_plan.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/products/cublaslt.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
-#include "tensor/products/products_workspace.h"
+#include "tensor/products/products_choice.h"
 #include <string.h>
 
 void ph__product_plan_free(ph__product_plan *p)
@@ -87,98 +87,23 @@ static int make_descriptor(ph__product_plan *p)
     return result;
 }
 
-/* A workspace that stayed would be a race between graphs that replay at once, or keep a graph's
- * pool alive. So only what needs next to none is taken (counters, some 100 bytes): eager a
- * temporary of the operator, captured a block that is in no graph's pool (products_workspace.h).
- * cuBLASLt leaves its best algorithms out when it is told of no workspace at all, or of little
- * (measured on an H200: TF32 products took twice as long): it is told of more than will be used.
- * Not so where the product is small: those that it then gives clear their counters first, which
- * is a node of its own, and cost a graph of such products a third.
- *
- * Deep products are another matter: long sums and so few results that they do not fill a GPU. There
- * the best algorithms divide the sums, and add the parts. They get scratch for them, as an operator
- * does: a temporary, in a capture of the graph's own memory. Measured on an H200: a weight's
- * gradient in TF32, 3072 x 768 of 4096, takes 104 us instead of 133. In half types only very deep
- * ones gain, and others lose. */
-enum {
-    CHOICES = 16,
-    WORKSPACE = PH__WORKSPACE_BYTES
-};
-static const uint64_t pretended_workspace = 4u << 20, deep_workspace = 32u << 20;
-static const double small_product = 1 << 25; /* multiplications: some microseconds */
-static const int64_t few_results = 3 << 20;
-
-static bool is_half_product(const ph__product_kind *k)
+void ph__product_plan_use(ph__product_plan *p, const ph__product_proposal *proposal)
 {
-    return k->dtype == PH_DTYPE_F16 || k->dtype == PH_DTYPE_BF16;
+    p->possible = true;
+    p->algorithm = proposal->algorithm;
+    p->workspace = proposal->workspace;
+    atomic_store_explicit(&p->used, false, memory_order_relaxed);
 }
 
-static double multiplications_of(const ph__product_kind *k)
+static int describe_product(ph__product_plan *p)
 {
-    return (double)k->m * (double)k->n * (double)k->k * (double)k->batch;
-}
-
-static bool is_deep_product(const ph__product_kind *k)
-{
-    int64_t longest = k->m > k->n ? k->m : k->n;
-    bool half = is_half_product(k),
-         few = (double)k->m * (double)k->n < (double)few_results && k->batch == 1;
-    return few && !(k->flags & PH__PRODUCT_BIAS) &&
-           (half ? k->k / 16 >= longest : k->flags & PH__PRODUCT_TF32 && k->k >= longest);
-}
-
-static int set_preference(void *preference, const ph__product_kind *k, uint64_t workspace)
-{
-    int result = ph__cublaslt.MatmulPreferenceSetAttribute(preference, PH__LT_PREFERENCE_WORKSPACE,
-                                                           &workspace, sizeof workspace);
-    for (int i = 0; !result && i < 4; i++)
-        result = ph__cublaslt.MatmulPreferenceSetAttribute(
-            preference, PH__LT_PREFERENCE_ALIGNMENT_A + i, &k->alignment, sizeof k->alignment);
-    return result;
-}
-
-/* workspace: what cuBLASLt is told of; most: what it may use. */
-static int ask_for_algorithms(ph__cublas *cublas, ph__product_plan *p, void *preference,
-                              uint64_t workspace, uint64_t most)
-{
-    ph__lt_choice choices[CHOICES];
-    int found = 0, result = set_preference(preference, &p->kind, workspace);
-    memset(choices, 0, sizeof choices);
-    if (!result)
-        result = ph__cublaslt.MatmulAlgoGetHeuristic(cublas->handle, p->descriptor, p->layout_a,
-                                                     p->layout_b, p->layout_c, p->layout_c,
-                                                     preference, CHOICES, choices, &found);
-    for (int i = 0; !result && i < found && !p->possible; i++)
-        if (choices[i].state == PH__LT_OK && choices[i].workspace <= most) {
-            p->possible = true;
-            p->algorithm = choices[i].algorithm;
-            p->workspace = choices[i].workspace;
-        }
-    return result == PH__LT_NOT_SUPPORTED ? PH__LT_OK : result;
+    int result = make_descriptor(p);
+    return result ? result : make_layouts(p);
 }
 
 /* No algorithm at all is no failure here. */
-static int choose_algorithm(ph__cublas *cublas, ph__product_plan *p)
-{
-    void *preference = NULL;
-    int result = ph__cublaslt.MatmulPreferenceCreate(&preference);
-    if (result)
-        return result;
-    const ph__product_kind *k = &p->kind;
-    bool small = multiplications_of(k) <= small_product, deep = is_deep_product(k) && !small;
-    if (deep)
-        result = ask_for_algorithms(cublas, p, preference, deep_workspace, deep_workspace);
-    if (!result && !p->possible)
-        result =
-            ask_for_algorithms(cublas, p, preference, small ? 0 : pretended_workspace, WORKSPACE);
-    if (!result && !p->possible)
-        result =
-            ask_for_algorithms(cublas, p, preference, small ? pretended_workspace : 0, WORKSPACE);
-    (void)ph__cublaslt.MatmulPreferenceDestroy(preference);
-    return result;
-}
-
-static ph__product_plan *make_product_plan(ph__cublas *cublas, const ph__product_kind *k)
+ph__product_plan *ph__product_plan_make(ph__cublas *cublas, const ph__product_kind *k,
+                                        ph__product_proposals *proposals, bool others)
 {
     ph__product_plan *p = ph__calloc(1, sizeof *p);
     if (!p) {
@@ -187,11 +112,11 @@ static ph__product_plan *make_product_plan(ph__cublas *cublas, const ph__product
     }
     p->kind = *k;
     ph_capture_mode mode = ph__cublaslt_begin_relaxed();
-    int result = make_descriptor(p);
+    int result = describe_product(p);
     if (!result)
-        result = make_layouts(p);
-    if (!result)
-        result = choose_algorithm(cublas, p);
+        result = ph__product_propose(proposals, cublas, p, others);
+    if (!result && proposals->count > 0)
+        ph__product_plan_use(p, &proposals->of[0]);
     if (result) {
         ph_ignore(ph__cublaslt_fail(result, "cublasLtMatmulAlgoGetHeuristic",
                                     "when the product was described to it"));
@@ -202,6 +127,7 @@ static ph__product_plan *make_product_plan(ph__cublas *cublas, const ph__product
     return p;
 }
 
+/* ---- by their kinds ---- */
 static size_t bucket_of(const ph__product_kind *k)
 {
     uint64_t words[sizeof *k / 8], hash = 0;
@@ -220,19 +146,76 @@ static ph__product_plan *find_plan(ph__product_plan *first, const ph__product_ki
     return first;
 }
 
+static _Atomic(ph__product_plan *) *bucket_in(ph__cublas *cublas, const ph__product_kind *k)
+{
+    return &cublas->plans[bucket_of(k)];
+}
+
+ph__product_plan *ph__product_plan_find(ph__cublas *cublas, const ph__product_kind *k)
+{
+    return find_plan(atomic_load_explicit(bucket_in(cublas, k), memory_order_acquire), k);
+}
+
 ph__product_plan *ph__product_plan_of(ph__cublas *cublas, const ph__product_kind *k)
 {
-    _Atomic(ph__product_plan *) *bucket = &cublas->plans[bucket_of(k)];
-    ph__product_plan *found = find_plan(atomic_load_explicit(bucket, memory_order_acquire), k);
+    ph__product_proposals proposals;
+    _Atomic(ph__product_plan *) *bucket = bucket_in(cublas, k);
+    ph__product_plan *found = ph__product_plan_find(cublas, k);
     if (found)
         return found;
     pthread_mutex_lock(&cublas->lock);
     ph__product_plan *first = atomic_load_explicit(bucket, memory_order_relaxed);
     found = find_plan(first, k);
-    if (!found && (found = make_product_plan(cublas, k)) != NULL) {
+    if (!found && (found = ph__product_plan_make(cublas, k, &proposals, false)) != NULL) {
         found->next = first;
         atomic_store_explicit(bucket, found, memory_order_release);
     }
     pthread_mutex_unlock(&cublas->lock);
     return found;
+}
+
+ph__product_plan *ph__product_plan_keep(ph__cublas *cublas, ph__product_plan *p)
+{
+    _Atomic(ph__product_plan *) *bucket = bucket_in(cublas, &p->kind);
+    pthread_mutex_lock(&cublas->lock);
+    ph__product_plan *first = atomic_load_explicit(bucket, memory_order_relaxed);
+    ph__product_plan *found = find_plan(first, &p->kind);
+    if (!found) {
+        p->next = first;
+        atomic_store_explicit(bucket, p, memory_order_release);
+    }
+    pthread_mutex_unlock(&cublas->lock);
+    if (found)
+        ph__product_plan_free(p);
+    return found ? found : p;
+}
+
+/* ---- calls ---- */
+int ph__product_plan_call(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,
+                          void *workspace, struct CUstream_st *stream)
+{
+    static const float numbers_f32[2] = {0, 1};
+    static const double numbers_f64[2] = {0, 1};
+    bool f64 = p->dtype == PH_DTYPE_F64;
+    const void *zero = f64 ? (const void *)&numbers_f64[0] : &numbers_f32[0];
+    const void *one = f64 ? (const void *)&numbers_f64[1] : &numbers_f32[1];
+    bool first = !atomic_load_explicit(&how->used, memory_order_relaxed);
+    ph_capture_mode mode = first ? ph__cublaslt_begin_relaxed() : PH_CAPTURE_RELAXED;
+    int result = PH__LT_OK;
+    if (p->bias) {
+        ph__mutex_lock(&how->bias_lock);
+        result = ph__cublaslt.MatmulDescSetAttribute(how->descriptor, PH__LT_DESC_BIAS_POINTER,
+                                                     &p->bias, sizeof p->bias);
+    }
+    if (!result)
+        result = ph__cublaslt.Matmul(cublas->handle, how->descriptor, one, p->b, how->layout_a,
+                                     p->a, how->layout_b, p->accumulate ? one : zero, p->c,
+                                     how->layout_c, p->c, how->layout_c, &how->algorithm, workspace,
+                                     how->workspace, stream);
+    if (p->bias)
+        ph__mutex_unlock(&how->bias_lock);
+    if (first)
+        ph__cublaslt_end_relaxed(mode);
+    atomic_store_explicit(&how->used, true, memory_order_relaxed);
+    return result;
 }

@@ -47,5 +47,19 @@ struct ph__cublas {
 
 /* The plan for a kind, made at its first use. NULL: the record is set. */
 ph__product_plan *ph__product_plan_of(ph__cublas *cublas, const ph__product_kind *k);
+ph__product_plan *ph__product_plan_find(ph__cublas *cublas, const ph__product_kind *k);
+
+/* In two steps: a plan that is the caller's alone, with the first of what cuBLASLt proposes for it
+ * (products_choice.h), and the one that stays: this one, or what another thread made meanwhile. */
+struct ph__product_proposals;
+struct ph__product_proposal;
+ph__product_plan *ph__product_plan_make(ph__cublas *cublas, const ph__product_kind *k,
+                                        struct ph__product_proposals *proposals, bool others);
+void ph__product_plan_use(ph__product_plan *p, const struct ph__product_proposal *proposal);
+ph__product_plan *ph__product_plan_keep(ph__cublas *cublas, ph__product_plan *p);
 void ph__product_plan_free(ph__product_plan *p);
+
+/* Submits the product; workspace: of how->workspace bytes. The answer is a cublasStatus_t. */
+int ph__product_plan_call(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,
+                          void *workspace, struct CUstream_st *stream);
 #endif

@@ -8,7 +8,7 @@ enum {
     TOO_MANY = -1,  /* no cudnnStatus_t: the graph is larger than PH__CUDNN_MOST_.. */
     VIRTUAL = 1000, /* ids of tensors without memory come after this */
     ALIGNMENT = 16, /* of memory, in bytes */
-    PROPOSALS = 8   /* of cuDNN's that are tried */
+    PROPOSALS = PH__BENCHMARK_LIMIT
 };
 
 /* ---- descriptors ---- */
@@ -229,16 +229,62 @@ static void *build_plan(ph__cudnn_graph *g, void *handle, void *proposal, int64_
     return plan;
 }
 
-void *ph__cudnn_graph_plan(ph__cudnn_graph *g, void *handle, int64_t most, int64_t *workspace)
+/* A bit for each numerical note of a proposal's engine; all: they are not known. */
+static unsigned notes_of(ph__cudnn_graph *g, void *proposal)
+{
+    int note[PH__CUDNN_NOTES];
+    int64_t count = 0;
+    unsigned notes = 0;
+    void *engine = new_descriptor(g, PH__CUDNN_ENGINE);
+    if (g->result ||
+        ph__cudnn_library.BackendGetAttribute(proposal, PH__CUDNN_CONFIGURATION_ENGINE,
+                                              PH__CUDNN_TYPE_DESCRIPTOR, 1, &count,
+                                              &engine) != PH__CUDNN_OK ||
+        ph__cudnn_library.BackendGetAttribute(engine, PH__CUDNN_ENGINE_NOTES, PH__CUDNN_TYPE_NOTE,
+                                              PH__CUDNN_NOTES, &count, note) != PH__CUDNN_OK)
+        return ~0u;
+    for (int64_t i = 0; i < count && i < PH__CUDNN_NOTES; i++)
+        notes |= 1u << note[i];
+    return notes;
+}
+
+/* Whether it is as exact as what the first one's notes say, and repeats where it has to. */
+static bool may_compete(unsigned notes, unsigned first, bool any_order)
+{
+    const unsigned narrow = 1u << PH__CUDNN_NOTE_NARROWED | 1u << PH__CUDNN_NOTE_NARROW_SUMS;
+    return (notes & narrow & ~first) == 0 &&
+           (any_order || !(notes & 1u << PH__CUDNN_NOTE_ANY_ORDER));
+}
+
+int ph__cudnn_graph_plans(ph__cudnn_built *out, ph__cudnn_graph *g, void *handle,
+                          const ph__cudnn_search *search)
 {
     void *proposal[PROPOSALS];
     int64_t found = ask_for_proposals(g, handle, proposal);
-    for (int64_t i = 0; i < found; i++) {
-        void *plan = build_plan(g, handle, proposal[i], workspace);
-        if (plan && *workspace >= 0 && *workspace <= most)
-            return plan;
+    unsigned first = 0;
+    int built = 0;
+    for (int64_t i = 0; i < found && built < search->wanted; i++) {
+        unsigned notes = search->wanted > 1 ? notes_of(g, proposal[i]) : 0;
+        if (built > 0 && !may_compete(notes, first, search->any_order))
+            continue;
+        ph__cudnn_built made = {0};
+        made.plan = build_plan(g, handle, proposal[i], &made.workspace);
+        if (!made.plan || made.workspace < 0 || made.workspace > search->most)
+            continue;
+        first = built == 0 ? notes : first;
+        out[built++] = made;
     }
-    return NULL;
+    return built;
+}
+
+void ph__cudnn_graph_drop(ph__cudnn_graph *g, void *descriptor)
+{
+    for (int i = 0; i < g->made_count; i++)
+        if (g->made[i] == descriptor) {
+            g->made[i] = g->made[--g->made_count];
+            (void)ph__cudnn_library.BackendDestroyDescriptor(descriptor);
+            return;
+        }
 }
 
 void ph__cudnn_graph_free(ph__cudnn_graph *g)

@@ -6,12 +6,13 @@
  * stays until ph__cudnn_graph_free. */
 #ifndef PH_TENSOR_CUDNN_CUDNN_GRAPH_H
 #define PH_TENSOR_CUDNN_CUDNN_GRAPH_H
+#include "tensor/backend/benchmark.h"
 #include "tensor/cudnn/cudnn_abi.h"
 #include <stdbool.h>
 
 enum {
     PH__CUDNN_DIMS = 4,
-    PH__CUDNN_MOST_DESCRIPTORS = 128,
+    PH__CUDNN_MOST_DESCRIPTORS = 192,
     PH__CUDNN_MOST_OPERATIONS = 32
 };
 typedef struct ph__cudnn_graph {
@@ -59,8 +60,20 @@ void ph__cudnn_reduce(ph__cudnn_graph *graph, int how, const ph__cudnn_tensor *x
 void ph__cudnn_transpose(ph__cudnn_graph *graph, const ph__cudnn_tensor *x,
                          const ph__cudnn_tensor *y);
 
-/* The first of cuDNN's own proposals for the graph that builds and needs at most `most` bytes of
- * workspace. NULL: there is none such, or the graph has failed. */
-void *ph__cudnn_graph_plan(ph__cudnn_graph *graph, void *handle, int64_t most, int64_t *workspace);
+/* A proposal of cuDNN's for the graph that builds. A search goes in its order, and leaves out all
+ * that needs more than `most` bytes of workspace. */
+typedef struct ph__cudnn_built {
+    void *plan;
+    int64_t workspace; /* bytes */
+} ph__cudnn_built;
+typedef struct ph__cudnn_search {
+    int64_t most;
+    int wanted;     /* of plans: at most PH__BENCHMARK_LIMIT */
+    bool any_order; /* plans after the first need not repeat to the bit */
+} ph__cudnn_search;
+/* How many there are: those after the first are no less exact. 0: the graph may have failed. */
+int ph__cudnn_graph_plans(ph__cudnn_built *out, ph__cudnn_graph *graph, void *handle,
+                          const ph__cudnn_search *search);
+void ph__cudnn_graph_drop(ph__cudnn_graph *graph, void *descriptor); /* before graph_free */
 void ph__cudnn_graph_free(ph__cudnn_graph *graph);
 #endif

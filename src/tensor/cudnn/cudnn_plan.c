@@ -24,9 +24,9 @@ static ph__cudnn_plan *find_key(ph__cudnn_plan *first, const ph__cudnn_key *key)
     return first;
 }
 
-/* Without a plan its graph is of no use. */
-static ph__cudnn_plan *make_plan(ph__cudnn *cudnn, const ph__cudnn_key *key,
-                                 ph__cudnn_describe describe, int64_t most)
+/* Without a plan its graph is of no use. The handle is the caller's meanwhile. */
+static ph__cudnn_plan *build_plans(ph__cudnn *cudnn, const ph__cudnn_key *key,
+                                   ph__cudnn_describe describe, const ph__cudnn_search *search)
 {
     ph__cudnn_plan *p = ph__calloc(1, sizeof *p);
     if (!p) {
@@ -37,29 +37,65 @@ static ph__cudnn_plan *make_plan(ph__cudnn *cudnn, const ph__cudnn_key *key,
     ph_capture_mode mode = PH_CAPTURE_RELAXED;
     ph_ignore(ph_thread_exchange_capture_mode(&mode));
     describe(&p->graph, key);
-    p->plan = ph__cudnn_graph_plan(&p->graph, cudnn->handle, most, &p->workspace);
-    if (!p->plan)
+    p->built_count = ph__cudnn_graph_plans(p->built, &p->graph, cudnn->handle, search);
+    if (p->built_count > 0)
+        ph__cudnn_plan_use(p, 0);
+    else
         ph__cudnn_graph_free(&p->graph);
     ph_ignore(ph_thread_exchange_capture_mode(&mode));
+    return p;
+}
+
+void ph__cudnn_plan_use(ph__cudnn_plan *p, int i)
+{
+    p->plan = p->built[i].plan;
+    p->workspace = p->built[i].workspace;
+}
+
+static _Atomic(ph__cudnn_plan *) *bucket_in(ph__cudnn *cudnn, const ph__cudnn_key *key)
+{
+    return &cudnn->plans[bucket_of_key(key)];
+}
+
+ph__cudnn_plan *ph__cudnn_plan_find(ph__cudnn *cudnn, const ph__cudnn_key *key)
+{
+    return find_key(atomic_load_explicit(bucket_in(cudnn, key), memory_order_acquire), key);
+}
+
+/* The one in the table, where there is one; else p. The lock is held. */
+static ph__cudnn_plan *enter_plan(ph__cudnn *cudnn, ph__cudnn_plan *p)
+{
+    _Atomic(ph__cudnn_plan *) *bucket = bucket_in(cudnn, &p->key);
+    ph__cudnn_plan *found = ph__cudnn_plan_find(cudnn, &p->key);
+    if (found)
+        return found;
+    p->next = atomic_load_explicit(bucket, memory_order_relaxed);
+    atomic_store_explicit(bucket, p, memory_order_release);
     return p;
 }
 
 ph__cudnn_plan *ph__cudnn_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *key,
                                   ph__cudnn_describe describe, int64_t most_workspace)
 {
-    _Atomic(ph__cudnn_plan *) *bucket = &cudnn->plans[bucket_of_key(key)];
-    ph__cudnn_plan *found = find_key(atomic_load_explicit(bucket, memory_order_acquire), key);
+    const ph__cudnn_search search = {.most = most_workspace, .wanted = 1};
+    ph__cudnn_plan *found = ph__cudnn_plan_find(cudnn, key);
     if (found)
         return found;
     ph__mutex_lock(&cudnn->lock);
-    ph__cudnn_plan *first = atomic_load_explicit(bucket, memory_order_relaxed);
-    found = find_key(first, key);
-    if (!found && (found = make_plan(cudnn, key, describe, most_workspace)) != NULL) {
-        found->next = first;
-        atomic_store_explicit(bucket, found, memory_order_release);
-    }
+    found = ph__cudnn_plan_find(cudnn, key);
+    if (!found && (found = build_plans(cudnn, key, describe, &search)) != NULL)
+        found = enter_plan(cudnn, found);
     ph__mutex_unlock(&cudnn->lock);
     return found;
+}
+
+ph__cudnn_plan *ph__cudnn_plan_make(ph__cudnn *cudnn, const ph__cudnn_key *key,
+                                    ph__cudnn_describe describe, const ph__cudnn_search *search)
+{
+    ph__mutex_lock(&cudnn->lock);
+    ph__cudnn_plan *made = build_plans(cudnn, key, describe, search);
+    ph__mutex_unlock(&cudnn->lock);
+    return made;
 }
 
 static int make_pack(void *pack, const ph__cudnn_operands *operands, void *workspace)
@@ -127,6 +163,31 @@ static void free_plan(ph__cudnn_plan *p)
 {
     ph__cudnn_graph_free(&p->graph);
     ph__free(p);
+}
+
+/* Kernels that may still run stay with the graph of their plan. */
+static void drop_others(ph__cudnn_plan *p)
+{
+    for (int i = 0; i < p->built_count && !p->captured; i++)
+        if (p->built[i].plan != p->plan)
+            ph__cudnn_graph_drop(&p->graph, p->built[i].plan);
+    p->built_count = 0;
+}
+
+ph__cudnn_plan *ph__cudnn_plan_keep(ph__cudnn *cudnn, ph__cudnn_plan *p)
+{
+    ph_capture_mode mode = PH_CAPTURE_RELAXED;
+    ph_ignore(ph_thread_exchange_capture_mode(&mode));
+    drop_others(p);
+    ph__mutex_lock(&cudnn->lock);
+    ph__cudnn_plan *kept = enter_plan(cudnn, p);
+    ph__mutex_unlock(&cudnn->lock);
+    if (kept != p && p->captured)
+        keep_plan(p);
+    else if (kept != p)
+        free_plan(p);
+    ph_ignore(ph_thread_exchange_capture_mode(&mode));
+    return kept;
 }
 
 void ph__cudnn_plans_free(ph__cudnn *cudnn)

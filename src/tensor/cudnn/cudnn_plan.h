@@ -16,10 +16,12 @@ typedef struct ph__cudnn_key {
 typedef struct ph__cudnn_plan {
     ph__cudnn_key key;
     struct ph__cudnn_plan *next;
-    void *plan;            /* NULL: cuDNN has none for it */
-    int64_t workspace;     /* bytes */
-    ph__cudnn_graph graph; /* of what the plan was built from, the plan too */
-    atomic_bool captured;  /* graphs may have its kernels, which go with it: it stays */
+    void *plan;                                 /* NULL: cuDNN has none for it */
+    int64_t workspace;                          /* bytes */
+    ph__cudnn_graph graph;                      /* of what the plan was built from, the plan too */
+    ph__cudnn_built built[PH__BENCHMARK_LIMIT]; /* of a plan that has not been kept yet */
+    int built_count;
+    atomic_bool captured; /* its kernels, which go with it, may be in graphs, or run: it stays */
 } ph__cudnn_plan;
 
 /* The plan for a key, which `describe` describes where it is new. Building one takes about half a
@@ -27,6 +29,15 @@ typedef struct ph__cudnn_plan {
 typedef void (*ph__cudnn_describe)(ph__cudnn_graph *graph, const ph__cudnn_key *key);
 ph__cudnn_plan *ph__cudnn_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *key,
                                   ph__cudnn_describe describe, int64_t most_workspace);
+ph__cudnn_plan *ph__cudnn_plan_find(ph__cudnn *cudnn, const ph__cudnn_key *key);
+
+/* In two steps: a plan that is the caller's alone, with all that was found and the first of it
+ * taken; and the one that stays: this one without the rest, or what another thread made meanwhile.
+ * make: NULL: the record is set. */
+ph__cudnn_plan *ph__cudnn_plan_make(ph__cudnn *cudnn, const ph__cudnn_key *key,
+                                    ph__cudnn_describe describe, const ph__cudnn_search *search);
+void ph__cudnn_plan_use(ph__cudnn_plan *plan, int i);
+ph__cudnn_plan *ph__cudnn_plan_keep(ph__cudnn *cudnn, ph__cudnn_plan *plan);
 
 /* Submits a plan, with an address for each id: the device's memory, or a number on the host, read
  * before it returns. workspace: of plan->workspace bytes. */

@@ -2,6 +2,7 @@
 /* tensor/operators/attention_cudnn.c: which attention cuDNN does, and its calls. */
 #include "tensor/operators/attention_cudnn.h"
 #include "base/status.h"
+#include "tensor/backend/benchmark.h"
 #include "tensor/cudnn/cudnn.h"
 #include "tensor/cudnn/cudnn_plan.h"
 #include "tensor/operators/attention_graph.h"
@@ -80,7 +81,7 @@ static ph__cudnn_key attention_key_of(const ph__attention_args *a, ph_dtype dtyp
     return key;
 }
 
-/* ---- calls ---- */
+/* ---- operands ---- */
 static void name_operand(ph__cudnn_operands *all, int64_t id, const void *address)
 {
     all->id[all->count] = id;
@@ -113,6 +114,14 @@ static ph__cudnn_operands operands_of(const ph__attention_args *a, const float n
     return all;
 }
 
+/* Of scratch of the atomic pass. */
+static int64_t dq_sum_bytes(const ph__cudnn_key *key, ph__attention_pass pass)
+{
+    const int64_t *w = key->word, count = w[PH__ATTENTION_BATCH] * w[PH__ATTENTION_HEADS] *
+                                          w[PH__ATTENTION_ROWS] * w[PH__ATTENTION_WIDTH];
+    return pass == PH__ATTENTION_ATOMIC ? count * (int64_t)sizeof(float) : 0;
+}
+
 /* cuDNN's kernels do not say which of their words are addresses. */
 static bool use_attention_operands(ph__op *op, const ph__attention_args *a)
 {
@@ -131,16 +140,88 @@ static bool acquire_scratch(ph__op *op, void **out, int64_t bytes)
     return scratch || bytes == 0;
 }
 
+/* ---- the fastest ---- */
+typedef struct contest {
+    ph__cudnn *cudnn;
+    ph__cudnn_plan *plan; /* no other thread has it yet */
+    ph__cudnn_operands operands;
+    ph_stream *stream;
+    void *workspace;
+    int64_t workspace_bytes; /* 0: there is none */
+} contest;
+
+static bool try_proposal(void *user, int i)
+{
+    contest *c = user;
+    ph__cudnn_plan_use(c->plan, i);
+    return c->plan->workspace <= c->workspace_bytes &&
+           ph__cudnn_submit(c->cudnn, c->plan, &c->operands,
+                            c->plan->workspace > 0 ? c->workspace : NULL, c->stream) == PH_OK;
+}
+
+static int64_t widest_workspace(const ph__cudnn_plan *plan)
+{
+    int64_t most = 0;
+    for (int i = 0; i < plan->built_count; i++)
+        most = plan->built[i].workspace > most ? plan->built[i].workspace : most;
+    return most;
+}
+
+/* Results are written once more when the choice has been made. Without memory for it, what needs it
+ * does not compete. -1: nothing was timed. */
+static int fastest_proposal(contest *c, const ph__attention_args *a, ph__attention_pass pass)
+{
+    const float numbers[3] = {(float)a->scale, -INFINITY, 1};
+    int64_t bytes = widest_workspace(c->plan), sum_bytes = dq_sum_bytes(&c->plan->key, pass);
+    void *sum = sum_bytes > 0 ? ph__benchmark_memory(c->stream, (size_t)sum_bytes) : NULL;
+    c->workspace = bytes > 0 ? ph__benchmark_memory(c->stream, (size_t)bytes) : NULL;
+    c->workspace_bytes = c->workspace ? bytes : 0;
+    c->operands = operands_of(a, numbers, pass, sum);
+    int fastest = sum || sum_bytes == 0
+                      ? ph__benchmark_fastest(c->stream, c->plan->built_count, try_proposal, c)
+                      : -1;
+    ph__benchmark_release(c->workspace, c->stream);
+    ph__benchmark_release(sum, c->stream);
+    return fastest;
+}
+
+static ph__cudnn_plan *timed_plan(ph__cudnn *cudnn, const ph__cudnn_key *key, ph_stream *stream,
+                                  const ph__attention_args *a, ph__attention_pass pass)
+{
+    const ph__cudnn_search search = {.most = MOST_WORKSPACE,
+                                     .wanted = PH__BENCHMARK_LIMIT,
+                                     .any_order = pass == PH__ATTENTION_ATOMIC};
+    contest c = {.cudnn = cudnn, .stream = stream};
+    c.plan = ph__cudnn_plan_make(cudnn, key, ph__attention_describe, &search);
+    if (!c.plan)
+        return NULL;
+    if (c.plan->built_count > 1) {
+        int fastest = fastest_proposal(&c, a, pass);
+        ph__cudnn_plan_use(c.plan, fastest < 0 ? 0 : fastest);
+        if (fastest < 0)
+            atomic_store(&c.plan->captured, true);
+    }
+    return ph__cudnn_plan_keep(cudnn, c.plan);
+}
+
+static ph__cudnn_plan *attention_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *key,
+                                         ph_stream *stream, const ph__attention_args *a,
+                                         ph__attention_pass pass)
+{
+    ph__cudnn_plan *found = ph_benchmark() ? ph__cudnn_plan_find(cudnn, key) : NULL;
+    if (!found && ph__benchmark_wanted(stream))
+        found = timed_plan(cudnn, key, stream, a, pass);
+    return found ? found : ph__cudnn_plan_of(cudnn, key, ph__attention_describe, MOST_WORKSPACE);
+}
+
+/* ---- calls ---- */
 static ph__attention_outcome submit_plan(ph__op *op, ph__cudnn *cudnn, ph__cudnn_plan *plan,
                                          const ph__attention_args *a, ph__attention_pass pass)
 {
     const float numbers[3] = {(float)a->scale, -INFINITY, 1};
-    const int64_t *w = plan->key.word, count = w[PH__ATTENTION_BATCH] * w[PH__ATTENTION_HEADS] *
-                                               w[PH__ATTENTION_ROWS] * w[PH__ATTENTION_WIDTH];
     void *workspace, *dq_sum;
     if (!acquire_scratch(op, &workspace, plan->workspace) ||
-        !acquire_scratch(op, &dq_sum,
-                         pass == PH__ATTENTION_ATOMIC ? count * (int64_t)sizeof(float) : 0) ||
+        !acquire_scratch(op, &dq_sum, dq_sum_bytes(&plan->key, pass)) ||
         !use_attention_operands(op, a))
         return PH__ATTENTION_FAILED;
     const ph__cudnn_operands operands = operands_of(a, numbers, pass, dq_sum);
@@ -164,7 +245,7 @@ ph__attention_outcome ph__attention_by_cudnn(ph__op *op, const ph__attention_arg
     if (!ph__op_check(op, cudnn ? ph_context_push_cuda(backend->device) : ph_error_last()->status))
         return PH__ATTENTION_FAILED;
     const ph__cudnn_key key = attention_key_of(args, dtype, batch, pass);
-    ph__cudnn_plan *plan = ph__cudnn_plan_of(cudnn, &key, ph__attention_describe, MOST_WORKSPACE);
+    ph__cudnn_plan *plan = attention_plan_of(cudnn, &key, op->tape->stream, args, pass);
     ph__attention_outcome outcome = PH__ATTENTION_ELSEWHERE;
     if (!plan)
         outcome = ph__op_check(op, ph_error_last()->status) ? outcome : PH__ATTENTION_FAILED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_kernels.c: operators at GPT-2's sizes, forward and forward with backward: 20 of them
  * in one graph, the time of one. f32 (TF32 allowed in products) and bf16; attention in bf16 also
- * without ph_set_deterministic_algorithms. On the host device sizes are smaller. bench/torch_nn.py
- * has PyTorch's side of the GPU's. */
+ * without ph_set_deterministic_algorithms, attention and linear also with ph_set_benchmark. On the
+ * host device sizes are smaller. bench/torch_nn.py has PyTorch's side of the GPU's. */
 #include "nn/timing.h"
 #include <string.h>
 
@@ -95,22 +95,29 @@ static void measure(timing *t, job *j, const char *name, ph_dtype dtype)
         j->backward = backward != 0;
         snprintf(what, sizeof what, "%s, %s%s", name, ph_dtype_name(dtype),
                  backward ? ", forward + backward" : "");
-        timing_line(t, what, "graph", timing_replays(t, t->rounds, REPEATS, run, j));
+        timing_line(t, what, ph_benchmark() ? "benchmark" : "graph",
+                    timing_replays(t, t->rounds, REPEATS, run, j));
     }
     for (size_t i = 0; i < 4; i++)
         ph_tensor_release(j->in[i]);
     ph_tensor_release(j->grad);
 }
 
-static void measure_all(timing *t, ph_dtype dtype)
+static int64_t batch_of(const timing *t)
 {
-    int64_t batch = t->gpu ? 4 : 1, time = t->gpu ? 1024 : 128, rows = batch * time,
-            classes = t->gpu ? 50257 : 5025;
-    ph_shape heads = PH_SHAPE(batch, 12, time, 64), wide = PH_SHAPE(rows, 768),
-             scores = PH_SHAPE(rows, 1024);
-    ph_shape hidden = PH_SHAPE(rows, 3072), weight = PH_SHAPE(3072, 768), one = PH_SHAPE(768),
-             many = PH_SHAPE(3072);
-    ph_shape logits = PH_SHAPE(rows, classes);
+    return t->gpu ? 4 : 1;
+}
+
+static int64_t time_of(const timing *t)
+{
+    return t->gpu ? 1024 : 128;
+}
+
+/* What the libraries have several algorithms for. */
+static void measure_libraries(timing *t, ph_dtype dtype)
+{
+    int64_t rows = batch_of(t) * time_of(t);
+    ph_shape heads = PH_SHAPE(batch_of(t), 12, time_of(t), 64);
     job j = attention_job(t, dtype, heads);
     measure(t, &j, "attention", dtype);
     if (dtype == PH_DTYPE_BF16) {
@@ -119,7 +126,19 @@ static void measure_all(timing *t, ph_dtype dtype)
         measure(t, &j, "attention, any order", dtype);
         ph_set_deterministic_algorithms(true);
     }
-    j = (job){.apply = softmax, .in = {leaf(t, dtype, scores)}, .grad = leaf(t, dtype, scores)};
+    j = (job){.apply = linear,
+              .in = {leaf(t, dtype, PH_SHAPE(rows, 768)), leaf(t, dtype, PH_SHAPE(3072, 768)),
+                     leaf(t, dtype, PH_SHAPE(3072))},
+              .grad = leaf(t, dtype, PH_SHAPE(rows, 3072))};
+    measure(t, &j, "linear", dtype);
+}
+
+static void measure_own(timing *t, ph_dtype dtype)
+{
+    int64_t rows = batch_of(t) * time_of(t), classes = t->gpu ? 50257 : 5025;
+    ph_shape wide = PH_SHAPE(rows, 768), scores = PH_SHAPE(rows, 1024), one = PH_SHAPE(768);
+    ph_shape hidden = PH_SHAPE(rows, 3072), logits = PH_SHAPE(rows, classes);
+    job j = {.apply = softmax, .in = {leaf(t, dtype, scores)}, .grad = leaf(t, dtype, scores)};
     measure(t, &j, "softmax", dtype);
     j = (job){.apply = layer_norm,
               .in = {leaf(t, dtype, wide), leaf(t, dtype, one), leaf(t, dtype, one)},
@@ -127,10 +146,6 @@ static void measure_all(timing *t, ph_dtype dtype)
     measure(t, &j, "layer_norm", dtype);
     j = (job){.apply = gelu, .in = {leaf(t, dtype, hidden)}, .grad = leaf(t, dtype, hidden)};
     measure(t, &j, "gelu", dtype);
-    j = (job){.apply = linear,
-              .in = {leaf(t, dtype, wide), leaf(t, dtype, weight), leaf(t, dtype, many)},
-              .grad = leaf(t, dtype, hidden)};
-    measure(t, &j, "linear", dtype);
     j = (job){.apply = cross_entropy, .in = {leaf(t, dtype, logits)}};
     j.in[3] = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I64, PH_SHAPE(rows), 0, classes));
     OK(ph_tape_clear(t->tape));
@@ -142,7 +157,11 @@ int main(int argc, char **argv)
     timing t;
     timing_open(&t, "nn_kernels", 31, argc, argv);
     ph_set_tf32(true);
-    measure_all(&t, PH_DTYPE_F32);
-    measure_all(&t, PH_DTYPE_BF16);
+    for (int half = 0; half < 2; half++) {
+        measure_libraries(&t, half ? PH_DTYPE_BF16 : PH_DTYPE_F32);
+        measure_own(&t, half ? PH_DTYPE_BF16 : PH_DTYPE_F32);
+    }
+    for (int half = timing_benchmark(&t) ? 0 : 2; half < 2; half++)
+        measure_libraries(&t, half ? PH_DTYPE_BF16 : PH_DTYPE_F32);
     return timing_close(&t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_products.c: what matrix products cost through ph_matmul, in f32, beside, on the host
- * device, the BLAS called directly. Lines in giga multiplications and additions a second.
+ * device, the BLAS called directly; on a GPU also with ph_set_benchmark. Lines in giga
+ * multiplications and additions a second.
  * PH_BENCH_DEVICE=host:threads=1 for one thread; PH_BLAS as in docs/reference/operators.md. */
 #include "nn/timing.h"
 #include <dlfcn.h>
@@ -61,7 +62,8 @@ static void measure(timing *t, sgemm_fn *sgemm, int m, int n, int k)
     w.b = ph_tensor_retain(ph_full(t->tape, PH_DTYPE_F32, PH_SHAPE(k, n), 0.25));
     w.c = malloc((size_t)m * (size_t)n * sizeof *w.c);
     OK(ph_tape_clear(t->tape));
-    print(t, what, "ph_matmul", &w, timing_run(t, 3, t->rounds, w.times, ours, &w));
+    print(t, what, ph_benchmark() ? "benchmark" : "ph_matmul", &w,
+          timing_run(t, 3, t->rounds, w.times, ours, &w));
     if (sgemm && w.c)
         print(t, what, "blas", &w, timing_run(t, 3, t->rounds, w.times, directly, &w));
     free(w.c);
@@ -85,7 +87,10 @@ int main(int argc, char **argv)
     sgemm_fn *sgemm = NULL;
     if (blas)
         *(void **)&sgemm = dlsym(blas, "cblas_sgemm");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    size_t count = sizeof sizes / sizeof *sizes;
+    for (size_t i = 0; i < count; i++)
         measure(&t, sgemm, sizes[i][0], sizes[i][1], sizes[i][2]);
+    for (size_t i = timing_benchmark(&t) ? 0 : count; i < count; i++)
+        measure(&t, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
     return timing_close(&t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_profile.c: where the time of bench/nn_gpt2.c's captured step goes: for each of its four
- * steps the kernels, how many nodes are of each, and the time of one and of all.
+ * steps the kernels, how many nodes are of each, and the time of one and of all; then the same with
+ * ph_set_benchmark.
  * nn_profile [rounds] [file that a line for each node is appended to]. On the host device a model
  * of a hundredth. */
 #include "../examples/gpt/model.h"
@@ -106,8 +107,8 @@ static void profile_step(timing *t, training *g, int64_t batch, int64_t time)
     g->x = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, shape, 0, g->shape.vocabulary));
     g->y = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, shape, 0, g->shape.vocabulary));
     OK(ph_tape_clear(t->tape));
-    snprintf(what, sizeof what, "GPT-2 step, batch %d x %d%s", (int)batch, (int)time,
-             ph_tape_autocast(t->tape).dtype ? ", bf16" : "");
+    snprintf(what, sizeof what, "GPT-2 step, batch %d x %d%s%s", (int)batch, (int)time,
+             ph_tape_autocast(t->tape).dtype ? ", bf16" : "", ph_benchmark() ? ", benchmark" : "");
     for (int i = 0; i < 3; i++)
         OK(step(t->stream, g));
     OK(ph_graph_create(&graph, NULL));
@@ -122,25 +123,31 @@ static void profile_step(timing *t, training *g, int64_t batch, int64_t time)
     OK(ph_memory_trim(t->device));
 }
 
-int main(int argc, char **argv)
+static void profile_all(timing *t)
 {
-    timing t;
-    training g;
+    training g = {.tape = t->tape};
     ph_adam_options options = {.lr = 3e-4, .weight_decay = 0.1};
-    timing_open(&t, "nn_profile", 10, argc, argv);
-    g.shape =
-        t.gpu ? (model_shape){50257, 1024, 768, 12, 12, 0} : (model_shape){1000, 128, 128, 4, 2, 0};
-    ph_set_tf32(true);
-    g.tape = t.tape;
-    OK(model_create(&g.model, t.device, &g.shape));
+    g.shape = t->gpu ? (model_shape){50257, 1024, 768, 12, 12, 0}
+                     : (model_shape){1000, 128, 128, 4, 2, 0};
+    OK(model_create(&g.model, t->device, &g.shape));
     OK(ph_adamw_create(&g.optimizer, g.model, &options));
     for (int half = 0; half < 2; half++) {
         (void)ph_tape_set_autocast(g.tape,
                                    (ph_autocast){.dtype = half ? PH_DTYPE_BF16 : (ph_dtype)0});
-        profile_step(&t, &g, 4, t.gpu ? 64 : 32);
-        profile_step(&t, &g, 4, t.gpu ? 1024 : 128);
+        profile_step(t, &g, 4, t->gpu ? 64 : 32);
+        profile_step(t, &g, 4, t->gpu ? 1024 : 128);
     }
     ph_optimizer_destroy(g.optimizer);
     ph_module_release(g.model);
+}
+
+int main(int argc, char **argv)
+{
+    timing t;
+    timing_open(&t, "nn_profile", 10, argc, argv);
+    ph_set_tf32(true);
+    profile_all(&t);
+    if (timing_benchmark(&t))
+        profile_all(&t);
     return timing_close(&t);
 }

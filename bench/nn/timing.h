@@ -36,5 +36,8 @@ timing_result timing_run(timing *t, int warm_up, int rounds, double count,
 /* The same of replays of the body, captured after three eager runs. */
 timing_result timing_replays(timing *t, int rounds, double count,
                              ph_status (*body)(ph_stream *stream, void *user), void *user);
+/* From here on with ph_set_benchmark, on a GPU, for shapes that are used before, too: every tensor
+ * but the tape's is gone. False: it makes no difference on the host device. */
+bool timing_benchmark(timing *t);
 void timing_line(timing *t, const char *what, const char *side, timing_result result);
 #endif

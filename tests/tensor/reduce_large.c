@@ -30,6 +30,8 @@ static const layout layouts[] = {
     {{7001, 1, 3}, {0, 1, 2}, 1, 1},   /* few columns */
     {{300, 1, 1000}, {0, 1, 2}, 1, 1}, /* many columns */
     {{3000, 1, 260}, {0, 1, 2}, 1, 1}, /* many columns, split, the last block's are few */
+    {{3, 1, 300004}, {0, 1, 2}, 1, 1}, /* short columns: a thread has some of its own */
+    {{20, 1, 70001}, {0, 1, 2}, 1, 1}, /* the same, a few threads each */
     {{8, 40, 130}, {0, 1, 2}, 1, 2},   /* columns of many matrices */
     {{8, 40, 130}, {0, 1, 2}, 1, 5},   /* around the one that stays */
     {{16, 24, 160}, {0, 1, 2}, 1, 3},  /* two outer axes */
@@ -258,32 +260,60 @@ static void sum_columns(t_scene *s, ph_tensor *x, int64_t first, int64_t count, 
     assert_ok(ph_tensor_read(s->tape, sums, out, ph_tensor_bytes(sums)));
 }
 
+enum {
+    COLUMNS = 256
+};
+
 /* Alone, in rows of another length at addresses of any alignment, and in rows whose length allows
  * no such reading. */
-TEST(columns_have_one_sum_however_they_are_read)
+static void expect_one_sum(t_scene *s, ph_dtype dtype, int64_t rows)
+{
+    static char sums[4][COLUMNS * sizeof(float)];
+    ph_tensor *x =
+        ph_cast(s->tape, ph_randn(s->tape, PH_DTYPE_F32, PH_SHAPE(rows, COLUMNS)), dtype);
+    ph_tensor *before = ph_full(s->tape, dtype, PH_SHAPE(rows, 1), 7),
+              *behind = ph_full(s->tape, dtype, PH_SHAPE(rows, 3), 7);
+    size_t bytes = COLUMNS * ph_dtype_size(dtype);
+    sum_columns(s, x, 0, COLUMNS, sums[0]);
+    sum_columns(s, ph_concat(s->tape, (ph_tensor *[]){before, x, behind}, 3, 1), 1, COLUMNS,
+                sums[1]);
+    sum_columns(s, ph_concat(s->tape, (ph_tensor *[]){x, before}, 2, 1), 0, COLUMNS, sums[2]);
+    sum_columns(s, ph_concat(s->tape, (ph_tensor *[]){before, x}, 2, 1), 1, COLUMNS, sums[3]);
+    for (int k = 1; k < 4; k++)
+        assert_memory_equal(sums[0], sums[k], bytes);
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+/* A short column's sum does not depend on how many there are side by side, either. */
+static void expect_one_short_sum(t_scene *s, ph_dtype dtype, int64_t rows)
 {
     enum {
-        ROWS = 3000,
-        COLUMNS = 256
+        MANY = 40
     };
+    static char apart[COLUMNS * sizeof(float)], together[MANY * COLUMNS * sizeof(float)];
+    ph_tensor *x =
+        ph_cast(s->tape, ph_randn(s->tape, PH_DTYPE_F32, PH_SHAPE(rows, MANY * COLUMNS)), dtype);
+    size_t bytes = COLUMNS * ph_dtype_size(dtype);
+    sum_columns(s, x, 0, MANY * COLUMNS, together);
+    for (int i = 0; i < MANY; i += 13) {
+        sum_columns(s, x, i * COLUMNS, COLUMNS, apart);
+        assert_memory_equal(apart, together + (size_t)i * bytes, bytes);
+    }
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+TEST(columns_have_one_sum_however_they_are_read)
+{
     static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F16, PH_DTYPE_BF16};
-    static char sums[4][COLUMNS * sizeof(float)];
+    static const int64_t few[] = {3, 4, 7, 20, 100};
     t_scene s;
     t_scene_open(&s);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        ph_tensor *x =
-            ph_cast(s.tape, ph_randn(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, COLUMNS)), dtypes[i]);
-        ph_tensor *before = ph_full(s.tape, dtypes[i], PH_SHAPE(ROWS, 1), 7),
-                  *behind = ph_full(s.tape, dtypes[i], PH_SHAPE(ROWS, 3), 7);
-        size_t bytes = COLUMNS * ph_dtype_size(dtypes[i]);
-        sum_columns(&s, x, 0, COLUMNS, sums[0]);
-        sum_columns(&s, ph_concat(s.tape, (ph_tensor *[]){before, x, behind}, 3, 1), 1, COLUMNS,
-                    sums[1]);
-        sum_columns(&s, ph_concat(s.tape, (ph_tensor *[]){x, before}, 2, 1), 0, COLUMNS, sums[2]);
-        sum_columns(&s, ph_concat(s.tape, (ph_tensor *[]){before, x}, 2, 1), 1, COLUMNS, sums[3]);
-        for (int k = 1; k < 4; k++)
-            assert_memory_equal(sums[0], sums[k], bytes);
-        assert_ok(ph_tape_clear(s.tape));
+        expect_one_sum(&s, dtypes[i], 3000);
+        for (size_t k = 0; k < sizeof few / sizeof *few; k++) {
+            expect_one_sum(&s, dtypes[i], few[k]);
+            expect_one_short_sum(&s, dtypes[i], few[k]);
+        }
     }
     t_scene_close(&s);
 }

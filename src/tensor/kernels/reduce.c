@@ -11,7 +11,8 @@ enum {
     ROW_SEGMENT = 4096, /* reduced elements of a block, at least, where several share an output */
     COLUMN_SEGMENT = 8, /* the same for columns, times how many threads go along one */
     /* up to so many, blocks are narrow, not several for one output: no second launch */
-    SHORT_COLUMN = 511
+    SHORT_COLUMN = 511,
+    NARROW = 8 /* threads side by side of such blocks, at least */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -110,6 +111,17 @@ static int64_t lay_rows(ph__reduce_args *args)
     return blocks * args->splits;
 }
 
+/* Of short columns: no more threads go along one than have work; one of four elements is one
+ * thread's. The order of sums depends on the length alone. */
+static uint32_t width_of_short_columns(int64_t length)
+{
+    uint32_t width = NARROW;
+    while (width < PH__REDUCE_THREADS &&
+           PH__REDUCE_THREADS / (2 * width) * PH__REDUCE_AHEAD >= length)
+        width *= 2;
+    return width;
+}
+
 static int64_t lay_columns(ph__reduce_args *args)
 {
     const int64_t columns = args->kept_dim[args->kept_rank - 1];
@@ -117,7 +129,7 @@ static int64_t lay_columns(ph__reduce_args *args)
     while (args->width < 32 && args->width < columns)
         args->width *= 2;
     if (args->width == 32 && args->length <= SHORT_COLUMN)
-        args->width = 8;
+        args->width = width_of_short_columns(args->length);
     const int64_t threads = PH__REDUCE_THREADS / args->width;
     int64_t blocks = args->outputs / columns * ceil_div(columns, args->width * PH__REDUCE_COLUMNS);
     split_reduced(args, blocks, COLUMN_SEGMENT * threads, threads);

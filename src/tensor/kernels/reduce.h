@@ -16,7 +16,7 @@
  *   a GPU and [splits][outputs] on the host.
  * - length: elements of each output. segment: how many of them a block takes.
  * - width: in rows, outputs of a block: 1, 8 or 256. In columns, threads side by side: 1, 2, 4 ..
- *   32.
+ *   32, of short ones up to 256.
  * - steady (rows): the last reduced dimension has stride 1, and its size, unless it is the only
  *   one, is a multiple of 8, as the strides of the others are, so that elements of one read stay
  *   together. */
@@ -32,7 +32,8 @@ typedef struct ph__reduce_args {
 
 enum {
     PH__REDUCE_THREADS = 256,
-    PH__REDUCE_COLUMNS = 4 /* outputs of a thread, in the form for columns */
+    PH__REDUCE_COLUMNS = 4, /* outputs of a thread, in the form for columns */
+    PH__REDUCE_AHEAD = 4    /* elements that it reads at once of each */
 };
 
 /* NULL where the dtype is not taken.

@@ -8,10 +8,12 @@
 #include <string.h>
 
 enum {
-    PIECE = 512,                       /* elements that are brought together at a time */
-    ACCUMULATOR = 16,                  /* bytes, at most */
-    COLUMNS = 32 * PH__REDUCE_COLUMNS, /* outputs of a block, at most */
-    TOGETHER = 16 /* blocks side by side that are gone through as one: longer lines are read */
+    PIECE = 512,      /* elements that are brought together at a time */
+    ACCUMULATOR = 16, /* bytes, at most */
+    COLUMNS = 128,    /* outputs whose accumulators are joined as one */
+    /* outputs of the blocks side by side that are gone through as one, so that longer lines are
+     * read: at least two blocks */
+    TOGETHER = 2 * PH__REDUCE_THREADS * PH__REDUCE_COLUMNS
 };
 
 typedef struct job {
@@ -24,7 +26,7 @@ typedef struct job {
 
 typedef union buffer {
     /* of f32 made of 16 bits; and PIECE elements of any size */
-    uint8_t bytes[TOGETHER * COLUMNS * 4];
+    uint8_t bytes[TOGETHER * 4];
     double align;
 } buffer;
 
@@ -199,12 +201,12 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
                   width = (int64_t)args->width * PH__REDUCE_COLUMNS;
     const int64_t across = columns / width + (columns % width != 0),
                   places = args->outputs / columns * across;
-    _Alignas(16) char accumulators[TOGETHER * COLUMNS * ACCUMULATOR];
+    _Alignas(16) char accumulators[TOGETHER * ACCUMULATOR];
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end;) {
         const uint32_t split = (uint32_t)(block / places);
         const int64_t place = block % places, first = place % across;
-        const int64_t together =
-            smaller_index(smaller_index(TOGETHER, (int64_t)range->end - block), across - first);
+        const int64_t together = smaller_index(
+            smaller_index(TOGETHER / width, (int64_t)range->end - block), across - first);
         const int64_t n = smaller_index(together * width, columns - first * width),
                       output = place / across * columns + first * width;
         reduce_columns(&j, accumulators, output, n, split);

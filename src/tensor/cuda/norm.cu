@@ -3,7 +3,7 @@
  * SMALL: a warp for each row; ROW: a block; both keep it in registers. LONG: a block that reads
  * its row several times, element by element: for rows of other alignments, and still longer
  * ones. PARTS: sums for weight and bias over some rows (with SMALL and GRAD: and the gradient
- * for x, in one launch); PARTS_TOTAL: over all. OUT: y, and so its gradient, is of another type, a
+ * for x, from one reading of the rows); PARTS_TOTAL: over all. OUT: y, and so its gradient, is of another type, a
  * half one, where T is f32. In backward `plus` is added to the gradient of x, whose memory it may
  * be. */
 #ifdef OUT
@@ -43,6 +43,15 @@ __device__ __forceinline__ f32 exact_sum(f32 a, f32 b)
 __device__ __forceinline__ f64 exact_sum(f64 a, f64 b)
 {
     return __dadd_rn(a, b);
+}
+/* Sums for weight and bias are the same in every kernel that makes them. */
+__device__ __forceinline__ f32 add_product(f32 sum, f32 a, f32 b)
+{
+    return fmaf(a, b, sum);
+}
+__device__ __forceinline__ f64 add_product(f64 sum, f64 a, f64 b)
+{
+    return fma(a, b, sum);
 }
 /* As it would be read from memory again. */
 __device__ __forceinline__ C stored(C x)
@@ -107,11 +116,34 @@ __device__ __forceinline__ void parameter(const T *row, int n, int p, C (&to)[V]
 }
 
 #ifdef GRAD
-template <int PACKS>
+/* A thread's sums for weight and bias, of its columns. */
+template <int PACKS> struct column_sums {
+    C weight[PACKS * V], bias[PACKS * V];
+    __device__ __forceinline__ void clear()
+    {
+#pragma unroll
+        for (int k = 0; k < PACKS * V; k++)
+            weight[k] = bias[k] = C(0);
+    }
+    __device__ __forceinline__ void add(int k, C g, C z)
+    {
+        weight[k] = add_product(weight[k], g, z);
+        bias[k] += g;
+    }
+};
+struct no_sums {
+    __device__ __forceinline__ void add(int, C, C)
+    {
+    }
+};
+
+/* `plus` is read before anything is written: dx may be the same memory, and so the compiler must
+ * keep the order. */
+template <int PACKS, class S>
 __device__ __forceinline__ void run(const T *x, const T *w, const O *g, T *dx, const T *plus, int n,
-                                    C mean, C scale, bool centered)
+                                    C mean, C scale, bool centered, S &sums)
 {
-    uint4 xs[PACKS];
+    uint4 xs[PACKS], ps[PACKS];
     packed gs[PACKS];
     C first = 0, second = 0;
 #pragma unroll
@@ -129,10 +161,15 @@ __device__ __forceinline__ void run(const T *x, const T *w, const O *g, T *dx, c
         parameter(w, n, p, by, C(1));
 #pragma unroll
         for (int v = 0; v < V; v++) {
+            C z = (a[v] - mean) * scale;
             first += b[v] * by[v];
-            second += b[v] * by[v] * ((a[v] - mean) * scale);
+            second += b[v] * by[v] * z;
+            sums.add(p * V + v, b[v], z);
         }
     }
+#pragma unroll
+    for (int p = 0; p < PACKS; p++)
+        ps[p] = plus ? read(plus, n, p) : make_uint4(0, 0, 0, 0);
     SUMS(first, second);
     first = centered ? first / C(n) : C(0);
     second /= C(n);
@@ -150,7 +187,7 @@ __device__ __forceinline__ void run(const T *x, const T *w, const O *g, T *dx, c
         for (int v = 0; v < V; v++)
             a[v] = scale * (b[v] * by[v] - first - (a[v] - mean) * scale * second);
         if (plus) {
-            open(fetch(plus + place_of(p)), b);
+            open(ps[p], b);
 #pragma unroll
             for (int v = 0; v < V; v++)
                 a[v] = exact_sum(b[v], stored(a[v]));
@@ -289,7 +326,8 @@ PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
     b += row * n;
     plus = plus ? plus + row * n : plus;
     C mean = centered ? means[row] : C(0), scale = scales[row];
-#define RUN(packs) run<packs>(x, w, b, y, plus, (int)n, mean, scale, centered != 0)
+    no_sums none;
+#define RUN(packs) run<packs>(x, w, b, y, plus, (int)n, mean, scale, centered != 0, none)
 #else
 #define RUN(packs) run<packs>(x, w, b, y, (int)n, means + row, scales + row, C(eps), centered != 0)
 #endif
@@ -304,21 +342,69 @@ PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
 }
 #endif
 
-#ifdef PARTS
-#ifdef GRAD
-#define PARTS_RESIDENT (sizeof(T) == 2 ? 3 : 2)
-#else
-#define PARTS_RESIDENT 4
-#endif
-/* A block has 32 * V columns and rows_a_block rows, of which each of its 8 warps takes every
- * eighth. With SMALL and GRAD, blocks behind those have 8 rows each, for dx. */
+#if defined PARTS && defined GRAD
+/* A block has rows_a_block rows, of which each of its WARPS warps takes every one in so many: it
+ * makes dx of them, and keeps its sums for weight and bias until the end. */
+enum {
+    WARPS = 4
+};
+template <int PACKS>
+__device__ __forceinline__ void run_rows(const T *x, const T *w, const O *g, T *dx, const C *means,
+                                         const C *scales, C *parts, i64 rows, i64 n,
+                                         i64 rows_a_block, i64 row_blocks, const T *plus)
+{
+    __shared__ C part[WARPS][PACKS * 32 * V];
+    column_sums<PACKS> sums;
+    i64 block = blockIdx.x, end = (block + 1) * rows_a_block;
+    end = end < rows ? end : rows;
+    sums.clear();
+    for (i64 row = block * rows_a_block + threadIdx.x / 32; row < end; row += WARPS)
+        run<PACKS>(x + row * n, w, g + row * n, dx + row * n, plus ? plus + row * n : plus, (int)n,
+                   means ? means[row] : C(0), scales[row], means != 0, sums);
+    for (int which = 0; which < 2; which++) {
+        __syncthreads();
+#pragma unroll
+        for (int p = 0; p < PACKS; p++)
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                part[threadIdx.x / 32][place_of(p) + v] =
+                    which ? sums.bias[p * V + v] : sums.weight[p * V + v];
+        __syncthreads();
+        for (int column = threadIdx.x; column < n; column += 32 * WARPS) {
+            C sum = 0;
+#pragma unroll
+            for (int k = 0; k < WARPS; k++)
+                sum += part[k][column];
+            parts[(which * row_blocks + block) * n + column] = sum;
+        }
+    }
+}
+
+PH_KERNEL __launch_bounds__(32 * WARPS, 3)
+    KERNEL(const T *x, const T *w, const O *g, T *dx, const C *means, const C *scales, C *parts,
+           i64 rows, i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles, const T *plus)
+{
+    PH_WAIT();
+#define RUN_ROWS(packs)                                                                            \
+    run_rows<packs>(x, w, g, dx, means, scales, parts, rows, n, rows_a_block, row_blocks, plus)
+    if (n > MANY * 3 / 4 * 32 * V)
+        RUN_ROWS(MANY);
+    else if (n > MANY / 4 * 32 * V)
+        RUN_ROWS(MANY * 3 / 4);
+    else
+        RUN_ROWS(MANY / 4);
+}
+#elif defined PARTS
+/* A block has 32 * V columns and rows_a_block rows, of which each of its 4 or 8 warps takes every
+ * fourth or eighth: as the kernel above has its rows, where it could do the work. */
 template <bool VECTORS>
 __device__ __forceinline__ void add_rows(const T *x, const O *g, const C *means, const C *scales,
                                          i64 row, i64 end, i64 n, i64 column, C (&weight)[V],
                                          C (&bias)[V])
 {
+    const u32 warps = blockDim.x / 32;
 #pragma unroll 4
-    for (; row < end; row += 8) {
+    for (; row < end; row += warps) {
         C a[V], b[V], mean = means ? means[row] : C(0), scale = scales[row];
         if (VECTORS) {
             if (column >= n)
@@ -335,32 +421,18 @@ __device__ __forceinline__ void add_rows(const T *x, const O *g, const C *means,
         }
 #pragma unroll
         for (int k = 0; k < V; k++) {
-            weight[k] += b[k] * ((a[k] - mean) * scale);
+            weight[k] = add_product(weight[k], b[k], (a[k] - mean) * scale);
             bias[k] += b[k];
         }
     }
 }
 
-PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
+PH_KERNEL __launch_bounds__(256, 4)
     KERNEL(const T *x, const T *w, const O *g, T *dx, const C *means, const C *scales, C *parts,
            i64 rows, i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles, const T *plus)
 {
     __shared__ C sums[2][8][32 * V];
     PH_WAIT();
-#ifdef GRAD
-    i64 at = ((i64)blockIdx.x - row_blocks * tiles) * 8 + threadIdx.x / 32;
-    if (at >= 0) {
-        C mean = means && at < rows ? means[at] : C(0);
-        const T *sum = plus ? plus + at * n : plus;
-        if (at < rows && n > MANY / 4 * 32 * V)
-            run<MANY>(x + at * n, w, g + at * n, dx + at * n, sum, (int)n, mean, scales[at],
-                      means != 0);
-        else if (at < rows)
-            run<MANY / 4>(x + at * n, w, g + at * n, dx + at * n, sum, (int)n, mean, scales[at],
-                          means != 0);
-        return;
-    }
-#endif
     u32 block = blockIdx.x / (u32)tiles, tile = blockIdx.x - block * (u32)tiles,
         warp = threadIdx.x / 32;
     i64 end = (block + 1) * rows_a_block, row = block * rows_a_block + warp;
@@ -382,11 +454,11 @@ PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
         sums[1][warp][place] = bias[k];
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < 2 * 32 * V; i += 256) {
+    for (int i = threadIdx.x; i < 2 * 32 * V; i += blockDim.x) {
         int which = i / (32 * V), place = i % (32 * V);
         i64 column = (i64)tile * 32 * V + place;
         C sum = 0;
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < blockDim.x / 32; k++)
             sum += sums[which][k][place];
         if (column < n)
             parts[(which * row_blocks + block) * n + column] = sum;

@@ -50,14 +50,14 @@ static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, const
                                      .rows = state->rows,
                                      .n = state->n,
                                      .plus = plus ? plus->data : NULL};
+    bool both = dx && ph__norm_parts_make_dx(&args, dx->data, dtype);
+    args.dx = both ? dx->data : NULL;
     ph__norm_lay_parts(&args, dtype);
     ph_tensor *parts =
         ph__op_output(op, ph__compute_dtype(dtype), &PH_SHAPE(2, args.row_blocks, state->n));
     if (!parts)
         return false;
     args.parts = parts->data;
-    bool both = dx && ph__norm_parts_make_dx(&args, dx->data, dtype);
-    args.dx = both ? dx->data : NULL;
     ph__normalize_total_args total = {.parts = parts->data,
                                       .weight = weight ? weight->data : NULL,
                                       .bias = bias ? bias->data : NULL,

@@ -43,8 +43,9 @@ static const ph_param total_params[] = {
 
 enum {
     SMALL_ROWS = 4,     /* of a block whose warps have one each */
-    BOTH_ROWS = 8,      /* of one beside those that make the parts */
-    BOTH_LIMIT = 4096,  /* rows: of more, two launches are no slower */
+    BOTH_THREADS = 128, /* of one that makes dx and parts, and its rows are multiples of */
+    BOTH_ROWS = 4,
+    BOTH_BLOCKS = 384,  /* about so many, where there are rows enough */
     TILE = 256,         /* columns of a block of parts, at most */
     PARTS_BLOCKS = 512, /* about so many, where there are rows enough; a multiple of 8 rows each */
     TOTAL_COLUMNS = 32
@@ -179,19 +180,27 @@ bool ph__norm_launch(ph__op *op, ph__normalize_args *args, ph_dtype dtype, ph_dt
                          (uint32_t)(threads < 512 ? threads : 512), 0, args);
 }
 
-/* ---- gradients of weight and bias ---- */
+/* ---- gradients of weight and bias ---- The order of sums depends on rows, n and dtype alone: not
+ * on alignment, nor on whether dx is wanted. */
+static bool has_short_rows(const ph__normalize_parts_args *args, ph_dtype dtype)
+{
+    return fits_warp(args->n * (int64_t)ph_dtype_size(dtype), dtype);
+}
+
 void ph__norm_lay_parts(ph__normalize_parts_args *args, ph_dtype dtype)
 {
-    args->tiles = ph__ceil_div(args->n, tile_columns(dtype));
-    int64_t most = PARTS_BLOCKS / (args->tiles > 0 && args->tiles < 64 ? args->tiles : 64);
-    args->rows_a_block = ph__ceil_div(ph__ceil_div(args->rows, most), 8) * 8;
+    bool short_rows = has_short_rows(args, dtype);
+    int64_t tiles = ph__ceil_div(args->n, tile_columns(dtype)), least = short_rows ? BOTH_ROWS : 8;
+    int64_t most = short_rows ? BOTH_BLOCKS : PARTS_BLOCKS / (tiles > 0 && tiles < 64 ? tiles : 64);
+    args->tiles = args->dx ? 1 : tiles;
+    args->rows_a_block = ph__ceil_div(ph__ceil_div(args->rows, most), least) * least;
     args->row_blocks = args->rows_a_block > 0 ? ph__ceil_div(args->rows, args->rows_a_block) : 0;
 }
 
 bool ph__norm_parts_make_dx(const ph__normalize_parts_args *args, const void *dx, ph_dtype dtype)
 {
     int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype);
-    return args->rows <= BOTH_LIMIT && fits_warp(bytes, dtype) &&
+    return args->rows > 0 && args->n > 0 && has_short_rows(args, dtype) &&
            are_aligned(args->x, args->w, args->g, dx, bytes) &&
            are_aligned(args->plus, NULL, NULL, NULL, 0);
 }
@@ -199,11 +208,11 @@ bool ph__norm_parts_make_dx(const ph__normalize_parts_args *args, const void *dx
 bool ph__norm_launch_parts(ph__op *op, const ph__normalize_parts_args *args, ph_dtype dtype,
                            ph_dtype out)
 {
-    int64_t blocks = args->row_blocks * args->tiles;
-    if (!args->dx)
-        return ph__op_launch(op, KERNEL_OF(norm_parts, dtype, out), (uint64_t)blocks, 256, 0, args);
-    return ph__op_launch(op, KERNEL_OF(norm_both, dtype, out),
-                         (uint64_t)(blocks + ph__ceil_div(args->rows, BOTH_ROWS)), 256, 0, args);
+    uint64_t blocks = (uint64_t)(args->row_blocks * args->tiles);
+    return args->dx
+               ? ph__op_launch(op, KERNEL_OF(norm_both, dtype, out), blocks, BOTH_THREADS, 0, args)
+               : ph__op_launch(op, KERNEL_OF(norm_parts, dtype, out), blocks,
+                               has_short_rows(args, dtype) ? BOTH_THREADS : 256, 0, args);
 }
 
 bool ph__norm_launch_total(ph__op *op, ph__normalize_total_args *args, ph_dtype dtype)

@@ -20,8 +20,8 @@ typedef struct ph__normalize_args {
 
 /* parts: [2][row_blocks][n] in the dtype to compute in: of weight, of bias. tiles: of columns.
  * means NULL:
- * 0. dx (and w, which may be NULL): for the kernel that makes the gradient of x too, in blocks
- *    behind the others. */
+ * 0. dx (and w, which may be NULL): for the kernel that makes the gradient of x too, of the same
+ *    rows; it has one tile. */
 typedef struct ph__normalize_parts_args {
     const void *x, *w, *g;
     void *dx;
@@ -41,12 +41,12 @@ typedef struct ph__normalize_total_args {
 /* Forward, or the gradient of x. Every call here: false, the tape has failed. */
 bool ph__norm_launch(ph__op *op, ph__normalize_args *args, ph_dtype dtype, ph_dtype out, bool grad);
 
-/* Gradients of weight and bias: how rows are divided (from rows and n); the parts, with dx where
- * it is set; their sums. */
+/* Gradients of weight and bias: how rows are divided (from rows and n; and into tiles, from whether
+ * dx is set); the parts, with dx where it is set; their sums. */
 void ph__norm_lay_parts(ph__normalize_parts_args *args, ph_dtype dtype);
 bool ph__norm_launch_parts(ph__op *op, const ph__normalize_parts_args *args, ph_dtype dtype,
                            ph_dtype out);
 bool ph__norm_launch_total(ph__op *op, ph__normalize_total_args *args, ph_dtype dtype);
-/* Whether the launch of the parts can make dx as well, and that is faster. */
+/* Whether the launch of the parts can make dx as well, which is faster. */
 bool ph__norm_parts_make_dx(const ph__normalize_parts_args *args, const void *dx, ph_dtype dtype);
 #endif

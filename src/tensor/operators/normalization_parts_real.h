@@ -23,7 +23,7 @@ static void OF(parts_block)(const ph__normalize_parts_args *a, ph_dtype dtype, p
 }
 
 static void OF(parts_dx)(const ph__normalize_parts_args *a, ph_dtype dtype, ph_dtype out,
-                         int64_t first)
+                         int64_t block)
 {
     ph__normalize_args args = {.x = a->x,
                                .w = a->w,
@@ -34,7 +34,8 @@ static void OF(parts_dx)(const ph__normalize_parts_args *a, ph_dtype dtype, ph_d
                                .scales = (void *)(uintptr_t)a->scales,
                                .n = a->n,
                                .centered = a->means != NULL};
-    for (int64_t row = first; row < first + BOTH_ROWS && row < a->rows; row++)
+    int64_t first = block * a->rows_a_block, end = first + a->rows_a_block;
+    for (int64_t row = first; row < end && row < a->rows; row++)
         OF(norm_row_grad)(&args, dtype, out, row);
 }
 
@@ -42,15 +43,15 @@ static void OF(parts_blocks)(const ph_block_range *range, const void *args, ph_d
                              ph_dtype out)
 {
     const ph__normalize_parts_args *a = args;
-    int64_t width = tile_columns(dtype), parts = a->row_blocks * a->tiles;
+    int64_t width = tile_columns(dtype);
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end; block++) {
-        if (block >= parts) {
-            OF(parts_dx)(a, dtype, out, (block - parts) * BOTH_ROWS);
-            continue;
+        int64_t first = block % a->tiles * width, end = a->dx ? a->n : first + width;
+        for (int64_t column = first; column < end && column < a->n; column += width) {
+            int64_t m = a->n - column < width ? a->n - column : width;
+            OF(parts_block)(a, dtype, out, block / a->tiles, column, m);
         }
-        int64_t column = block % a->tiles * width,
-                m = a->n - column < width ? a->n - column : width;
-        OF(parts_block)(a, dtype, out, block / a->tiles, column, m);
+        if (a->dx)
+            OF(parts_dx)(a, dtype, out, block);
     }
 }
 

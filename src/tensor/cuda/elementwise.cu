@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/elementwise.cu: a function applied element by element. The pieces before it say which
  * (elementwise.def): PH_NAME, PH_T (and PH_FROM of a cast, or of a second operand), PH_OPERANDS_*,
- * PH_RESULT_*, PH_LET, PH_EXPRESSION, and the layout, PH_flat or PH_strided. */
+ * PH_RESULT_*, PH_LET, PH_EXPRESSION, and the layout, PH_flat, PH_strided, or PH_two: two calls of
+ * PH_flat with one operand each. */
 typedef f32 ph_f32;
 typedef f64 ph_f64;
 typedef f16 ph_f16;
@@ -373,6 +374,37 @@ PH_KERNEL PH_NAME(ADDRESSES, flat f)
         const u32 i = (p * THREADS + threadIdx.x) * VEC;
         pack<T_OUT> result;
         apply_pack(result, px[p], py[p], pz[p], a, b);
+        store(out + i, result, whole, (i32)(left - i));
+    }
+}
+#elif defined PH_two
+struct two {
+    i64 n, other_n;
+};
+
+/* The blocks of the second come behind those of the first. */
+PH_KERNEL PH_NAME(T_OUT *out, const T_X *x, T_OUT *other_out, const T_X *other_x, two t)
+{
+    PH_WAIT();
+    const u32 first = (u32)((t.n + ITEMS - 1) / ITEMS);
+    const bool other = blockIdx.x >= first;
+    const u64 base = (u64)(other ? blockIdx.x - first : blockIdx.x) * ITEMS;
+    const i64 n = other ? t.other_n : t.n;
+    const u32 left = n - base < ITEMS ? (u32)(n - base) : ITEMS;
+    out = (other ? other_out : out) + base;
+    x = (other ? other_x : x) + base;
+    const bool whole = is_aligned(out) && is_aligned(x);
+    pack<T_X> px[PACKS];
+#pragma unroll
+    for (u32 p = 0; p < PACKS; p++) {
+        const u32 i = (p * THREADS + threadIdx.x) * VEC;
+        load(px[p], x + i, 1, whole, (i32)(left - i));
+    }
+#pragma unroll
+    for (u32 p = 0; p < PACKS; p++) {
+        const u32 i = (p * THREADS + threadIdx.x) * VEC;
+        pack<T_OUT> result;
+        apply_pack(result, px[p], pack<T_Y>(), pack<T_Z>(), C_T(), C_T());
         store(out + i, result, whole, (i32)(left - i));
     }
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/kernels/elementwise_cast.c: the kernels that copy: from each dtype to each other one, and
- * elements as they are, by their size. */
+ * elements as they are, by their size; and two casts at once. */
 #include "tensor/kernels/elementwise_cast.h"
 #include "tensor/backend/kernels.h"
 #include "tensor/backend/texts.h"
+#include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/elementwise_cores.h"
 #include "tensor/kernels/elementwise_host.h"
@@ -107,6 +108,81 @@ DEFINE(u16, u16, copy_2, PH__ELEMENTWISE_RAW16, PH__ELEMENTWISE_RAW16, PH__CORE_
 DEFINE(u32, u32, copy_4, PH_DTYPE_F32, PH_DTYPE_F32, PH__CORE_COPY, 2, 0, "t")
 DEFINE(u64, u64, copy_8, PH_DTYPE_F64, PH_DTYPE_F64, PH__CORE_COPY, 3, 0, "t")
 
+/* ---- two at once ---- a weight and its bias: by the host's loops for one. */
+typedef struct two_args {
+    void *out;
+    const void *x;
+    void *other_out;
+    const void *other_x;
+    int64_t n, other_n;
+} two_args;
+static const ph_param two_params[] = {
+    PH_PARAM(two_args, out, PH_PARAM_ADDRESS), PH_PARAM(two_args, x, PH_PARAM_ADDRESS),
+    PH_PARAM(two_args, other_out, PH_PARAM_ADDRESS), PH_PARAM(two_args, other_x, PH_PARAM_ADDRESS),
+    PH_PARAM(two_args, n, PH_PARAM_VALUE)};
+
+typedef struct one_args {
+    void *out;
+    const void *x;
+    ph__elementwise_flat flat;
+} one_args;
+
+static uint64_t blocks_of_cast(int64_t n)
+{
+    return ((uint64_t)n + PH__ELEMENTWISE_ITEMS - 1) / PH__ELEMENTWISE_ITEMS;
+}
+
+static void cast_part(const ph_block_range *range, uint64_t begin, uint64_t count, one_args args,
+                      const ph__elementwise_info *info)
+{
+    ph_block_range part = *range;
+    part.begin = range->begin > begin ? range->begin - begin : 0;
+    part.end = range->end > begin ? range->end - begin : 0;
+    part.end = part.end < count ? part.end : count;
+    args.flat.step[0] = args.flat.step[1] = 1;
+    if (part.begin < part.end)
+        ph__elementwise_host_flat(&part, &args, info);
+}
+
+static void cast_both(const ph_block_range *range, const void *args,
+                      const ph__elementwise_info *info)
+{
+    const two_args *a = args;
+    uint64_t first = blocks_of_cast(a->n);
+    cast_part(range, 0, first, (one_args){a->out, a->x, {.n = a->n}}, info);
+    cast_part(range, first, blocks_of_cast(a->other_n),
+              (one_args){a->other_out, a->other_x, {.n = a->other_n}}, info);
+}
+
+#define DEFINE_TWO(half)                                                                           \
+    static void cast_two_##half(const ph_block_range *range, const void *args)                     \
+    {                                                                                              \
+        cast_both(range, args, &cast_f32_##half##_info);                                           \
+    }                                                                                              \
+    static const char *const cast_two_##half##_text[] = {                                          \
+        TEXT("ph_cast_f32_" #half "_two", two, f32, half, "CAST(t)"), ph__text_elementwise, NULL}; \
+    static ph__kernel_def cast_two_##half##_def = {.name = "ph_cast_f32_" #half "_two",            \
+                                                   .cuda = cast_two_##half##_text,                 \
+                                                   .host = cast_two_##half,                        \
+                                                   .args_size = sizeof(two_args),                  \
+                                                   .params = two_params,                           \
+                                                   .param_count = 5};
+DEFINE_TWO(f16)
+DEFINE_TWO(bf16)
+
+_Bool ph__elementwise_cast_two(ph__op *op, ph_tensor *const out[2], ph_tensor *const in[2])
+{
+    const two_args args = {.out = out[0]->data,
+                           .x = in[0]->data,
+                           .other_out = out[1]->data,
+                           .other_x = in[1]->data,
+                           .n = in[0]->count,
+                           .other_n = in[1]->count};
+    return ph__op_launch(op, out[0]->dtype == PH_DTYPE_F16 ? &cast_two_f16_def : &cast_two_bf16_def,
+                         blocks_of_cast(args.n) + blocks_of_cast(args.other_n),
+                         PH__ELEMENTWISE_THREADS, 0, &args);
+}
+
 /* ---- tables ---- */
 #define PAIR(id)                                                                                   \
     {                                                                                              \
@@ -121,5 +197,6 @@ const ph__elementwise_pair ph__elementwise_copies[9] = {
 
 #define LIST(id)                                                 &id##_flat_def, &id##_strided_def,
 #define LIST_CAST(from, FROM, FROM_TYPE, to, TO, TO_TYPE, GIVES) LIST(cast_##from##_##to)
-ph__kernel_def *const ph__cast_kernels[] = {PAIRS(LIST_CAST) LIST(copy_1) LIST(copy_2) LIST(copy_4)
-                                                LIST(copy_8) NULL};
+ph__kernel_def *const ph__cast_kernels[] = {
+    PAIRS(LIST_CAST) LIST(copy_1) LIST(copy_2) LIST(copy_4) LIST(copy_8) & cast_two_f16_def,
+    &cast_two_bf16_def, NULL};

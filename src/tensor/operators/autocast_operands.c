@@ -6,11 +6,19 @@
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/operators/copy.h"
 #include "tensor/tape/autocast.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 #include <string.h>
+
+static void keep_cast(ph_tape *tape, ph_tensor *weight, ph_tensor *cast, uint64_t capture)
+{
+    ph__autocast_keep(tape, weight, cast, capture);
+    if (cast->node)
+        cast->node->shared = true;
+}
 
 static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
 {
@@ -27,9 +35,7 @@ static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
         return cast;
     cast = ph_cast(tape, weight, dtype);
     if (cast)
-        ph__autocast_keep(tape, weight, cast, info.id);
-    if (cast && cast->node)
-        cast->node->shared = true;
+        keep_cast(tape, weight, cast, info.id);
     return cast;
 }
 
@@ -46,6 +52,26 @@ static bool is_refused_operand(const ph_tape *tape, const ph_tensor *x)
 {
     return x->storage->backend != tape->backend || ph__tensor_is_overwritten(x) ||
            (ph__node_is_alive(x->node) && x->node->tape != tape);
+}
+
+/* A weight and its bias, where no cast of either is kept: in one launch. False: each by itself. */
+static bool cast_with_bias(ph_tape *tape, ph_tensor **in, ph_dtype dtype)
+{
+    ph_capture_info info;
+    ph_tensor *to[2];
+    if (in[0] == in[1] || in[0]->count == 0 || in[1]->count == 0 ||
+        !ph_tensor_is_contiguous(in[0]) || !ph_tensor_is_contiguous(in[1]) ||
+        ph__tape_failed(tape) || ph_stream_get_capture_info(&info, tape->stream) != PH_OK ||
+        ph__autocast_kept(tape, in[0], dtype, info.id) ||
+        ph__autocast_kept(tape, in[1], dtype, info.id) || !ph__cast_two(tape, to, in, dtype))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        keep_cast(tape, in[i], to[i], info.id);
+        if (to[i]->node)
+            to[i]->node->wide = true;
+        in[i] = to[i];
+    }
+    return true;
 }
 
 /* One that the operator itself refuses is left to it: the message is in its name then, and not
@@ -78,6 +104,10 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
                                                 : widest_dtype(tape, in, count);
     cast->dtype = dtype;
     tape->autocast.dtype = 0;
+    if (rule == PH__AUTOCAST_LOW && count == 3 && is_castable(tape, in[1]) &&
+        is_castable(tape, in[2]) && is_kept(tape, &cast->mode, in[1], dtype) &&
+        is_kept(tape, &cast->mode, in[2], dtype))
+        cast->has_cast = cast_with_bias(tape, in + 1, dtype);
     for (size_t i = 0; i < count; i++) {
         if (!is_castable(tape, in[i]) || in[i]->dtype == dtype)
             continue;

@@ -6,6 +6,7 @@
 #include "tensor/core/shape.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise.h"
+#include "tensor/kernels/elementwise_cast.h"
 #include "tensor/kernels/elementwise_kernels.h"
 #include "tensor/operators/transfer.h"
 #include "tensor/tape/grad_def.h"
@@ -68,6 +69,33 @@ static void cast_backward(ph__grad_call *call)
 }
 static const ph__grad_def cast_grad = {"cast", sizeof(cast_state), cast_backward, NULL};
 
+static ph_tensor *end_cast(ph__op *op, ph_tensor *y)
+{
+    cast_state *state =
+        op->tracked && ph_dtype_is_floating(y->dtype) ? ph__op_track(op, &cast_grad, 0) : NULL;
+    if (state)
+        state->dtype = op->in[0]->dtype;
+    return ph__op_done(op, y);
+}
+
+/* The second one has ended before the first begins, so that neither takes the other's result for
+ * scratch of its own; the launch is the first one's. */
+bool ph__cast_two(ph_tape *tape, ph_tensor *out[2], ph_tensor *const in[2], ph_dtype dtype)
+{
+    ph__op first, second;
+    out[0] = out[1] = NULL;
+    if (!ph__op_begin(&second, tape, "cast", in + 1, 1, 1))
+        return false;
+    ph_tensor *y = ph__op_output(&second, dtype, &in[1]->shape);
+    out[1] = y ? end_cast(&second, y) : NULL;
+    if (!out[1] || !ph__op_begin(&first, tape, "cast", in, 1, 1))
+        return false;
+    out[0] = ph__op_output(&first, dtype, &in[0]->shape);
+    if (!out[0] || !ph__elementwise_cast_two(&first, out, in))
+        return false;
+    return end_cast(&first, out[0]) != NULL;
+}
+
 ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
 {
     ph_tensor *in[] = {x};
@@ -79,13 +107,7 @@ ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
     if (x->dtype == dtype)
         return x;
     ph_tensor *y = ph__op_output(&op, dtype, &x->shape);
-    if (!y || !ph__elementwise_copy(&op, y, x))
-        return NULL;
-    cast_state *state =
-        op.tracked && ph_dtype_is_floating(dtype) ? ph__op_track(&op, &cast_grad, 0) : NULL;
-    if (state)
-        state->dtype = x->dtype;
-    return ph__op_done(&op, y);
+    return y && ph__elementwise_copy(&op, y, x) ? end_cast(&op, y) : NULL;
 }
 
 /* ---- in place ---- */

@@ -3,9 +3,9 @@
  * SMALL: a warp for each row; ROW: a block; both keep it in registers. LONG: a block that reads
  * its row several times, element by element: for rows of other alignments, and still longer
  * ones. PARTS: sums for weight and bias over some rows (with SMALL and GRAD: and the gradient
- * for x, from one reading of the rows); PARTS_TOTAL: over all. OUT: y, and so its gradient, is of another type, a
- * half one, where T is f32. In backward `plus` is added to the gradient of x, whose memory it may
- * be. */
+ * for x, from one reading of the rows); PARTS_TOTAL: over all. OUT: y, and so its gradient, is of
+ * another type, a half one, where T is f32. In backward `plus` is added to the gradient of x, whose
+ * memory it may be. */
 #ifdef OUT
 typedef OUT O;
 typedef uint2 packed; /* of V elements of O */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/liveness.c: replays that would read memory which was freed since the capture. */
+#include "device/handles/device.h"
+#include "support/fault.h"
 #include "support/fixture.h"
 
 #include <string.h>
@@ -204,6 +206,31 @@ TEST(test_untyped_kernel_warns)
     ph_kernel_release(kernel);
 }
 
+static int64_t calls_of_a_replay(void)
+{
+    int64_t before = ph__driver_calls();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    return ph__driver_calls() - before;
+}
+
+/* Where other code may capture, too, as the runtime of a wrapped stream. */
+TEST(test_nothing_freed_asks_the_driver_nothing)
+{
+    int64_t calls[2];
+    for (int checks = 0; checks < 2; checks++) {
+        const ph_capture_options *options = checks ? &checked : NULL;
+        assert_ok(ph_graph_reset(graph));
+        assert_ok(ph_graph_capture(graph, world.stream, options, through_a_temporary, NULL));
+        atomic_store(&world.device->foreign, true);
+        assert_ok(ph_graph_replay(graph, world.stream));
+        assert_ok(ph_graph_replay(graph, world.stream));
+        calls[checks] = calls_of_a_replay();
+    }
+    assert_int_equal(calls[1], calls[0]);
+    ph_free(x, world.stream);
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +244,7 @@ int main(void)
         IN_WORLD(test_updated_graph),
         IN_WORLD(test_a_pinned_source_and_its_destination_are_inputs),
         IN_WORLD(test_untyped_kernel_warns),
+        IN_WORLD(test_nothing_freed_asks_the_driver_nothing),
     };
     return cmocka_run_group_tests_name("graph.liveness", tests, NULL, NULL);
 }

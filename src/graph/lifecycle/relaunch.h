@@ -5,6 +5,7 @@
 #include "device/annotate/nvtx.h"
 #include "device/handles/stream.h"
 #include "driver/driver.h"
+#include "graph/inputs/liveness.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/object/graph.h"
 #include "memory/pool/replay.h"
@@ -20,11 +21,11 @@ static inline bool ph__replays_as_before(const ph_graph *graph, const ph_stream 
            !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
 }
 
-/* Nothing stands between the question whether the stream is capturing and the launch, which asks it
- * again, under the lock: once is enough. */
+/* But for liveness nothing stands between the question whether the stream is capturing and the
+ * launch, which asks it again, under the lock: once is enough. */
 static inline bool ph__replays_at_once(const ph_graph *graph)
 {
-    return !graph->liveness && !graph->slots && !graph->cells && !graph->collectives &&
+    return !graph->slots && !graph->cells && !graph->collectives &&
            !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) &&
            !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END);
 }
@@ -65,7 +66,8 @@ static inline ph_status ph__graph_relaunch(bool *launched, ph_graph *graph, ph_s
                                            const char *call)
 {
     *launched = false;
-    return ph__replays_as_before(graph, stream) && ph__replays_at_once(graph)
+    return ph__replays_as_before(graph, stream) && ph__replays_at_once(graph) &&
+                   (!graph->liveness || ph__graph_lives_as_before(graph))
                ? ph__exec_relaunch(launched, graph, stream, call)
                : PH_OK;
 }

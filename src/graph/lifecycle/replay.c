@@ -278,7 +278,7 @@ static ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, con
         PH_TRY(check_replay(graph, stream, r));
     if (!usual && graph->segments)
         return replay_segments(graph, stream, r);
-    if (usual && r->which == PH__CALL_REPLAY && ph__replays_at_once(graph))
+    if (usual && r->which == PH__CALL_REPLAY && !graph->liveness && ph__replays_at_once(graph))
         return submit_replay(graph, stream, r);
     if (may_capture(graph->device))
         PH_TRY(find_open_capture(&capture_id, stream, r->call));

@@ -18,6 +18,7 @@ SHORT_CALLS = frozenset(
     ph_kernel_name ph_kernel_args_size ph_pool_get_id
     ph_graph_get_state ph_graph_epoch ph_graph_slot_count ph_graph_slot_get ph_graph_writes
     ph_node_kind_name ph_change_kind_name ph_record_node_count ph_record_edge_count ph_record_node
+    ph_record_readable_name ph_record_made_for
     ph_record_edge ph_record_dependencies ph_record_dependents ph_record_word ph_record_next_address ph_record_annotation
     ph_diff_count ph_diff_at ph_races_count ph_races_found ph_races_at
     ph_profile_get ph_profile_node_at ph_profile_critical_path ph_profile_scope_count ph_profile_scope_at

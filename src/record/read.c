@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* record/read.c: the public questions to a record. */
 #include "record/read.h"
+#include "record/annotations.h"
 #include "record/foreign.h"
 #include "record/record.h"
+#include <stdio.h>
 #include <string.h>
 
 const char *ph_node_kind_name(ph_node_kind kind)
@@ -47,6 +49,27 @@ ph_status ph_record_node(ph_node_info *out, const ph_record *record, size_t node
     PH_TRY(find_node(&found, record, node, "ph_record_node"));
     *out = found->info;
     return PH_OK;
+}
+
+ph_status ph_record_readable_name(char *out, size_t size, const ph_record *record, size_t node)
+{
+    static const char call[] = "ph_record_readable_name";
+    char room[PH__READABLE];
+    const ph__record_node *found = NULL;
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    if (size == 0)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: size is 0; %d bytes hold every name", call,
+                       PH__READABLE);
+    *out = '\0';
+    PH_TRY(find_node(&found, record, node, call));
+    (void)snprintf(out, size, "%s", ph__record_readable(room, record, found->info.name));
+    return PH_OK;
+}
+
+const char *ph_record_made_for(const ph_record *record, size_t node)
+{
+    return record && node < record->node_count ? ph__record_made_for(&record->nodes[node]) : NULL;
 }
 
 const size_t *ph_record_dependencies(const ph_record *record, size_t node)

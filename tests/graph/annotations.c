@@ -558,6 +558,11 @@ TEST(reasons_are_no_annotations)
     assert_ok(ph_graph_record(&record, graph));
     assert_int_equal(ph_record_node_count(record), 3);
     assert_int_equal(reasons_of(record), 2);
+    assert_string_equal(ph_record_made_for(record, 0), "test");
+    assert_string_equal(ph_record_made_for(record, 1), "test");
+    assert_null(ph_record_made_for(record, 2));
+    assert_null(ph_record_made_for(record, 3));
+    assert_null(ph_record_made_for(NULL, 0));
     assert_int_equal(t_annotated(), 2); /* the outer scope's */
     assert_ok(ph_record_annotation(&pairs, &count, record, 0));
     assert_int_equal(count, 0);

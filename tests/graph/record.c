@@ -90,6 +90,28 @@ TEST(each_node_has_its_kind_and_parameters)
     assert_int_equal(ph_record_node_count(NULL), 0);
 }
 
+TEST(names_are_as_readable_as_they_are)
+{
+    char name[16] = "before";
+    capture_diamond();
+    assert_ok(ph_record_readable_name(name, sizeof name, record, 0));
+    assert_string_equal(name, "add_i32");
+    assert_ok(ph_record_readable_name(name, 4, record, 2));
+    assert_string_equal(name, "mem");
+    assert_ok(ph_record_readable_name(name, 1, record, 3));
+    assert_string_equal(name, "");
+    assert_error(ph_record_readable_name(NULL, 8, record, 0), PH_ERROR_ARGUMENT,
+                 "ph_record_readable_name: out");
+    assert_error(ph_record_readable_name(name, 0, record, 0), PH_ERROR_ARGUMENT,
+                 "ph_record_readable_name: size is 0; 1024 bytes hold every name");
+    assert_error(ph_record_readable_name(name, 8, NULL, 0), PH_ERROR_ARGUMENT, "record");
+    assert_error(ph_record_readable_name(name, 8, record, 4), PH_ERROR_NOT_FOUND,
+                 "node 4 does not exist");
+    assert_string_equal(name, "");
+    for (size_t i = 0; i < 5; i++)
+        assert_null(ph_record_made_for(record, i));
+}
+
 TEST(TestGetGraphData_test_edges)
 {
     capture_diamond();
@@ -345,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(each_node_has_its_kind_and_parameters),
+        IN_WORLD(names_are_as_readable_as_they_are),
         IN_WORLD(TestGetGraphData_test_edges),
         IN_WORLD(test_typed_words),
         IN_WORLD(test_untyped_words),

@@ -104,6 +104,11 @@ TEST(test_captured_names)
     assert_ok(ph_graph_record(&record, graph));
     assert_ok(ph_record_json(&json, record));
     assert_non_null(strstr(json, "\"name\":\"_Z5scalePfi\",\"demangled\":\"scale(float*, int)\""));
+    char readable[32];
+    assert_ok(ph_record_readable_name(readable, sizeof readable, record, 0));
+    assert_string_equal(readable, "scale(float*, int)");
+    assert_ok(ph_record_readable_name(readable, 6, record, 0));
+    assert_string_equal(readable, "scale");
     assert_ok(ph_record_dot(&dot, record, false));
     assert_non_null(strstr(dot, "label=\"0: scale(float*, int)\""));
     ph_string_free(json);

@@ -65,6 +65,14 @@ PH_API size_t ph_record_node_count(const ph_record *record);
 PH_API size_t ph_record_edge_count(const ph_record *record);
 /* NOT_FOUND beyond the last. */
 PH_CALL ph_record_node(ph_node_info *out, const ph_record *record, size_t node);
+/* The name of a node as its author wrote it: a C++ name ("_Z...") in its readable form, where the
+ * process has a C++ runtime; any other name as it is. Cut to size - 1 bytes.
+ * - A program that asks for many nodes asks once for each name: to read one takes microseconds.
+ * - ARGUMENT (size 0 too), NOT_FOUND; *out is then "". */
+PH_CALL ph_record_readable_name(char *out, size_t size, const ph_record *record, size_t node);
+/* Why a library added the node by itself, as "breadcrumb" (docs/reference/record.md); NULL: the
+ * program did, or nobody told; or there is no such node. Borrowed from the record. */
+PH_API const char *ph_record_made_for(const ph_record *record, size_t node);
 /* How a node depends on another: fully, or so that it may begin before the other's kernel has ended
  * (programmatic dependent launch). */
 typedef enum ph_edge_kind {

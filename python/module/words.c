@@ -4,6 +4,7 @@
  * they are, and what lies in no range is not described. */
 #include "words.h"
 #include "arguments.h"
+#include "ranges.h"
 #include <phonograph/phonograph.h>
 #include <string.h>
 
@@ -11,29 +12,12 @@ enum {
     DEEPEST = 64 /* bodies in bodies; the library has a limit of its own below it */
 };
 
-typedef struct range {
-    uint64_t begin, end;
-} range;
-
 typedef struct search {
-    const range *ranges;
-    size_t count;
+    ranges ranges;
+    bool no_kernels;
     PyObject *list;
     size_t path[DEEPEST], depth;
 } search;
-
-static bool lies_in(const search *s, uint64_t value)
-{
-    size_t low = 0, high = s->count; /* the first range that ends behind it */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->ranges[middle].end <= value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->count && s->ranges[low].begin <= value;
-}
 
 static PyObject *text_of(const char *text)
 {
@@ -85,7 +69,7 @@ static bool look_at(search *s, const ph_record *record, const ph_node_info *node
         PyErr_SetString(PyExc_RuntimeError, "words_in: a word of the record cannot be read");
         return false;
     }
-    return !lies_in(s, word.value) || add_word(s, node, number, &word);
+    return !ranges_have(&s->ranges, word.value) || add_word(s, node, number, &word);
 }
 
 /* A kernel without declared parameters has a word for each aligned 8 bytes. */
@@ -107,7 +91,7 @@ static bool look_through(search *s, const ph_record *record, const ph_node_info 
         size_t left = regular ? node->args_size - 8 * w : 0;
         if (regular)
             memcpy(&value, (const char *)node->args + 8 * w, left < 8 ? left : 8);
-        if ((!regular || lies_in(s, value)) && !look_at(s, record, node, w))
+        if ((!regular || ranges_have(&s->ranges, value)) && !look_at(s, record, node, w))
             return false;
     }
     return true;
@@ -123,7 +107,8 @@ static bool search_record(search *s, const ph_record *record)
     s->depth++;
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
         s->path[s->depth - 1] = i;
-        if (ph_record_node(&node, record, i) != PH_OK || !look_through(s, record, &node) ||
+        if (ph_record_node(&node, record, i) != PH_OK ||
+            (!(s->no_kernels && node.kind == PH_NODE_KERNEL) && !look_through(s, record, &node)) ||
             (node.body && !search_record(s, node.body)))
             return false;
     }
@@ -134,15 +119,13 @@ static bool search_record(search *s, const ph_record *record)
 PyObject *py_words_in(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     void *record;
-    char *bytes;
-    Py_ssize_t size;
+    search s = {0};
     (void)module;
-    if (!take_count("words_in", count, 2) || !take_pointer(&record, arguments[0]) ||
-        PyBytes_AsStringAndSize(arguments[1], &bytes, &size) != 0)
+    if ((count != 2 && !take_count("words_in", count, 3)) || !take_pointer(&record, arguments[0]) ||
+        !take_ranges(&s.ranges, arguments[1]))
         return NULL;
-    search s = {.ranges = (const range *)(const void *)bytes,
-                .count = (size_t)size / sizeof(range),
-                .list = PyList_New(0)};
+    s.no_kernels = count == 3 && arguments[2] == Py_True;
+    s.list = PyList_New(0);
     if (s.list && !search_record(&s, record))
         Py_CLEAR(s.list);
     return s.list;

@@ -5,9 +5,9 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
-/* words_in(record, ranges): a list of tuples (path, word, value, proved, kind, node, name), of
- * nested graphs too.
- * - ranges: bytes of pairs of 64-bit numbers, begin and end of each; sorted, none overlaps.
+/* words_in(record, ranges, no_kernels=False): a list of tuples (path, word, value, proved, kind,
+ * node, name), of nested graphs too.
+ * - ranges: bytes, as ranges.h has them. no_kernels: True: not the words of kernels.
  * - path: numbers of nodes, from the outermost graph to the node. word: its number in the node.
  * - kind: of the node, "kernel" and so on. node, name: of the node and of the word. */
 PyObject *py_words_in(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

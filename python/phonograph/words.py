@@ -21,8 +21,23 @@ def pack(ranges):
     return struct.pack(f"={len(joined)}Q", *joined)
 
 
-def words_in_by_ctypes(record, ranges):
-    """words_in without the compiled module."""
+def without(ranges, taken):
+    """Ranges as pack takes them, less what lies in others."""
+    left, edges = [], struct.unpack(f"={len(taken) // 8}Q", taken)
+    for begin, end in ranges:
+        at = bisect_right(edges, begin)
+        if at % 2:
+            begin = edges[at]
+            at += 1
+        while at < len(edges) and edges[at] < end:
+            left.append((begin, edges[at]))
+            begin, at = edges[at + 1], at + 2
+        left.append((begin, end))
+    return left
+
+
+def words_in_by_ctypes(record, ranges, no_kernels=False):
+    """words_in without the compiled module (module/words.h)."""
     edges = struct.unpack(f"={len(ranges) // 8}Q", ranges)
     node, word, found = core.ph_node_info(), core.ph_word(), []
 
@@ -31,6 +46,8 @@ def words_in_by_ctypes(record, ranges):
             check(core.ph_record_node(ctypes.byref(node), at, number))
             kind, name, count, body = core.ph_node_kind_name(node.kind).decode(), node.name, node.word_count, node.body
             here = (*path, number)
+            if no_kernels and node.kind == core.PH_NODE_KERNEL:
+                count = 0
             for place in range(count):
                 check(core.ph_record_word(ctypes.byref(word), at, number, place))
                 if bisect_right(edges, word.value) % 2:

@@ -71,6 +71,18 @@ def test_edges_of_ranges(captured, words_in):
 
 
 @pytest.mark.parametrize("words_in", FORMS)
+def test_words_of_all_but_kernels(axpy, stream, words_in):
+    x, y = (stream.array(numpy.full(64, n, "float32")) for n in range(2))
+    graph = ph.Graph()
+    with graph.capture(stream):
+        stream.launch(axpy, 64, 2.0, x, y, grid=1, block=1)
+        stream.copy(y, x)
+    handle, ranges = graph.record_handle(), words.pack([span(x), span(y)])
+    assert [entry[4] for entry in words_in(handle, ranges)] == ["kernel"] * 2 + ["memcpy"] * 2
+    assert words_in(handle, ranges, True) == words_in(handle, ranges)[2:] and words_in(handle, ranges, False) == words_in(handle, ranges)
+
+
+@pytest.mark.parametrize("words_in", FORMS)
 def test_words_of_a_typed_kernel(axpy, stream, words_in):
     x, y = (stream.array(numpy.full(64, n, "float32")) for n in range(2))
     graph = ph.Graph()
@@ -113,10 +125,20 @@ def test_ranges_are_sorted_and_joined():
     assert len(words.pack([(9, 12), (1, 3), (3, 5), (20, 20), (10, 11)])) == 32 and words.pack([]) == b""
 
 
+def test_ranges_without_others():
+    taken = words.pack([(10, 20), (30, 40), (50, 60)])
+    for ranges, left in (
+        ([(0, 5), (60, 70)], [(0, 5), (60, 70)]), ([(10, 20), (32, 38)], []), ([(5, 15)], [(5, 10)]), ([(15, 25)], [(20, 25)]),
+        ([(0, 100)], [(0, 10), (20, 30), (40, 50), (60, 100)]), ([(10, 60)], [(20, 30), (40, 50)]), ([(20, 30)], [(20, 30)]), ([], []),
+    ):  # fmt: skip
+        assert words.pack(words.without(ranges, taken)) == words.pack(left)
+        assert words.pack(words.without(ranges, b"")) == words.pack(ranges)
+
+
 @pytest.mark.skipif(not hot.COMPILED, reason="no compiled module in this build")
 def test_misuse():
     assert hot.words_in(None, b"") == []
     with pytest.raises(TypeError):
         hot.words_in(None, [])
-    with pytest.raises(TypeError, match="2 arguments, not 1"):
+    with pytest.raises(TypeError, match="3 arguments, not 1"):
         hot.words_in(None)

@@ -49,7 +49,8 @@ if(NOT CMAKE_CROSSCOMPILING)
         OUTPUT_VARIABLE python_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 if(EXISTS ${python_include}/Python.h)
-    add_library(python_calls MODULE EXCLUDE_FROM_ALL python/module/calls.c python/module/objects.c python/module/tensors.c python/module/words.c)
+    add_library(python_calls MODULE EXCLUDE_FROM_ALL python/module/calls.c python/module/dicts.c python/module/nodes.c python/module/objects.c python/module/tensors.c
+        python/module/word_dicts.c python/module/words.c)
     set_target_properties(python_calls PROPERTIES PREFIX "" OUTPUT_NAME _calls SUFFIX .abi3.so
         LIBRARY_OUTPUT_DIRECTORY ${python_dir} BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/lib")
     target_include_directories(python_calls SYSTEM PRIVATE ${python_include})

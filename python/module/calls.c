@@ -7,6 +7,7 @@
  * - instances and those of tensors are no calls of C's: see objects.h and tensors.h.
  * - Calls that may wait, or run or wait for a callback, release Python's lock. */
 #include "arguments.h"
+#include "nodes.h"
 #include "objects.h"
 #include "tensors.h"
 #include "words.h"
@@ -176,6 +177,7 @@ static PyMethodDef methods[] = {METHOD(ph_event_record),
                                 METHOD(ph_stream_wait_event),
                                 METHOD(ph_stream_wait_stream),
                                 {"instances", py_instances, METH_O, NULL},
+                                METHOD(record_nodes),
                                 METHOD(set_tensors),
                                 METHOD(tensor_form),
                                 METHOD(tensor_reader),

@@ -3,7 +3,8 @@
 
 Both take and return the same: integers (or None) for handles and addresses, and the status as an integer.
 instances(class) lists the objects of a class and its subclasses that Python's collector knows. set_tensors, tensor_form and tensor_reader
-set slots to tensors of another library (module/tensors.h), words_in finds the words of a record (words.py); None without the compiled module.
+set slots to tensors of another library (module/tensors.h), record_nodes and words_in read a record (nodes.py, words.py); None without
+the compiled module.
 """
 
 import gc
@@ -47,9 +48,9 @@ try:
 
     COMPILED, instances = True, _calls.instances
     set_tensors, tensor_form, tensor_reader = _calls.set_tensors, _calls.tensor_form, _calls.tensor_reader
-    words_in = _calls.words_in
+    record_nodes, words_in = _calls.record_nodes, _calls.words_in
     globals().update({name: getattr(_calls, name) for name in CALLS})
 except ImportError:
     COMPILED, instances = False, instances_by_list
-    set_tensors = tensor_form = tensor_reader = words_in = None
+    set_tensors = tensor_form = tensor_reader = record_nodes = words_in = None
     globals().update(by_ctypes())

@@ -15,9 +15,11 @@ if HAS_TORCH:
     import torch
 
     import phonograph
-    from phonograph.torch import random
+    from phonograph.nodes import nodes_by_json
+    from phonograph.torch import live, random
     from phonograph.torch.blocks import Blocks
     from phonograph.torch.inputs import Inputs, StaleInputWarning
+    from phonograph.torch.live import Live
     from phonograph.torch.report import Report, names_of
     from phonograph.torch.storages import Operands, Places, Watched, _add_tensors, describe, live_tensors
 
@@ -151,13 +153,16 @@ class FakeGraph:
 
 
 class FakeReport(Report if HAS_TORCH else object):
-    def words_in(self, ranges):
+    def _make_nodes(self):
+        return nodes_by_json(self.graph, self._memory)
+
+    def words_in(self, ranges, no_kernels=False):
         edges, found = struct.unpack(f"={len(ranges) // 8}Q", ranges), []
 
         def search(nodes, path):
             for node in nodes:
                 here = (*path, node["index"])
-                for at, word in enumerate(node["words"]):
+                for at, word in enumerate([] if no_kernels and node["kind"] == "kernel" else node["words"]):
                     value, proved = int(word["value"], 0), word["kind"] == "proved"
                     if bisect_right(edges, value) % 2:
                         found.append((here, at, value, proved, node["kind"], node["name"], word["name"]))
@@ -167,8 +172,10 @@ class FakeReport(Report if HAS_TORCH else object):
         return found
 
 
-def a_report(nodes, places=()):
-    return FakeReport(FakeGraph(nodes), (0, 3), Blocks(SEGMENTS), {}, Places((*item[:2], weakref.ref(item[2])) for item in places))
+def a_report(nodes, places=(), names=(), segments=SEGMENTS):
+    blocks = Blocks(segments)
+    live = Live(blocks, dict(names), places=Places((*item[:2], weakref.ref(item[2])) for item in places))
+    return FakeReport(FakeGraph(nodes), (0, 3), blocks, live)
 
 
 def test_a_report_resolves_words_and_finds_inputs():
@@ -192,10 +199,48 @@ def test_a_report_resolves_words_and_finds_inputs():
 def test_a_name_is_not_the_next_tensors():
     x, other = torch.zeros(2), torch.zeros(2)
     for given, name in ((x, " x"), (other, "")):  # of which x alone was named
-        report = FakeReport(FakeGraph([]), (0, 3), Blocks(SEGMENTS), names_of({"x": x}), Places([(0x1000, 8, weakref.ref(given))]))
+        report = a_report([], [(0x1000, 8, given)], names_of({"x": x}))
         assert report.tensors_at(0x1000) == [f"float32[2]{name}"]
-    report = FakeReport(FakeGraph([]), (0, 3), Blocks(SEGMENTS), {other.data_ptr(): ("x", lambda: None)}, Places([(0, 8, weakref.ref(other))]))
+    report = a_report([], [(0, 8, other)], {other.data_ptr(): ("x", lambda: None)})
     assert report.tensors_at(0) == ["float32[2]"]
+
+
+def test_tensors_are_looked_for_when_somebody_asks(monkeypatch):
+    tensor, looks = torch.zeros(2), []
+    monkeypatch.setattr(live, "live_tensors", lambda: looks.append(1) or [(0x1000, 512, tensor)])
+    kernel = {"index": 0, "kind": "kernel", "name": "scale", "grid": [1, 1, 1], "block": [64, 1, 1], "words": [word(0, 0x1010), word(8, 5)]}
+    report = FakeReport(FakeGraph([kernel]), (0, 3), Blocks(SEGMENTS), Live(Blocks(SEGMENTS), {}))
+    (only,) = report.inputs
+    first, second = (entry["torch"] for entry in report.nodes[0]["words"])
+    assert first and second is None and first["offset"] == 16 and only["kind"] == "suspected" and only["bytes"] == 512 and not looks
+    assert first["tensors"] == ["float32[2]"] == only["tensors"] and "float32[2]" in str(report) and looks == [1]
+    assert dict(first) == {
+        "address": 0x1000, "bytes": 512, "offset": 16, "state": "active_allocated", "pool": (0, 0), "own": False, "tensors": ["float32[2]"],
+        "frames": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("before, later, found", [(3, 3, [1, 1, 1, 1]), (3, 4, [1, 0, 0, 1]), (None, None, [1, 0, 0, 1])])
+def test_tensors_that_were_made_since_are_told_apart(monkeypatch, before, later, found):
+    """Of the same size as the block, of another one, in a block that was free, and in no block of torch's."""
+    tensors, counts = [torch.zeros(2) for _ in range(4)], [before, later]
+    places = [(0x1000, 512), (0x2000, 512), (0x1200, 1024), (0x9000, 8)]
+    monkeypatch.setattr(live, "live_tensors", lambda: [(*place, tensor) for place, tensor in zip(places, tensors)])
+    seen = Live(Blocks(SEGMENTS), {}, lambda: counts.pop(0))
+    assert [len(seen.at(place)) for place, _ in places] == found
+    del tensors[:]
+    assert [seen.at(place) for place, _ in places] == [[]] * 4
+
+
+def test_a_report_is_dropped_when_nobody_has_it():
+    report = a_report([{"index": 0, "kind": "memset", "name": "memset", "bytes": 8, "words": [word(0, 0x1004, "proved")]}])
+    ended, kept = weakref.ref(report), report.nodes
+    gc.disable()
+    try:
+        del report
+        assert ended() is None and kept[0]["words"][0]["torch"]["tensors"] == []
+    finally:
+        gc.enable()
 
 
 def test_a_report_whose_graph_has_gone_says_so():
@@ -251,7 +296,7 @@ def tensors_as_inputs(*tensors, operands):
     ]  # fmt: skip
     kernel = {"index": 0, "kind": "kernel", "name": "twice", "grid": [1, 1, 1], "block": [64, 1, 1]}
     kernel["words"] = [word(8 * at, tensor.data_ptr()) for at, tensor in enumerate(tensors)]
-    report = FakeReport(FakeGraph([kernel]), (0, 3), Blocks(segments), {}, Places([]))
+    report = a_report([kernel], segments=segments)
     return Inputs(report, [Watched.of(tensor, True) for tensor in operands])
 
 

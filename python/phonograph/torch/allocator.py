@@ -157,3 +157,13 @@ def torch_snapshot(index):
     if _hooks is not None:
         return memory_snapshot(index)
     return [segment for segment in torch.cuda.memory_snapshot() if segment["device"] == index]
+
+
+def allocations(index):
+    """How often torch has allocated on the GPU so far, until somebody resets that; None: this torch does not say."""
+    if _hooks is not None:
+        return memory_stats(index)["allocation"][0]["added"]
+    try:
+        return torch.cuda.memory_stats_as_nested_dict(index)["allocation"]["all"]["allocated"]
+    except (AttributeError, KeyError):
+        return None

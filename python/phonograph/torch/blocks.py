@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The blocks of torch's allocator, by address."""
 
+import functools
 from bisect import bisect_right
 
 import torch
+
+from ..words import pack
 
 
 def index_of(device):
@@ -57,6 +60,11 @@ class Blocks:
         self._starts = [block.address for block in self._blocks]
         self.begin = self._starts[0] if found else 0
         self.end = max((block.address + block.size for block in found), default=0)
+
+    @functools.cached_property
+    def ranges(self):
+        """The memory of all, as phonograph.words.pack has it."""
+        return pack((block.address, block.address + block.size) for block in self._blocks)
 
     def __len__(self):
         return len(self._blocks)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """inspect: the nodes of a graph of torch, with each word of each kernel resolved to torch's memory."""
 
-import contextlib
 import functools
-import gc
 import html
 import weakref
 
@@ -13,28 +11,18 @@ from ..bindings import core
 from ..device import Device
 from ..errors import StateError
 from ..graph import Graph
+from ..nodes import Memory, nodes_of
 from ..words import pack, words_in
 from . import allocator
 from .blocks import Blocks, index_of
-from .storages import Places, describe, live_tensors, place_of
+from .live import Live
+from .storages import place_of
 
 
 @functools.cache
 def device_of(index):
     """The phonograph.Device of torch's GPU of that number: that of use_allocator, else one of its own."""
     return allocator.device_of(index) or Device(f"cuda:{index}")
-
-
-@contextlib.contextmanager
-def paused_collector():
-    """A record is some 10^5 dicts and lists, none of which is garbage: Python's collector would go through all again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def template_of(graph, call):
@@ -108,14 +96,14 @@ class Report:
     - address, bytes: of torch's block; offset: of the word's value in it
     - state, pool: of the block, as torch names them; own: it is in the graph's own pool
     - tensors: the live tensors of Python with that storage, as "float32[8, 64] model.weight", of the
-      moment at which the report is first asked for words, inputs or tensors
+      moment at which somebody first asks for tensors, or for the text
     - frames: that allocated it, while torch.cuda.memory._record_memory_history is on
     """
 
-    def __init__(self, graph, pool, blocks, names, places=None):
-        """places: of weak references to live tensors; None: they are looked for when somebody asks."""
+    def __init__(self, graph, pool, blocks, live):
+        """live: a Live of the same blocks."""
         self.graph, self.pool = graph, pool
-        self.blocks, self._places, self._names = blocks, places, names
+        self.blocks, self._live = blocks, live
         self._record, self._resets = graph.record_handle(), graph.resets
         self._resolved = {}
 
@@ -132,50 +120,34 @@ class Report:
 
     @functools.cached_property
     def nodes(self):
-        with paused_collector():
-            nodes = self.record.nodes
-            for node in nodes:
-                self._resolve(node)
-        return nodes
+        self._need_record()
+        return self._make_nodes()
 
-    def words_in(self, ranges):
+    def _make_nodes(self):
+        return nodes_of(self.graph, self.blocks.ranges, self._memory)
+
+    def words_in(self, ranges, no_kernels=False):
         """The words that lie in ranges of memory, of phonograph.words.pack, as tuples: phonograph.words.words_in."""
-        return words_in(self._need_record(), ranges)
-
-    def _resolve(self, node):
-        for word in node["words"]:
-            word["torch"] = self._memory(int(word["value"], 0))
-            if word["torch"] and word["kind"] == "value":
-                word["kind"] = "suspected"
-        for inner in (node.get("body") or {}).get("nodes", []):
-            self._resolve(inner)
+        return words_in(self._need_record(), ranges, no_kernels)
 
     def _is_own(self, block):
         return self.pool is not None and block.pool == self.pool
 
     def _memory(self, value):
-        block = self.blocks.find(value)
-        if block is None:
-            return None
         known = self._resolved.get(value)
         if known is None:
-            known = self._resolved[value] = {
-                "address": block.address, "bytes": block.requested, "offset": value - block.address,
-                "state": block.state, "pool": block.pool, "own": self._is_own(block),
-                "tensors": self.tensors_at(value), "frames": block.frames,
-            }  # fmt: skip
+            block = self.blocks.find(value)
+            if block is not None:
+                members = {
+                    "address": block.address, "bytes": block.requested, "offset": value - block.address,
+                    "state": block.state, "pool": block.pool, "own": self._is_own(block), "frames": block.frames,
+                }  # fmt: skip
+                known = self._resolved[value] = Memory(members, functools.partial(self._live.at, value))
         return known
 
     def tensors_at(self, address):
         """The live tensors of Python whose storage has the address, in words, each once."""
-        if self._places is None:  # weak: a report that is kept keeps no tensor
-            self._places = Places((place, size, weakref.ref(tensor)) for place, size, tensor in live_tensors())
-        found = (reference() for reference in self._places.find(address))
-        return list(dict.fromkeys(self._text(tensor) for tensor in found if tensor is not None))
-
-    def _text(self, tensor):
-        name, storage = self._names.get(tensor.untyped_storage().data_ptr(), (None, None))
-        return f"{describe(tensor)} {name}" if name and storage() is not None else describe(tensor)
+        return self._live.at(address)
 
     def words(self):
         """Each (node, word) that lies in torch's memory, of nested graphs too."""
@@ -183,7 +155,7 @@ class Report:
 
     def _words_of(self, nodes):
         for node in nodes:
-            yield from ((node, word) for word in node["words"] if word["torch"])
+            yield from ((node, word) for word in node["words"] if word["torch"] is not None)
             yield from self._words_of((node.get("body") or {}).get("nodes", []))
 
     @property
@@ -192,16 +164,18 @@ class Report:
         frames, uses (pairs of a node's index and a word's name), and kind: "proved" where a use is a field of a copy or
         fill, else "suspected"."""
         outside = ((block.address, block.address + block.size) for block in self.blocks if not self._is_own(block))
-        found = {}
+        found, known = {}, self._resolved
         for path, _, value, proved, _, _, name in self.words_in(pack(outside)):
-            memory = self._memory(value)
-            entry = found.setdefault(
-                memory["address"],
-                {key: memory[key] for key in ("address", "bytes", "state", "pool", "tensors", "frames")}
-                | {"kind": "suspected", "uses": []},
-            )
+            memory = known.get(value)
+            if memory is None:
+                memory = self._memory(value)
+            address = memory["address"]
+            entry = found.get(address)
+            if entry is None:
+                members = {key: memory[key] for key in ("address", "bytes", "state", "pool", "frames")}
+                entry = found[address] = Memory(members | {"kind": "suspected", "uses": []}, functools.partial(self._live.at, value))
             entry["uses"].append((path[-1], name))
-            if proved:
+            if proved and entry["kind"] != "proved":
                 entry["kind"] = "proved"
         return sorted(found.values(), key=lambda entry: entry["address"])
 
@@ -218,39 +192,51 @@ class Report:
     @staticmethod
     def _shape(node):
         if "grid" in node:
-            return f"grid {tuple(node['grid'])} block {tuple(node['block'])}"
+            return "grid ({}, {}, {}) block ({}, {}, {})".format(*node["grid"], *node["block"])
         return f"{node['bytes']} bytes" if "bytes" in node else ""
 
-    @staticmethod
-    def _memory_text(memory):
+    def _memory_text(self, memory):
         where = "the graph's pool" if memory["own"] else "torch's default pool" if memory["pool"] == (0, 0) else f"pool {memory['pool']}"
         state = "" if memory["state"] == "active_allocated" else f", {memory['state']}"
         at = f" at +{memory['offset']}" if memory["offset"] else ""
-        tensors = f": {'; '.join(memory['tensors'])}" if memory["tensors"] else ""
-        return f"{memory['bytes']} bytes{at} of {where}{state}{tensors}"
+        tensors = "; ".join(memory.known_tensors() or self._live.at(memory["address"] + memory["offset"]))
+        return f"{memory['bytes']} bytes{at} of {where}{state}{tensors and ': '}{tensors}"
+
+    def _memory_lines(self, memory):
+        frames = (f"\n        allocated at {_frame_text(frame)}" for frame in memory["frames"][:3])
+        return self._memory_text(memory) + "".join(frames)
 
     def __str__(self):
-        lines = [f"{len(self.nodes)} nodes, {len(self.inputs)} inputs"]
-        for node in self.nodes:
+        nodes, known = self.nodes, {}
+        lines = [f"{len(nodes)} nodes, {len(self.inputs)} inputs"]
+        for node in nodes:
             scope = f" {{{scope_text(node)}}}" if "annotation" in node else ""
             lines.append(f"node {node['index']} {node['kind']} {node['name']} {self._shape(node)}".rstrip() + scope)
             for word in node["words"]:
-                if word["torch"]:
-                    lines.append(f"    {word['name']} {word['kind']} {word['value']}: {self._memory_text(word['torch'])}")
-                    lines += [f"        allocated at {_frame_text(frame)}" for frame in word["torch"]["frames"][:3]]
+                memory = word["torch"]
+                if memory is None:
+                    continue
+                text = known.get(word["value"])
+                if text is None:
+                    text = known[word["value"]] = self._memory_lines(memory)
+                lines.append(f"    {word['name']} {word['kind']} {word['value']}: {text}")
         return "\n".join(lines)
 
     def __repr__(self):
         return f"<phonograph.torch.Report of {len(self.nodes)} nodes, {len(self.inputs)} inputs>"
 
+    def _html_of(self, word, known):
+        text = known.get(word["value"])
+        if text is None:
+            text = known[word["value"]] = html.escape(self._memory_text(word["torch"]))
+        return text
+
     def html(self):
         """The nodes as a table of HTML, which needs no network."""
-        rows = []
+        rows, known = [], {}
         for node in self.nodes:
             memory = "<br>".join(
-                html.escape(f"{word['name']} {word['kind']}: {self._memory_text(word['torch'])}")
-                for word in node["words"]
-                if word["torch"]
+                html.escape(f"{word['name']} {word['kind']}: ") + self._html_of(word, known) for word in node["words"] if word["torch"] is not None
             )
             cells = [str(node["index"]), node["kind"], node["name"], scope_text(node), self._shape(node)]
             rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{memory}</td></tr>")
@@ -271,4 +257,5 @@ def inspect(graph, *, device=None, **names):
     """
     imported = import_graph(graph, device=device, keep_graph=True)
     pool = None if isinstance(graph, int) else tuple(graph.pool())
-    return Report(imported, pool, Blocks(allocator.torch_snapshot(imported.device.ordinal)), names_of(names))
+    blocks, index = Blocks(allocator.torch_snapshot(imported.device.ordinal)), imported.device.ordinal
+    return Report(imported, pool, blocks, Live(blocks, names_of(names), functools.partial(allocator.allocations, index)))

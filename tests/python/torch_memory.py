@@ -4,6 +4,8 @@
 import gc
 import importlib.util
 import struct
+import sys
+import types
 import weakref
 from bisect import bisect_right
 
@@ -16,7 +18,7 @@ if HAS_TORCH:
 
     import phonograph
     from phonograph.nodes import nodes_by_json
-    from phonograph.torch import live, random
+    from phonograph.torch import capture, inputs, live, random
     from phonograph.torch.blocks import Blocks
     from phonograph.torch.inputs import Inputs, StaleInputWarning
     from phonograph.torch.live import Live
@@ -357,3 +359,95 @@ def test_a_storage_with_other_uses_is_still_watched():
     del x, rest, both
     with pytest.raises(phonograph.StaleInput, match=r"float32\[600\]"):
         inputs.check()
+
+
+@pytest.mark.parametrize(
+    "kind, value, looks",
+    [
+        ("kernel", 0x1000, True), ("kernel", 0x1200, False), ("kernel", 0x2000, False), ("kernel", 0x9000, False), ("memset", 0x9000, True),
+        ("memset", 0x1100, True), ("memset", 0x2000, False),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_capture_looks_for_tensors_where_it_has_to(monkeypatch, kind, value, looks):
+    """A block of no operand, a free block, one of the graph's pool, no block of torch's."""
+    looked = []
+    monkeypatch.setattr(inputs, "live_tensors", lambda: looked.append(1) or [])
+    node = {"index": 0, "kind": kind, "name": "work", "words": [word(0, value, "proved" if kind == "memset" else "suspected")]}
+    x = torch.zeros(300)
+    Inputs(a_report([node]), [Watched.of(x, True)])
+    assert bool(looked) == looks
+
+
+def test_operands_answer_for_their_blocks(monkeypatch):
+    """Also for what lies behind the tensor in its block, but not for another storage in it."""
+    monkeypatch.setattr(inputs, "live_tensors", lambda: pytest.fail("all objects of Python were looked at"))
+    x = torch.zeros(300)
+    made = tensors_as_inputs(x, operands=[x])
+    assert len(made.all) == 1 and made.all[0].uses
+    half = types.SimpleNamespace(address=0x1000, size=100, dead=False)
+    for at, more in ((50, False), (150, True)):
+        report = a_report([{"index": 0, "kind": "kernel", "name": "work", "words": [word(0, 0x1000 + at)]}])
+        assert inputs._may_have_more(report, [half]) == more
+
+
+# ---- replays ----
+
+
+class Replayed:
+    """As a CUDAGraph, whose replays torch counts."""
+
+    _launch = None
+    replay = capture.CUDAGraph.replay if HAS_TORCH else None
+    _set_due = capture.CUDAGraph._set_due if HAS_TORCH else None
+
+    def __init__(self, made):
+        self._inputs, self.count = made, 0
+        self._set_due()
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    def count(graph):
+        graph.count += 1
+
+    monkeypatch.setattr(capture, "_TorchGraph", types.SimpleNamespace(replay=count))
+
+
+def instructions(call):
+    """How many of Python's are carried out."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_liveness_adds_nothing_to_a_replay(replays):
+    x = torch.zeros(300)
+    plain, checked = Replayed(None), Replayed(tensors_as_inputs(x, operands=[x]))
+    for graph in (plain, checked):
+        graph.replay()
+    assert instructions(plain.replay) == instructions(checked.replay)
+    del x
+    with pytest.raises(phonograph.StaleInput):
+        checked.replay()
+    assert (plain.count, checked.count) == (2, 2)
+
+
+def test_a_dead_input_without_a_proof_warns_and_is_replayed(replays):
+    x = torch.zeros(300)
+    checked = Replayed(tensors_as_inputs(operands=[x]))
+    del x
+    with pytest.warns(StaleInputWarning) as caught:
+        checked.replay()
+    assert caught[0].filename == __file__ and checked.count == 1

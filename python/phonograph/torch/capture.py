@@ -62,7 +62,10 @@ def _places_in(view, place):
     return places
 
 
-class CUDAGraph(torch.cuda.CUDAGraph):
+_TorchGraph = torch.cuda.CUDAGraph
+
+
+class CUDAGraph(_TorchGraph):
     """torch.cuda.CUDAGraph, whose template is always kept, so that inspect can read it.
 
     torch captures, replays, and owns memory and random numbers. capture_begin takes
@@ -79,6 +82,11 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         self._keeps, self._operands, self._inputs = keep_graph, None, None
         self._marks, self._scopes, self._culprit = None, [], None
         self._view, self._spans, self._forms, self._launch = None, {}, {}, None
+        self._due = ()
+
+    def _set_due(self):
+        """What replay() asks first: true where it is not torch's alone. A list of dead inputs is true from the first one on."""
+        self._due = self._inputs.dead if self._inputs is not None else self._launch is not None
 
     def capture_begin(
         self, pool=None, capture_error_mode="global", check_input_liveness=False, enable_annotations=False, **others
@@ -122,6 +130,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
             self._scopes = marks.resolve(super().raw_cuda_graph())
         if operands is not None:
             self._inputs = Inputs(inspect(self, device=self._device), operands.storages, self._scopes)
+            self._set_due()
         if not self._keeps:
             super().instantiate()
 
@@ -141,16 +150,17 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         check_input_liveness is on. ArgumentError: another shape or dtype than that of the capture,
         or an address that the proof does not cover.
         """
-        inputs = self._inputs
-        if inputs is None and self._launch is not None:
-            if self._set(tensors, self._launch):
-                return
-        else:
-            if tensors:
-                self._set(tensors)
-            if inputs is not None and inputs.dead:
-                inputs.check()
-        super().replay()
+        if self._due or tensors:
+            inputs = self._inputs
+            if inputs is None and self._launch is not None:
+                if self._set(tensors, self._launch):
+                    return
+            else:
+                if tensors:
+                    self._set(tensors)
+                if inputs is not None and inputs.dead:
+                    inputs.check()
+        _TorchGraph.replay(self)
 
     def prove_slots(self, other, **pairs):
         """Makes slots that a second capture proves: x=(tensor of this capture, tensor of the other).
@@ -212,6 +222,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         self._forms[name] = hot.tensor_form(_reader, self._view.slot_number(name), tensor) if _reader else None
         if _reader and self._launch is None and not may_draw(self._view, self._device.index):
             self._launch = _launch_of(super().raw_cuda_graph_exec(), device_of(self._device.index))
+            self._set_due()
 
     def slot_uses(self, name):
         """How many words of the graph follow the slot of that name; 0: it has none."""
@@ -266,6 +277,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         view = getattr(self, "_view", None)
         self._view, self._spans, self._forms, self._launch = None, {}, {}, None
         if view is not None:
+            self._set_due()
             view.close()
 
     @property
@@ -279,6 +291,7 @@ class CUDAGraph(torch.cuda.CUDAGraph):
         inputs, self._inputs = self._inputs, None
         if inputs is not None:
             inputs.forget()
+        self._set_due()
         super().reset()
 
     def __del__(self):

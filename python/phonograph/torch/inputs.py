@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from ..bindings import core
 from ..errors import StaleInput
-from ..words import pack
+from ..words import pack, without
 from .report import scope_text
 from .storages import Places, Watched, live_tensors
 
@@ -38,6 +38,22 @@ def _uses_in(report, storages, scopes):
             yield value, True, f"{kind} {index}, {name}", []
 
 
+def _may_have_more(report, operands):
+    """Whether the graph may address a storage outside of its pool that none of the operands has: a word lies in another block
+    that is allocated, or a copy or fill addresses what is no block of torch's at all.
+
+    To look for tensors among all objects of Python takes longer than the rest of the end of a capture.
+    """
+    live = {watched.address: watched.size for watched in operands if not watched.dead}
+    known, others = [(address, address + size) for address, size in live.items()], []
+    for block in report.blocks:
+        filled = live.get(block.address) == block.requested
+        spans = known if filled or not block.is_active or block.pool == report.pool else others
+        spans.append((block.address, block.address + block.size))
+    elsewhere = without([(1, (1 << 64) - 1)], pack([*known, *others]))
+    return bool(report.words_in(pack(without(others, pack(known)))) or report.words_in(pack(elsewhere), True))
+
+
 class Inputs:
     """The storages outside of the graph's pool that it addresses, and those of them that have ended."""
 
@@ -46,7 +62,8 @@ class Inputs:
         outside = [watched for watched in operands if not self._is_own(watched.address, report)]
         known = {watched.address for watched in operands if not watched.dead}
         items = [(watched.address, watched.size, watched) for watched in outside]
-        for address, size, tensor in {item[0]: item for item in live_tensors()}.values():
+        more = live_tensors() if _may_have_more(report, operands) else ()
+        for address, size, tensor in {item[0]: item for item in more}.values():
             if address not in known and not self._is_own(address, report):
                 items.append((address, size, tensor))
         places, made = Places(items), {}

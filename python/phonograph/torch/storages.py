@@ -4,8 +4,9 @@
 import functools
 import sys
 import traceback
-import weakref
 from bisect import bisect_right
+from operator import attrgetter
+from weakref import ref as reference_to
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,22 +24,25 @@ def describe(tensor):
     return text_of(tensor.dtype, tensor.shape)
 
 
-def place_of(tensor):
-    """(address, bytes) of the tensor's storage, or None where it has no memory, as a fake or sparse tensor."""
+_NO_MEMORY = RuntimeError, NotImplementedError, TypeError  # as of a fake or sparse tensor
+
+
+def place_of(tensor, storage=None):
+    """(address, bytes) of the tensor's storage, or None where it has no memory."""
     try:
-        storage = tensor.untyped_storage()
+        storage = tensor.untyped_storage() if storage is None else storage
         address, size = storage.data_ptr(), storage.nbytes()
-    except (RuntimeError, NotImplementedError, TypeError):
+    except _NO_MEMORY:
         return None
     return (address, size) if address and size else None
 
 
 def live_tensors(device="cuda"):
     """Each live tensor of Python on that kind of device: (address, bytes, tensor) of its storage."""
-    found = []
+    found, lies_there = [], attrgetter(f"is_{device}")
     for thing in hot.instances(torch.Tensor):
         try:
-            ours = thing.device.type == device
+            ours = lies_there(thing)
         except (RuntimeError, NotImplementedError):  # a tensor of another framework's making
             continue
         place = place_of(thing) if ours else None
@@ -72,19 +76,19 @@ class Watched:
     """A storage that a graph may address. It is not kept alive.
 
     address, size: of the memory. text: of the tensor that was seen first. operand: an operator of
-    the capture was given it. dead: it has ended. freed: the frames that ended it, innermost last.
+    the capture was given it. dead: it has ended. freed: the frames that ended it, innermost last,
+    once it is watched.
     """
 
-    __slots__ = ("address", "size", "operand", "dead", "freed", "uses", "frames", "told", "told_of", "_form", "_reference", "__weakref__")
+    frames, freed, told = (), (), False
+    told_of = None  # the list that gets it when it ends
 
     def __init__(self, tensor, storage, place, operand):
         """storage, place: of the tensor."""
         self.address, self.size = place
-        self._form, self.operand = (tensor.dtype, tensor.shape), operand
-        self.dead, self.freed, self.told = False, (), False
-        self.uses, self.frames = [], []
-        self.told_of = None  # the list that gets it when it ends
-        self._reference = weakref.ref(storage, functools.partial(Watched._end, weakref.ref(self)))
+        self.operand, self.uses = operand, []
+        self._form = tensor.dtype, tensor.shape
+        self._reference = reference_to(storage)
 
     @classmethod
     def of(cls, tensor, operand):
@@ -95,21 +99,25 @@ class Watched:
     def text(self):
         return text_of(*self._form)
 
+    @property
+    def dead(self):
+        return self._reference is not None and self._reference() is None
+
     @staticmethod
     def _end(reference, _storage):
         self = reference()
-        if self is None or sys.is_finalizing():
-            return
-        self.dead = True
-        if self.told_of is not None:
+        if self is not None and self.told_of is not None and not sys.is_finalizing():
             self.freed = traceback.extract_stack(limit=8)[:-1]
             self.told_of.append(self)
 
     def watch(self, ended):
         """From now on its end is kept in the list `ended`, with the frames of that moment."""
+        storage = self._reference()
         self.told_of = ended
-        if self.dead:
+        if storage is None:
             ended.append(self)
+        else:
+            self._reference = reference_to(storage, functools.partial(Watched._end, reference_to(self)))
 
     def forget(self):
         self._reference = None
@@ -138,7 +146,7 @@ class Operands(TorchDispatchMode):
     def __init__(self, capturing=torch._C._cuda_isCurrentStreamCapturing, device="cuda"):
         super().__init__()
         self.storages, self._known = [], {}
-        self._capturing, self._device = capturing, device
+        self._capturing, self._lies_there = capturing, attrgetter(f"is_{device}")
 
     @classmethod
     def is_infra_mode(cls):
@@ -146,32 +154,36 @@ class Operands(TorchDispatchMode):
         return True
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if self._capturing():
-            tensors = []
-            _add_tensors(tensors, args)
-            if kwargs:
-                _add_tensors(tensors, kwargs.values())
-            self._note_all(tensors)
-        return function(*args, **kwargs) if kwargs else function(*args)
-
-    def _note_all(self, tensors):
-        known, ours = self._known, None
+        tensors, known = [], self._known
+        for thing in args:
+            kind = type(thing)
+            if kind is torch.Tensor:
+                tensors.append(thing)
+            elif kind not in _LEAVES:
+                _add_tensors(tensors, (thing,))
+        if kwargs:
+            _add_tensors(tensors, kwargs.values())
         for tensor in tensors:
             try:
                 storage = tensor.untyped_storage()
-            except (RuntimeError, NotImplementedError, TypeError):  # as of a sparse tensor
+            except _NO_MEMORY:
                 continue
-            key = storage._cdata
-            watched = known.get(key)
-            if watched is not None and not watched.dead:  # an ended storage's address may be another's
-                continue
-            if ours is None:
-                ours = any(other.device.type == self._device for other in tensors)
-            if ours and (tensor.device.type == self._device or tensor.device.type == "cpu" and tensor.is_pinned()):
-                place = place_of(tensor)
-                if place:
-                    known[key] = watched = Watched(tensor, storage, place, True)
-                    self.storages.append(watched)
+            watched = known.get(storage._cdata)
+            if watched is None or watched._reference() is None:  # an ended storage's address may be another's
+                if not self._capturing():
+                    break
+                self._note(tensor, storage, tensors)
+        return function(*args, **kwargs) if kwargs else function(*args)
+
+    def _note(self, tensor, storage, tensors):
+        """Of an operator on the GPU, to which also pinned memory may be given."""
+        if not self._lies_there(tensor):
+            if not (tensor.is_cpu and tensor.is_pinned() and any(map(self._lies_there, tensors))):
+                return
+        place = place_of(tensor, storage)
+        if place:
+            self._known[storage._cdata] = watched = Watched(tensor, storage, place, True)
+            self.storages.append(watched)
 
 
 class Outputs(TorchDispatchMode):

@@ -4,6 +4,7 @@
 usage: torch_package.py [rounds] [file to append JSON lines to]
 PYTHONPATH names the package. All sides of a line take turns in one run; a round is the mean of 100 calls. Ends with 77 and one line where
 PyTorch or a GPU is missing."""
+import gc
 import importlib.util
 import json
 import statistics
@@ -31,12 +32,15 @@ class Lines:
         self.torch, self.rounds, self.out = torch, rounds, out
         print(f"{'ns of the host, a call':<44} {'side':<24} {'median':>12} {'10 %':>12} {'90 %':>12}")
 
-    def compare(self, what, sides, calls=CALLS):
-        """sides: {name: function}, which take turns."""
+    def compare(self, what, sides, calls=CALLS, before=()):
+        """sides: {name: function}, which take turns. before: {name: what comes before a round of it, and is not timed}."""
+        before = dict(before)
         times = {name: [] for name in sides}
         for number in range(-3, self.rounds):
             for name, call in sides.items():
                 self.torch.cuda.synchronize()
+                if name in before:
+                    before[name]()
                 started = time.perf_counter_ns()
                 for _ in range(calls):
                     call()
@@ -70,6 +74,11 @@ def captured(torch, kind, graph, body, **options):
     return made
 
 
+def watch(graph, inputs):
+    graph._inputs = inputs
+    graph._set_due()
+
+
 def replays(torch, pt, lines):
     x = torch.ones(100, device="cuda")
     theirs = torch.cuda.CUDAGraph()
@@ -80,7 +89,13 @@ def replays(torch, pt, lines):
     checked = captured(torch, pt.CUDAGraph, pt.graph, lambda: 2 * x, check_input_liveness=True)
     annotated = captured(torch, pt.CUDAGraph, pt.graph, lambda: 2 * x, enable_annotations=True)
     lines.compare("replay", {"phonograph.torch": ours.replay, "torch": theirs.replay})
-    lines.compare("replay with liveness", {"phonograph.torch": checked.replay, "torch": theirs.replay})
+    # One graph, so that the sides differ in nothing else.
+    inputs = checked._inputs
+    lines.compare(
+        "replay with liveness", {"phonograph.torch": checked.replay, "the same graph, without": checked.replay, "torch": theirs.replay},
+        before={"phonograph.torch": lambda: watch(checked, inputs), "the same graph, without": lambda: watch(checked, None)},
+    )  # fmt: skip
+    watch(checked, inputs)
     lines.compare("replay with annotations", {"phonograph.torch": annotated.replay, "torch": theirs.replay})
 
 
@@ -131,6 +146,8 @@ def new_input(torch, pt, lines, what, body):
 
 
 def looks(torch, pt, lines):
+    from phonograph.torch.storages import live_tensors
+
     x = torch.ones(1000, device="cuda")
 
     def body():
@@ -143,6 +160,7 @@ def looks(torch, pt, lines):
     sides = {
         "phonograph.torch": lambda: pt.inspect(graph), "and its inputs": lambda: pt.inspect(graph).inputs,
         "and all nodes and words": lambda: pt.inspect(graph).nodes, "and its text": lambda: str(pt.inspect(graph)),
+        "live tensors alone": live_tensors, "Python's list of all objects": gc.get_objects,
     }  # fmt: skip
     lines.compare(f"inspect of {NODES} nodes", sides, calls=1)
 
@@ -173,7 +191,8 @@ def main():
 
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 31
     out = open(sys.argv[2], "a", encoding="utf-8") if len(sys.argv) > 2 else None
-    print(f"torch_package: {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, medians of {rounds} rounds")
+    of = f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Python {sys.version.split()[0]}, {len(gc.get_objects())} objects"
+    print(f"torch_package: {of}, medians of {rounds} rounds")
     lines = Lines(torch, rounds, out)
     replays(torch, pt, lines)
     new_inputs(torch, pt, lines)

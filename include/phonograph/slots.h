@@ -27,7 +27,8 @@ PH_BEGIN_DECLS
  * Other calls:
  * - ph_graph_instantiate and a successful ph_graph_update restore the addresses and values of the
  *   template, or of the other graph. The next replay sets the slots again that were set before.
- * - An update from a capture whose places have other distances is refused (MISMATCH).
+ * - An update from a capture whose places have other distances, or that would part slots of a group
+ *   (ph_slot_info), is refused (MISMATCH).
  * - A replay into another capture (a child graph) has the values of the template.
  * - Threads: all calls are externally synchronised, as the graph is. Inside the graph's own hooks,
  *   making and replaying are refused (STATE). */
@@ -99,8 +100,10 @@ PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *
  * - One capture is enough with base at a multiple of 4096 and shifted 256 below such a multiple.
  *
  * Arguments and results:
- * - Of any two spans the distances must differ in some capture, and the shifted spans of a capture
- *   must overlap nothing (ARGUMENT).
+ * - The shifted spans of a capture must overlap nothing (ARGUMENT).
+ * - Spans that every capture shifts by one distance, as the views of a cache, are a group: a word
+ *   in one of them may follow another. Replays move their slots by one distance. All of a group
+ *   are proved, or none. A further capture that shifts them apart tells them apart.
  * - The captures may be reset afterwards.
  * - out[i] has a new slot for span i, or PH_SLOT_NONE with the reason. A span without any place is
  *   proved (uses 0); setting it has no effect.
@@ -155,6 +158,8 @@ PH_CALL ph_graph_slot_prove_scalar(ph_slot_proof *out, ph_graph *graph, ph_graph
  *   can reach it. With skip_lookup the alignment alone is checked.
  * - Where a memcpy has a place of the slot, the new memory is pinned exactly if the captured span
  *   was (ARGUMENT).
+ * - Slots of a group (ph_slot_info) stay at one distance from their captured addresses, those that
+ *   the call does not name included (ARGUMENT, with both slots and distances).
  * - Overlaps are not checked: the caller knows whether two slots may overlap each other, or memory
  *   that the graph writes (ph_graph_writes).
  * - After a failure of the driver half-way, slots may have the new values; the next replay sets
@@ -171,9 +176,9 @@ PH_CALL ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_v
  * - Checks and failures are those of ph_graph_replay_with. Launches in flight keep their values.
  * - STATE: there is no executable. Legal while other streams capture. */
 PH_CALL ph_graph_slots_set(ph_graph *graph, const ph_slot_value *values, size_t count);
-/* *out: whether ph_graph_replay_with would accept the value for that slot, by the checks above.
- * Nothing is set. The driver is asked about memory that the library did not allocate. value NULL:
- * false. NOT_FOUND: no such slot. Legal in a capture. */
+/* *out: whether ph_graph_replay_with would accept the value for that slot, by the checks above but
+ * for the distances of its group. Nothing is set. The driver is asked about memory that the library
+ * did not allocate. value NULL: false. NOT_FOUND: no such slot. Legal in a capture. */
 PH_CALL ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, const void *value);
 
 /* ---- queries ---- */
@@ -186,7 +191,8 @@ typedef struct ph_slot_info {
     /* the address that replays use, or a pointer to the value's bytes, borrowed until the next
      * call */
     const void *current;
-    uint64_t reserved[4];
+    size_t group; /* not 0: slots of one number move by one distance (ph_graph_slot_prove) */
+    uint64_t reserved[3];
 } ph_slot_info;
 PH_API size_t ph_graph_slot_count(const ph_graph *graph);                         /* 0 for NULL */
 PH_CALL ph_graph_slot_get(ph_slot_info *out, const ph_graph *graph, size_t slot); /* NOT_FOUND */

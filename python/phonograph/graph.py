@@ -236,7 +236,8 @@ class Graph(Owner):
         """Makes slots that a second capture proves, as ph_graph_slot_prove.
 
         other: a Graph of the same work, in which each input lies elsewhere. arrays: by name, the pair
-        (array of this capture, array of the other). Returns {name: ""}, or the reason why not.
+        (array of this capture, array of the other). Returns {name: ""}, or the reason why not. Arrays that moved by one
+        distance, as views of one cache, are set by one distance, in one call.
         """
         return self._prove_slots(other, arrays, False)
 

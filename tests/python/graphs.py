@@ -130,6 +130,32 @@ def test_slots_are_proved_by_a_second_capture(stream, pair):
     assert reasons["x"]
 
 
+def test_views_that_moved_alike_are_set_by_one_distance(stream):
+    """Keys and values of one cache: pages that hold their numbers, the two views a page apart."""
+    block, outs = stream.zeros(12 * 4096, "uint8"), [stream.zeros(4), stream.zeros(4)]
+    page = -(-block.address // 4096) * 4096
+    pages = [ph.Array(page + i * 4096, 4, "float32", stream=stream, base=block) for i in range(10)]
+    for i, at in enumerate(pages):
+        stream.copy(at, stream.array(numpy.full(4, i, "float32")))
+
+    def capture(keys, values):
+        graph = ph.Graph()
+        with graph.capture(stream):
+            stream.copy(outs[0], pages[keys])
+            stream.copy(outs[1], pages[values])
+        return graph
+
+    graph = capture(0, 1)
+    reasons = graph.prove_slots(capture(3, 4), keys=(pages[0], pages[3]), values=(pages[1], pages[4]))
+    assert reasons == {"keys": "", "values": ""}
+    graph.replay(stream, keys=pages[6], values=pages[7])
+    assert [out.to_numpy()[0] for out in outs] == [6, 7]
+    with pytest.raises(ph.ArgumentError, match=r"\(values\) would lie 0x7000 .* \(keys\) 0x6000"):
+        graph.replay(stream, keys=pages[6], values=pages[8])
+    with pytest.raises(ph.ArgumentError, match="moves them apart"):
+        graph.replay(stream, keys=pages[0])
+
+
 def test_stale_input_is_found(stream, pair):
     x, y = pair
     graph = captured(stream, x, y, check_input_liveness=True)

@@ -172,6 +172,8 @@ class CUDAGraph(_TorchGraph):
           and need not place tensors as later ones do; that is the reason given then.
         - Returns {name: ""}, or the reason why there is no slot, as phonograph.Graph.prove_slots.
         - The tensors need the same shape and dtype, and are contiguous.
+        - Tensors that moved by one distance, as views of one cache, are set by one distance, in one
+          replay (ArgumentError).
         """
         for name, (here, there) in pairs.items():
             if here.shape != there.shape or here.dtype != there.dtype or not (_may_be_slot(here) and _may_be_slot(there)):

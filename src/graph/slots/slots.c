@@ -155,7 +155,7 @@ ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name,
         return ph__fail_host_memory(call, "the slot");
     slot->bytes = bytes;
     slot->address = base != NULL;
-    slot->current = (uintptr_t)base;
+    slot->current = slot->captured = (uintptr_t)base;
     if (base)
         slot->alignment = alignment ? alignment : alignment_of_base(base);
     else

@@ -53,6 +53,15 @@ typedef struct ph__slot {
     bool tracked, reported; /* reported: that it is dead */
     uint64_t free_count;    /* the device's count when the allocation lived */
     uint64_t named;         /* the call that named it last, as ph__slots.calls counts */
+    uint64_t captured;      /* address slots: the address in the capture */
+    /* the first of the slots that are set by equal distances from there, this one among them;
+     * NULL: it moves alone */
+    struct ph__slot *lead;
+    struct {
+        uint64_t number; /* of the last check, as ph__slots.group_checks counts */
+        size_t slot;     /* the one that was met first, and its distance */
+        uint64_t by;
+    } met; /* of the group's slots; in its first one */
     PH__VEC(ph__slot_use) uses;
 } ph__slot;
 
@@ -73,6 +82,8 @@ struct ph__slots {
     size_t used;                     /* nodes that have places */
     PH__VEC(ph__slot_staged) staged; /* room for all slots */
     uint64_t calls;                  /* calls that have named values */
+    bool grouped;                    /* some of them move together */
+    uint64_t group_checks;
 };
 
 /* A slot under construction: zero but for what is known of it. start: looks at the graph's

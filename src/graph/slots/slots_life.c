@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_groups.h"
 #include "graph/slots/slots_set.h"
 #include "memory/observe/track.h"
 #include <string.h>
@@ -50,7 +51,7 @@ static bool spans_fit(const ph__slot *slot, const ph_record *record)
 
 bool ph__slots_fit(const ph_graph *graph, const ph_record *record, char *why, size_t size)
 {
-    const ph__slots *slots = graph->slots;
+    ph__slots *slots = graph->slots;
     for (size_t i = 0; slots && i < slots->node_count; i++) {
         const ph__slot_node *node = slots->nodes[i];
         if (node == NULL)
@@ -69,7 +70,7 @@ bool ph__slots_fit(const ph_graph *graph, const ph_record *record, char *why, si
                         slots->list.at[i]->name);
         return false;
     }
-    return true;
+    return slots == NULL || !slots->grouped || ph__slot_groups_fit(slots, record, why, size);
 }
 
 ph_status ph__slots_refuse_set(const ph_graph *graph, size_t node, const char *call)

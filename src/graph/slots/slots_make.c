@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_groups.h"
 #include "record/sparse.h"
 #include <string.h>
 
@@ -253,6 +254,7 @@ ph_status ph_graph_slot_get(ph_slot_info *out, const ph_graph *graph, size_t slo
     out->bytes = found->bytes;
     out->alignment = found->alignment;
     out->uses = found->uses.count;
+    out->group = ph__slot_group_of(graph->slots, found);
     out->current = found->address ? (const void *)(uintptr_t)found->current : found->value;
     return PH_OK;
 }

@@ -14,11 +14,6 @@
 #include "record/words.h"
 #include <string.h>
 
-/* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */
-enum {
-    PAGE = 4096
-};
-
 typedef struct proof {
     ph_graph *graph, *const *captures;
     size_t capture_count;
@@ -26,6 +21,7 @@ typedef struct proof {
     size_t count;
     ph__slot_draft *drafts;
     size_t *found;     /* of each span: places that the capture under comparison has shown again */
+    size_t *leads;     /* of each span: the first one that every capture moved by its distance */
     ph_graph *shifted; /* the capture under comparison, and its number */
     size_t at;
     const char *call;
@@ -74,53 +70,6 @@ static ph_status check_arguments(proof *p, const ph_slot_proof *out)
     for (size_t i = 0; i < p->capture_count; i++)
         PH_TRY(check_capture(p, p->captures[i]));
     return ph__slot_check_spans(p->spans, p->count, p->capture_count, p->call);
-}
-
-/* ---- alignments ---- */
-/* The address bits that no capture has changed. */
-static uint64_t same_bits(const proof *p, const ph_slot_span *span)
-{
-    uint64_t differ = 0;
-    for (size_t i = 0; i < p->capture_count; i++)
-        differ |= (uintptr_t)span->base ^ (uintptr_t)span->shifted[i];
-    return ~differ & (PAGE - 1);
-}
-
-static size_t default_alignment(const ph_slot_span *span)
-{
-    size_t alignment = PH__SLOT_ALIGNMENT;
-    while ((uintptr_t)span->base % alignment)
-        alignment /= 2;
-    return alignment;
-}
-
-/* The alignment that the slot may accept: of addresses that differ from the captured one in no bit
- * that stayed the same. 0: there is no such alignment. */
-static size_t proved_alignment(const proof *p, const ph_slot_span *span)
-{
-    uint64_t same = same_bits(p, span);
-    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
-    while (same & ~(uint64_t)(alignment - 1)) {
-        alignment *= 2;
-        if (span->alignment || (uintptr_t)span->base % alignment)
-            return 0;
-    }
-    return alignment;
-}
-
-static const char *same_bits_reason(const proof *p, const ph_slot_span *span, char *text,
-                                    size_t size)
-{
-    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
-    uint64_t same = same_bits(p, span) & ~(uint64_t)(alignment - 1);
-    if (proved_alignment(p, span))
-        return NULL;
-    ph__line_format(
-        text, size,
-        "address bits 0x%llx are the same in all captures, and a slot aligned to %zu accepts "
-        "others: shift by odd multiples of %zu, in several captures, or ask for more alignment",
-        (unsigned long long)same, alignment, alignment);
-    return text;
 }
 
 /* ---- the comparison ---- every one answers false when it has put a difference into the reason. */
@@ -323,31 +272,66 @@ static ph_status start_drafts(proof *p)
     for (size_t i = 0; i < p->count; i++) {
         const ph_slot_span *span = &p->spans[i];
         PH_TRY(ph__slot_start(&p->drafts[i], p->graph, span->name, span->base, span->bytes,
-                              proved_alignment(p, span), p->call));
+                              ph__slot_span_alignment(span, p->capture_count), p->call));
         p->drafts[i].slot->skip_lookup = span->skip_lookup;
     }
     return PH_OK;
 }
 
-static ph_status finish_proof(proof *p, ph_slot_proof *out)
+static void give_reasons(const proof *p, ph_slot_proof *out)
 {
-    size_t first = ph_graph_slot_count(p->graph), made = 0;
     for (size_t i = 0; i < p->count; i++) {
         char bits[sizeof out->reason];
         const char *why = p->reason[0] ? p->reason : foreign_reason(p, &p->spans[i]);
         if (why == NULL)
-            why = same_bits_reason(p, &p->spans[i], bits, sizeof bits);
-        if (why == NULL) {
-            out[i].slot = first + made;
-            out[i].uses = p->drafts[i].places.count;
-            ph__slot_draft own = p->drafts[i];
-            p->drafts[i] = p->drafts[made];
-            p->drafts[made++] = own;
-        } else {
+            why = ph__slot_span_same_bits(&p->spans[i], p->capture_count, bits, sizeof bits);
+        if (why)
             ph__line_format(out[i].reason, sizeof out[i].reason, "%s", why);
-        }
     }
-    return made ? ph__slots_commit(p->graph, p->drafts, made, p->call) : PH_OK;
+}
+
+/* A word in one of the spans may follow another one of its group: all are proved, or none is. */
+static void finish_group(const proof *p, size_t lead, ph_slot_proof *out)
+{
+    size_t lost = lead;
+    while (lost < p->count && (p->leads[lost] != lead || out[lost].reason[0] == '\0'))
+        lost++;
+    for (size_t i = lead; i < p->count; i++) {
+        if (p->leads[i] != lead)
+            continue;
+        if (i != lead)
+            p->drafts[lead].slot->lead = p->drafts[i].slot->lead = p->drafts[lead].slot;
+        if (lost < p->count && out[i].reason[0] == '\0')
+            ph__line_format(
+                out[i].reason, sizeof out[i].reason,
+                "every capture moved it by the distance of span %zu, which is not proved: %s", lost,
+                out[lost].reason);
+    }
+}
+
+static ph_status finish_proof(proof *p, ph_slot_proof *out)
+{
+    size_t first = ph_graph_slot_count(p->graph), made = 0;
+    bool grouped = false;
+    give_reasons(p, out);
+    for (size_t i = 0; i < p->count; i++)
+        if (p->leads[i] == i)
+            finish_group(p, i, out);
+    for (size_t i = 0; i < p->count; i++) {
+        if (out[i].reason[0])
+            continue;
+        out[i].slot = first + made;
+        out[i].uses = p->drafts[i].places.count;
+        grouped = grouped || p->drafts[i].slot->lead;
+        ph__slot_draft own = p->drafts[i];
+        p->drafts[i] = p->drafts[made];
+        p->drafts[made++] = own;
+    }
+    if (made)
+        PH_TRY(ph__slots_commit(p->graph, p->drafts, made, p->call));
+    if (grouped)
+        p->graph->slots->grouped = true;
+    return PH_OK;
 }
 
 static void clear_proofs(ph_slot_proof *out, size_t count)
@@ -370,7 +354,11 @@ ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *con
     PH_TRY(check_arguments(&p, out));
     p.drafts = ph__calloc(count + 1, sizeof *p.drafts);
     p.found = ph__calloc(count + 1, sizeof *p.found);
-    ph_status status = p.drafts && p.found ? PH_OK : ph__fail_host_memory(p.call, "the slots");
+    p.leads = ph__calloc(count + 1, sizeof *p.leads);
+    ph_status status =
+        p.drafts && p.found && p.leads ? PH_OK : ph__fail_host_memory(p.call, "the slots");
+    for (size_t i = 0; status == PH_OK && i < count; i++)
+        p.leads[i] = ph__slot_span_lead(spans, i, capture_count);
     if (status == PH_OK)
         status = start_drafts(&p);
     if (status == PH_OK)
@@ -383,5 +371,6 @@ ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *con
         ph__slot_abandon(&p.drafts[i]);
     ph__free(p.drafts);
     ph__free(p.found);
+    ph__free(p.leads);
     return status;
 }

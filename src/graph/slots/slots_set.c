@@ -5,6 +5,7 @@
 #include "graph/locate/probes_exec.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_groups.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/track.h"
 #include "memory/reclaim/pinned_holders.h"
@@ -214,6 +215,8 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
         status = stage_value(graph, &values[i], free_count, call);
     if (status == PH_OK && graph->slots)
         status = check_staged(graph, call);
+    if (status == PH_OK && graph->slots && graph->slots->grouped)
+        status = ph__slot_groups_check(graph->slots, call);
     if (status != PH_OK)
         ph__slots_drop_staged(graph);
     return status;

@@ -2,8 +2,14 @@
 /* graph/slots/slots_spans.c: the spans that slots are proved of, in the graph and as each capture
  * has shifted them. */
 #include "graph/slots/slots_spans.h"
+#include "base/line.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+
+/* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */
+enum {
+    PAGE = 4096
+};
 
 typedef struct checked_spans {
     const ph_slot_span *spans;
@@ -16,24 +22,9 @@ static const void *shifted_base(const checked_spans *p, const ph_slot_span *span
     return span->shifted[p->at];
 }
 
-static uint64_t distance_of_span(const checked_spans *p, const ph_slot_span *span)
-{
-    return (uintptr_t)shifted_base(p, span) - (uintptr_t)span->base;
-}
-
 static bool spans_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
-}
-
-/* Words of the two cannot be told apart by any capture. */
-static bool move_alike(const checked_spans *p, const ph_slot_span *a, const ph_slot_span *b)
-{
-    size_t k = 0;
-    while (k < p->capture_count && (uintptr_t)a->shifted[k] - (uintptr_t)a->base ==
-                                       (uintptr_t)b->shifted[k] - (uintptr_t)b->base)
-        k++;
-    return k == p->capture_count;
 }
 
 static ph_status check_span_pair(const checked_spans *p, size_t i, size_t j)
@@ -51,14 +42,6 @@ static ph_status check_span_pair(const checked_spans *p, size_t i, size_t j)
             PH_ERROR_ARGUMENT,
             "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
             p->call, i, j);
-    if (i != j && p->at == 0 && move_alike(p, a, b))
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: spans %zu and %zu are shifted by the same distance in every capture, 0x%llx in "
-            "the "
-            "first, so that their uses cannot be distinguished; allocate something between the "
-            "buffers of a capture",
-            p->call, i, j, (unsigned long long)distance_of_span(p, a));
     return PH_OK;
 }
 
@@ -89,4 +72,67 @@ ph_status ph__slot_check_spans(const ph_slot_span *spans, size_t count, size_t c
         PH_TRY(check_shifts(p, i));
     }
     return PH_OK;
+}
+
+/* ---- groups ---- */
+static bool move_alike(const ph_slot_span *a, const ph_slot_span *b, size_t capture_count)
+{
+    size_t k = 0;
+    while (k < capture_count && (uintptr_t)a->shifted[k] - (uintptr_t)a->base ==
+                                    (uintptr_t)b->shifted[k] - (uintptr_t)b->base)
+        k++;
+    return k == capture_count;
+}
+
+size_t ph__slot_span_lead(const ph_slot_span *spans, size_t i, size_t capture_count)
+{
+    size_t lead = 0;
+    while (!move_alike(&spans[lead], &spans[i], capture_count))
+        lead++;
+    return lead;
+}
+
+/* ---- alignments ---- */
+/* The address bits that no capture has changed. */
+static uint64_t same_bits(const ph_slot_span *span, size_t capture_count)
+{
+    uint64_t differ = 0;
+    for (size_t i = 0; i < capture_count; i++)
+        differ |= (uintptr_t)span->base ^ (uintptr_t)span->shifted[i];
+    return ~differ & (PAGE - 1);
+}
+
+static size_t default_alignment(const ph_slot_span *span)
+{
+    size_t alignment = PH__SLOT_ALIGNMENT;
+    while ((uintptr_t)span->base % alignment)
+        alignment /= 2;
+    return alignment;
+}
+
+size_t ph__slot_span_alignment(const ph_slot_span *span, size_t capture_count)
+{
+    uint64_t same = same_bits(span, capture_count);
+    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
+    while (same & ~(uint64_t)(alignment - 1)) {
+        alignment *= 2;
+        if (span->alignment || (uintptr_t)span->base % alignment)
+            return 0;
+    }
+    return alignment;
+}
+
+const char *ph__slot_span_same_bits(const ph_slot_span *span, size_t capture_count, char *text,
+                                    size_t size)
+{
+    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
+    uint64_t same = same_bits(span, capture_count) & ~(uint64_t)(alignment - 1);
+    if (ph__slot_span_alignment(span, capture_count))
+        return NULL;
+    ph__line_format(
+        text, size,
+        "address bits 0x%llx are the same in all captures, and a slot aligned to %zu accepts "
+        "others: shift by odd multiples of %zu, in several captures, or ask for more alignment",
+        (unsigned long long)same, alignment, alignment);
+    return text;
 }

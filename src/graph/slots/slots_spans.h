@@ -4,8 +4,16 @@
 #define PH_GRAPH_SLOTS_SLOTS_SPANS_H
 #include <phonograph/slots.h>
 
-/* ARGUMENT where spans overlap, a capture has not shifted one, or no capture shifted two by
- * distances that differ. */
+/* ARGUMENT where spans overlap, or a capture has not shifted one. */
 ph_status ph__slot_check_spans(const ph_slot_span *spans, size_t count, size_t capture_count,
                                const char *call);
+
+/* Of spans that were checked. The first one that every capture has shifted by the distance of span
+ * i, which may be i: words of the two cannot be told apart. */
+size_t ph__slot_span_lead(const ph_slot_span *spans, size_t i, size_t capture_count);
+/* The alignment that the slot may accept: of addresses that differ from the captured one in no bit
+ * that stayed the same. 0: there is no such alignment; same_bits says why, and else NULL. */
+size_t ph__slot_span_alignment(const ph_slot_span *span, size_t capture_count);
+const char *ph__slot_span_same_bits(const ph_slot_span *span, size_t capture_count, char *text,
+                                    size_t size);
 #endif

@@ -21,6 +21,7 @@ typedef struct node_change {
 } node_change;
 struct ph__changes {
     uint64_t updates, sets;
+    uint64_t moved;   /* how many updates there were when a grid or block was last seen to change */
     unsigned waiting; /* the last updates, not noted at the nodes yet: 2 stands for more */
     size_t count;
     node_change at[]; /* by order of creation */
@@ -60,7 +61,7 @@ static shape shape_of(const ph__drv_launch *launch)
     return s;
 }
 
-static void put_launch(node_change *change, const ph__drv_launch *launch)
+static void put_launch(ph__changes *changes, node_change *change, const ph__drv_launch *launch)
 {
     bool same = change->known &&
                 memcmp(change->was.grid, launch->grid, sizeof change->was.grid) == 0 &&
@@ -68,7 +69,10 @@ static void put_launch(node_change *change, const ph__drv_launch *launch)
     change->due = false;
     if (same)
         return;
-    change->demoted = change->demoted || change->known;
+    if (change->known) {
+        change->demoted = true;
+        changes->moved = changes->updates;
+    }
     change->was = shape_of(launch);
     change->known = true;
 }
@@ -116,7 +120,7 @@ void ph__changes_updated(ph_graph *graph, const ph_graph *from)
         change->untold = change->untold || change->due;
         read_known(change, driver, mine[i]);
         if (change->known && driver->node_launch(&launch, theirs[i]))
-            put_launch(change, &launch);
+            put_launch(changes, change, &launch);
         else
             change->due = graph != from || change->known;
     }
@@ -134,7 +138,20 @@ void ph__changes_launched(ph_graph *graph, size_t node, const ph__drv_launch *la
     if (!change->known && list_nodes(&nodes, graph, graph->template) > node)
         read_known(change, graph->device->driver, nodes[node]);
     change->untold = change->untold || change->due;
-    put_launch(change, launch);
+    put_launch(changes, change, launch);
+}
+
+uint64_t ph__changes_calm(const ph_graph *graph)
+{
+    return graph->changes ? graph->changes->updates - graph->changes->moved : 0;
+}
+
+size_t ph__changes_demoted(const ph_graph *graph)
+{
+    size_t demoted = 0;
+    for (size_t i = 0; graph->changes && i < graph->changes->count; i++)
+        demoted += graph->changes->at[i].demoted;
+    return demoted;
 }
 
 /* ---- the question ---- */
@@ -181,7 +198,7 @@ static ph_status compare_due(const ph_graph *graph, const char *call)
             change->known = true;
         }
         PH_TRY(read_launch(&launch, graph, now[i], i, call));
-        put_launch(change, &launch);
+        put_launch(changes, change, &launch);
     }
     return PH_OK;
 }

@@ -10,5 +10,9 @@ bool ph__changes_reserve(ph_graph *graph);
  * is its place in the order of creation. */
 void ph__changes_updated(ph_graph *graph, const ph_graph *from);
 void ph__changes_launched(ph_graph *graph, size_t node, const ph__drv_launch *launch);
+/* Updates since one was last seen to change a grid or block: 0 where that was the last one, or none
+ * came. demoted: as in ph_graph_changes, as far as it is known. Nothing is asked. */
+uint64_t ph__changes_calm(const ph_graph *graph);
+size_t ph__changes_demoted(const ph_graph *graph);
 void ph__changes_drop(ph_graph *graph); /* of a new executable, or of none */
 #endif

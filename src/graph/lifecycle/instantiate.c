@@ -163,21 +163,30 @@ static ph_status make_segments(ph_graph *graph, const char *call)
     return ph__segments_ready(graph);
 }
 
-ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
+ph_status ph__graph_make_exec_ahead(ph_graph *graph, const char *call)
 {
     ph__edit edit = {0};
-    if (graph->segments)
-        return make_segments(graph, call);
     PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
     PH_TRY(ph__edit_read(&edit, graph, call));
     ph_status made = make_executable(graph, &edit, call);
-    if (made != PH_OK) {
+    if (made != PH_OK)
         ph__edit_abandon(&edit, graph);
-        return made;
-    }
+    return made;
+}
+
+ph_status ph__graph_exec_ready(ph_graph *graph)
+{
     graph->state = PH_GRAPH_READY;
     ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
     return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);
+}
+
+ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
+{
+    if (graph->segments)
+        return make_segments(graph, call);
+    PH_TRY(ph__graph_make_exec_ahead(graph, call));
+    return ph__graph_exec_ready(graph);
 }
 
 ph_status ph__graph_need_exec(ph_graph *graph, const char *call)

@@ -31,7 +31,10 @@ typedef enum ph_graph_cache_path {
     PH_CACHE_RECORDED = 7, /* on a capturing stream: the body became a part of that capture */
     PH_CACHE_EVICTED = 8,  /* of events alone: a graph went, for the budget or for max_graphs */
     PH_CACHE_REFUSED = 9,  /* of events alone: a key will not be captured, or not be learned */
-    PH_CACHE_BEYOND = 10   /* of events alone: a size above the largest bucket; no key */
+    PH_CACHE_BEYOND = 10,  /* of events alone: a size above the largest bucket; no key */
+    /* of events alone: an executable that was made anew has taken the place of a slower one */
+    PH_CACHE_RENEWED = 11,
+    PH_CACHE_KEPT = 12 /* of events alone: it could not, and the slower one stays; once of a key */
 } ph_graph_cache_path;
 
 /* Told on the calling thread, with no lock held, before the call returns. It may call the cache, as
@@ -78,13 +81,24 @@ typedef struct ph_graph_cache_options {
     const ph_capture_options *capture;
     ph_graph_cache_event_fn event;
     void *user; /* of event */
-    uint64_t reserved[4];
+    /* With PH_CACHE_FALLBACK_UPDATE: an update that changes a grid makes the executable slower for
+     * good (inspect/changes.h). After so many further calls that change none, a thread makes a new
+     * one of the last call's capture; it takes the place at a later call.
+     * - 0: 16; PH_ZERO: never.
+     * - Nothing is made while a capture of this library, or an announced one (foreign.h), is open
+     *   on the device; one that is to begin waits until it is made.
+     * - The slower one stays where nodes are switched off, hooks were added, or the like, and where
+     *   memory or budget does not suffice for one more: an event says so (PH_CACHE_KEPT), or the
+     *   log where there is no `event`.
+     * - The old one goes when its last replay has ended. */
+    size_t renew_after;
+    uint64_t reserved[3];
 } ph_graph_cache_options;
 
 PH_CALL ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
                               const ph_graph_cache_options *options);
-/* Drops all graphs. No call of the cache may be running, or come later, but those of objects that
- * the graphs release. Takes NULL. */
+/* Drops all graphs; waits for the thread that makes an executable anew. No call of the cache may be
+ * running, or come later, but those of objects that the graphs release. Takes NULL. */
 PH_API void ph_graph_cache_destroy(ph_graph_cache *cache);
 
 typedef struct ph_graph_cache_value {

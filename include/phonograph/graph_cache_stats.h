@@ -17,7 +17,8 @@ typedef struct ph_graph_cache_stats {
     uint64_t beyond;     /* sizes above the largest bucket */
     size_t keys, graphs; /* now; graphs: keys that have some */
     size_t executable_bytes, pool_bytes;
-    uint64_t reserved[4];
+    uint64_t renewed; /* executables that were made anew (ph_graph_cache_options.renew_after) */
+    uint64_t reserved[3];
 } ph_graph_cache_stats;
 PH_CALL ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *cache);
 
@@ -33,7 +34,8 @@ typedef struct ph_graph_cache_entry {
      * have shown. */
     size_t moved_groups, changed_values;
     char reason[240]; /* of the last call that could not be captured or learned; "": none */
-    uint64_t reserved[4];
+    size_t demoted;   /* nodes that updates made slower (inspect/changes.h), as far as is known */
+    uint64_t reserved[3];
 } ph_graph_cache_entry;
 /* The entry of that place in the order of last use, the latest first. NOT_FOUND beyond the last. A
  * key that another thread is running may have its reason and learned numbers of before. */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "cache/cache.h"
+#include "cache/report.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,32 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* cache/budget.c: what graphs take, and which of them go. */
 #include "cache/budget.h"
+#include "base/status.h"
 #include "base/unwind.h"
 #include "cache/entry.h"
-#include "device/capture/refuse.h"
-#include "device/handles/hold.h"
-#include "device/handles/stream.h"
-#include "graph/object/graph.h"
-#include "graph/object/segments.h"
-
-/* Of the device, as measured: the driver takes memory for executables in large pieces, so that one
- * may have taken nothing and the next one all. */
-static size_t executable_bytes(ph_graph *graph)
-{
-    ph_graph_memory memory = {0};
-    ph_error before;
-    ph__error_save(&before);
-    if (graph && ph_graph_get_memory(&memory, graph) != PH_OK)
-        ph__error_restore(&before);
-    return memory.executable;
-}
+#include "cache/executables.h"
+#include "cache/renewal_end.h"
+#include "cache/report.h"
 
 void ph__entry_account(ph_graph_cache *cache, ph__cache_entry *entry)
 {
-    size_t bytes = executable_bytes(entry->graph);
+    size_t bytes = ph__graph_exec_bytes(entry->graph);
     bool has_graphs = entry->graph != NULL;
     for (size_t i = 0; i < PH__CACHE_VARIANTS; i++) {
-        bytes += executable_bytes(entry->variants[i]);
+        bytes += ph__graph_exec_bytes(entry->variants[i]);
         has_graphs = has_graphs || entry->variants[i];
     }
     ph__mutex_lock(&cache->lock);
@@ -50,53 +37,19 @@ static size_t pool_bytes(const ph_graph_cache *cache)
 }
 
 /* Other threads drop keys meanwhile. */
-static bool is_over_budget(ph_graph_cache *cache)
+bool ph__cache_is_over(ph_graph_cache *cache, size_t more)
 {
     if (!cache->budget)
         return false;
     ph__mutex_lock(&cache->lock);
     size_t bytes = cache->bytes;
     ph__mutex_unlock(&cache->lock);
-    return bytes + pool_bytes(cache) > cache->budget;
+    return bytes + more + ph__renewal_bytes(cache) + pool_bytes(cache) > cache->budget;
 }
 
 bool ph__entry_is_pool_empty(const ph_graph_cache *cache)
 {
     return pool_bytes(cache) == 0;
-}
-
-/* Of a graph with breaks the one of its last segment. */
-static ph_stream *last_stream_of(const ph_graph *graph)
-{
-    const ph__segments *segments = graph ? graph->segments : NULL;
-    if (segments)
-        graph = segments->list.at[segments->list.count - 1].graph;
-    return graph ? graph->last_stream : NULL;
-}
-
-/* A capture does not survive the question, and none begins meanwhile. */
-static bool is_idle(ph_stream *stream)
-{
-    ph_capture_mode mode;
-    ph__shared_lock(&stream->asks);
-    ph__stream_hold(stream);
-    bool idle = ph__stream_is_free(stream);
-    if (idle) {
-        ph__relaxed_begin(stream->device, &mode);
-        idle = stream->device->driver->stream_query(stream->handle) == PH__R_OK;
-        ph__relaxed_end(stream->device, mode);
-    }
-    ph__stream_unhold(stream);
-    ph__shared_unlock(&stream->asks);
-    return idle;
-}
-
-/* Streams that are idle have no replay of it left; of one that is capturing nobody can tell. Under
- * the cache's lock, of an entry that nobody uses. */
-static bool is_in_flight(const ph__cache_entry *entry)
-{
-    ph_stream *stream = last_stream_of(entry->graph);
-    return stream && !is_idle(stream);
 }
 
 /* Locked. */
@@ -106,7 +59,7 @@ static ph__cache_entry *choose_victim(const ph_graph_cache *cache, const ph__cac
     for (ph__cache_entry *entry = cache->oldest; entry; entry = entry->newer) {
         if (entry == keep || entry->users || !entry->has_graphs || !ph__mutex_try(&entry->lock))
             continue; /* a hit that has it locked uses it */
-        if (!is_in_flight(entry)) {
+        if (!ph__graph_is_in_flight(entry->graph)) {
             if (waiting)
                 ph__mutex_unlock(&waiting->lock);
             return entry;
@@ -149,7 +102,7 @@ static bool evict_one(ph_graph_cache *cache, const ph__cache_entry *keep)
         cache->evicted++;
     }
     ph__mutex_unlock(&cache->lock);
-    ph__entry_clear(&kept);
+    ph__entry_clear(cache, &kept);
     if (!victim)
         return false;
     telling t = {cache, victim};
@@ -168,17 +121,18 @@ static void trim_pool(const ph_graph_cache *cache)
 
 bool ph__entry_make_room(ph_graph_cache *cache, const ph__cache_entry *keep, size_t more)
 {
+    ph__renewal_reap(cache);
     for (;;) {
         ph__mutex_lock(&cache->lock);
         size_t graphs = cache->graphs + (keep && keep->has_graphs ? 0 : more);
         bool full = graphs > cache->max_graphs;
         ph__mutex_unlock(&cache->lock);
-        bool over = is_over_budget(cache);
+        bool over = ph__cache_is_over(cache, 0);
         if (!full && !over)
             return true;
         if (!evict_one(cache, keep)) {
             trim_pool(cache);
-            return !is_over_budget(cache);
+            return !ph__cache_is_over(cache, 0);
         }
     }
 }

@@ -5,11 +5,13 @@
 #include "base/option.h"
 #include "cache/buckets.h"
 #include "cache/entry.h"
+#include "cache/renewal_end.h"
 #include "device/handles/device.h"
 
 enum {
     GRAPHS = 64,
     EAGER_CALLS = 2,
+    RENEW_AFTER = 16,    /* the gain of so many replays is what an executable costs */
     KEYS_OF_A_GRAPH = 16 /* keys without a graph that are remembered, for each of max_graphs */
 };
 
@@ -94,6 +96,7 @@ ph_status ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
                           : cache->max_graphs * KEYS_OF_A_GRAPH;
     cache->after = (uint32_t)ph__option_count(options->after, EAGER_CALLS);
     cache->fallback = options->fallback;
+    cache->renew_after = ph__option_count(options->renew_after, RENEW_AFTER);
     cache->capture = options->capture ? *options->capture : default_capture;
     cache->capture.compared = true;
     /* A capture is replayed at once: the functions are called there, once. */
@@ -117,16 +120,6 @@ void ph_graph_cache_destroy(ph_graph_cache *cache)
         return;
     while (cache->oldest)
         (void)ph__entry_drop(cache, cache->oldest->key, cache->oldest->key_bytes);
+    ph__renewal_end(cache);
     free_cache(cache);
-}
-
-void ph__cache_report(const ph_graph_cache *cache, ph_graph_cache_path what,
-                      const ph__cache_entry *entry, const char *reason)
-{
-    if (cache->event)
-        cache->event(&(ph_graph_cache_event){.what = what,
-                                             .key = entry ? entry->key : NULL,
-                                             .key_bytes = entry ? entry->key_bytes : 0,
-                                             .reason = reason},
-                     cache->user);
 }

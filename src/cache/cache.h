@@ -25,6 +25,7 @@ struct ph__cache_entry {
     bool capturing;
     /* a call has its graphs and calls functions of the user's: the lock is free meanwhile */
     bool apart;
+    bool keeps; /* no executable of the key is made anew: why not was told */
     /* no longer in the table: goes with its last user; changed under the cache's lock */
     atomic_bool dropped;
     ph_graph *graph; /* NULL: not captured */
@@ -53,12 +54,38 @@ struct ph__cache_entry {
 
 typedef struct ph__buckets ph__buckets; /* buckets.h */
 
+/* An executable that is made anew in the background: see renewal.h. One at a time. */
+typedef enum ph__renewal_state {
+    PH__RENEWAL_NONE,
+    PH__RENEWAL_CLAIMED, /* a call prepares one */
+    PH__RENEWAL_DELAYED, /* begun when no capture is open */
+    PH__RENEWAL_RUNNING, /* the graph is the thread's */
+    PH__RENEWAL_MADE,
+    PH__RENEWAL_FAILED /* for the reason */
+} ph__renewal_state;
+typedef struct ph__renewal {
+    ph__mutex lock; /* of all; nothing else is taken under it */
+    ph__renewal_state state;
+    bool abandoned;  /* nobody waits for it any more */
+    unsigned others; /* calls of other keys that could not have one meanwhile */
+    bool has_thread; /* to be joined */
+    pthread_t thread;
+    ph_graph *graph;   /* a capture that the graph `of` was updated from */
+    uint64_t of;       /* its id */
+    size_t bytes;      /* of its executable */
+    ph_graph *retired; /* one whose place was taken, in flight still; NULL: there is none */
+    size_t retired_bytes;
+    char reason[240];
+} ph__renewal;
+
 struct ph_graph_cache {
     ph_device *device; /* retained */
     ph_pool *pool;     /* retained */
     size_t budget, max_graphs, max_keys;
     uint32_t after;
     ph_graph_cache_fallback fallback;
+    size_t renew_after; /* 0: never */
+    ph__renewal renewal;
     ph_capture_options capture;
     ph_graph_cache_event_fn event;
     void *user;
@@ -72,10 +99,7 @@ struct ph_graph_cache {
     size_t bytes;           /* of their executables */
     /* Calls by how they were done; at 0 uses that were none. */
     uint64_t paths[PH_CACHE_BEYOND + 1];
-    uint64_t evicted, refused, beyond;
+    uint64_t evicted, refused, beyond, renewed;
     ph__buckets *buckets;
 };
-
-void ph__cache_report(const ph_graph_cache *cache, ph_graph_cache_path what,
-                      const ph__cache_entry *entry, const char *reason);
 #endif

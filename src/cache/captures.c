@@ -9,6 +9,8 @@
 #include "cache/check.h"
 #include "cache/entry.h"
 #include "cache/learn.h"
+#include "cache/renewal.h"
+#include "cache/variants.h"
 #include "graph/object/graph.h"
 
 static void destroy_graph(void *graph)
@@ -43,7 +45,7 @@ static ph__served failed_capture(const ph_status *status, ph__visit *visit, bool
 {
     if (*status == PH_ERROR_CALLER)
         return PH__SERVED;
-    ph__visit_note(visit, ph_error_last()->message);
+    ph__visit_note_error(visit);
     if (first && *status != PH_ERROR_POOL_BUSY)
         ph__visit_refuse(visit);
     else if (!first)
@@ -132,50 +134,36 @@ static ph__served capture_first(ph_status *status, ph__visit *visit)
 
 /* ---- updates ---- while the lock is free, as hooks see executables that are made, and objects of
  * the user's may go with what was updated. */
-static bool update_variant(ph__visit *visit, ph_graph *from)
+static bool update_apart(ph_status *status, ph__visit *visit, ph_graph *from)
 {
-    ph__cache_entry *entry = visit->entry;
-    ph_error before;
-    ph__error_save(&before);
-    for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++) {
-        if (ph_graph_update(entry->variants[i], from, NULL) != PH_OK)
-            continue;
-        ph__entry_use_variant(entry, i);
-        return true;
-    }
-    ph__error_restore(&before);
-    return false;
-}
-
-/* Locked. Takes the capture over as one more executable; the one that was used longest ago makes
- * room. */
-static void add_variant(ph__visit *visit, ph_graph *from)
-{
-    ph__cache_entry *entry = visit->entry;
-    ph__visit_let_go(visit, entry->variants[PH__CACHE_VARIANTS - 1]);
-    entry->variants[PH__CACHE_VARIANTS - 1] = from;
-    ph__entry_use_variant(entry, PH__CACHE_VARIANTS - 1);
-    ph__entry_account(visit->cache, entry);
+    ph__visit_step_aside(visit);
+    ph__renewal_place(visit);
+    bool updated = ph__variants_update(visit, from);
+    *status = updated ? PH_OK : ph_graph_instantiate(from);
+    ph__visit_step_back(visit);
+    return updated;
 }
 
 /* Locked. */
 static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **from)
 {
-    ph__visit_step_aside(visit);
-    bool updated = update_variant(visit, *from);
-    *status = updated ? PH_OK : ph_graph_instantiate(*from);
-    ph__visit_step_back(visit);
+    bool updated = update_apart(status, visit, *from);
     if (*status != PH_OK) {
-        ph__visit_note(visit, ph_error_last()->message);
+        ph__visit_note_error(visit);
         return PH__EAGER;
     }
     if (!updated) {
-        add_variant(visit, *from);
+        ph__variants_add(visit, *from);
         *from = NULL;
     }
     visit->result->path = PH_CACHE_UPDATED;
     ph_graph *used = visit->entry->variants[0];
     *status = ph__serve_graph(visit, used, NULL, 0);
+    if (updated && *status == PH_OK) {
+        ph__visit_step_aside(visit);
+        ph__renewal_consider(visit, used, from);
+        ph__visit_step_back(visit);
+    }
     return ph__served_or_dropped(status, visit, used);
 }
 
@@ -196,15 +184,17 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
     }
     *status = ph__learned_compare(&learned_it, entry->learned, entry->graph, *other, visit->call,
                                   reason, sizeof reason);
-    if (*status != PH_OK)
-        ph__line_format(reason, sizeof reason, "%s", ph_error_last()->message);
-    else if (learned_it && ph__learned_match(entry->learned, visit->call, reason, sizeof reason)) {
+    if (*status == PH_OK && learned_it &&
+        ph__learned_match(entry->learned, visit->call, reason, sizeof reason)) {
         visit->result->path = PH_CACHE_LEARNED;
         return ph__serve_learned(status, visit);
     }
-    ph__visit_note(visit, reason);
+    if (*status == PH_OK)
+        ph__visit_note(visit, reason);
+    else
+        ph__visit_note_error(visit);
     if (++entry->unlearned == PH__CACHE_ATTEMPTS)
-        ph__visit_report_refusal(visit);
+        ph__visit_report(visit, PH_CACHE_REFUSED, entry->reason);
     return visit->cache->fallback == PH_CACHE_FALLBACK_UPDATE && visit->launch
                ? serve_update(status, visit, other)
                : PH__EAGER;

@@ -2,6 +2,7 @@
 /* cache/entry.c: finding the entry of a key, and letting go of it. */
 #include "cache/entry.h"
 #include "base/alloc.h"
+#include "cache/renewal_end.h"
 
 /* ---- keys ---- */
 /* Each eight bytes are mixed by a multiplication with 2^64 over the golden ratio (Knuth, The Art of
@@ -75,6 +76,7 @@ void ph__entry_move_graphs(ph__cache_entry *to, ph__cache_entry *from)
     from->graph = NULL;
     from->learned = NULL;
     memset(from->variants, 0, sizeof from->variants);
+    from->keeps = false;
 }
 
 void ph__entry_count_replays(ph_graph_cache *cache, ph__cache_entry *entry)
@@ -110,7 +112,7 @@ static void retire_entry(ph_graph_cache *cache, ph__cache_entry *entry)
     ph__mutex_unlock(&entry->lock);
     if (!key)
         return;
-    ph__entry_clear(&had);
+    ph__entry_clear(cache, &had);
     if (apart)
         ph__free(key);
     ph__mutex_lock(&cache->lock);
@@ -135,6 +137,7 @@ static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
                        const ph_graph_cache_call *call)
 {
     entry->refused = entry->capturing = entry->apart = entry->needs_pool = false;
+    entry->keeps = false;
     atomic_store_explicit(&entry->dropped, false, memory_order_relaxed);
     atomic_store_explicit(&entry->replays, 0, memory_order_relaxed);
     entry->key = memcpy(key, call->key, call->key_bytes);
@@ -308,21 +311,15 @@ bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
     return entry != NULL;
 }
 
-void ph__entry_use_variant(ph__cache_entry *entry, size_t at)
+void ph__entry_clear(ph_graph_cache *cache, ph__cache_entry *entry)
 {
-    ph_graph *used = entry->variants[at];
-    for (; at > 0; at--)
-        entry->variants[at] = entry->variants[at - 1];
-    entry->variants[0] = used;
-}
-
-void ph__entry_clear(ph__cache_entry *entry)
-{
+    entry->keeps = false;
     ph_graph_destroy(entry->graph);
     entry->graph = NULL;
     ph__learned_destroy(entry->learned);
     entry->learned = NULL;
     for (size_t i = 0; i < PH__CACHE_VARIANTS; i++) {
+        ph__renewal_forget(cache, entry->variants[i]);
         ph_graph_destroy(entry->variants[i]);
         entry->variants[i] = NULL;
     }

@@ -56,10 +56,8 @@ void ph__entry_count_replays(ph_graph_cache *cache, ph__cache_entry *entry);
 
 /* Takes it out of the table; false: the key is not there. */
 bool ph__entry_drop(ph_graph_cache *cache, const void *key, size_t key_bytes);
-/* The variant was used: it moves to the front. Under the entry's lock. */
-void ph__entry_use_variant(ph__cache_entry *entry, size_t at);
 /* Under the lock of `from`; the other has none. */
 void ph__entry_move_graphs(ph__cache_entry *to, ph__cache_entry *from);
 /* Destroys graph, learned places and variants; under the entry's lock, or by its last owner. */
-void ph__entry_clear(ph__cache_entry *entry);
+void ph__entry_clear(ph_graph_cache *cache, ph__cache_entry *entry);
 #endif

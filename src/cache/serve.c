@@ -38,7 +38,7 @@ ph__served ph__served_or_dropped(ph_status *status, ph__visit *visit, const ph_g
     bool begun = graph->segments && graph->segments->launched > 0;
     if (*status == PH_OK || *status == PH_ERROR_DEVICE || begun)
         return PH__SERVED;
-    ph__visit_note(visit, ph_error_last()->message);
+    ph__visit_note_error(visit);
     ph__visit_clear_entry(visit);
     if (++entry->refusals >= PH__CACHE_ATTEMPTS)
         ph__visit_refuse(visit);

@@ -3,6 +3,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cache/entry.h"
+#include "cache/renewal_end.h"
+#include "graph/change/changes.h"
 #include <string.h>
 
 ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *cache)
@@ -33,7 +35,9 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
     out->keys = cache->keys;
     out->graphs = cache->graphs;
     out->executable_bytes = cache->bytes;
+    out->renewed = cache->renewed;
     ph__mutex_unlock(&cache->lock);
+    out->executable_bytes += ph__renewal_bytes(cache);
     out->pool_bytes = pool.reserved;
     return PH_OK;
 }
@@ -54,6 +58,9 @@ static void show_entry(ph_graph_cache_entry *out, const ph__cache_entry *entry)
         for (uint64_t varied = learned->varied; varied; varied &= varied - 1)
             out->changed_values++;
     }
+    for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++)
+        out->demoted += ph__changes_demoted(entry->variants[i]);
+    out->demoted += entry->graph ? ph__changes_demoted(entry->graph) : 0;
     memcpy(out->reason, entry->reason, sizeof out->reason);
 }
 
@@ -136,13 +143,16 @@ static void add_key(ph__text *text, const unsigned char *key, size_t bytes)
 static void add_entry_line(ph__text *text, const ph_graph_cache_entry *entry)
 {
     add_key(text, entry->key, entry->key_bytes);
-    ph__text_format(text, " %8llu %8llu %10zu %7zu %7zu  %s%s%s\n", (unsigned long long)entry->uses,
+    ph__text_format(text, " %8llu %8llu %10zu %7zu %7zu  %s", (unsigned long long)entry->uses,
                     (unsigned long long)entry->hits, entry->bytes, entry->moved_groups,
                     entry->changed_values,
                     entry->refused     ? "runs eagerly"
                     : entry->has_graph ? "graph"
-                                       : "no graph",
-                    entry->reason[0] ? ": " : "", entry->reason);
+                                       : "no graph");
+    if (entry->demoted)
+        ph__text_format(text, ", %zu node%s slower by an update", entry->demoted,
+                        entry->demoted == 1 ? "" : "s");
+    ph__text_format(text, "%s%s\n", entry->reason[0] ? ": " : "", entry->reason);
 }
 
 ph_status ph_graph_cache_text(char **out, ph_graph_cache *cache)
@@ -157,12 +167,12 @@ ph_status ph_graph_cache_text(char **out, ph_graph_cache *cache)
     ph__text_format(&text,
                     "%zu keys, %zu with graphs; %zu bytes of executables, %zu of the pool\n"
                     "%llu calls: %llu replayed, %llu eager, %llu captured, %llu learned, "
-                    "%llu updated; %llu evicted\n",
+                    "%llu updated; %llu evicted, %llu renewed\n",
                     stats.keys, stats.graphs, stats.executable_bytes, stats.pool_bytes,
                     (unsigned long long)stats.calls, (unsigned long long)stats.replayed,
                     (unsigned long long)stats.eager, (unsigned long long)stats.captured,
                     (unsigned long long)stats.learned, (unsigned long long)stats.updated,
-                    (unsigned long long)stats.evicted);
+                    (unsigned long long)stats.evicted, (unsigned long long)stats.renewed);
     ph__text_format(&text, "%-27s %8s %8s %10s %7s %7s  state\n", "key", "uses", "hits", "bytes",
                     "groups", "values");
     for (ph__cache_entry *entry = hold_entry(cache, 0); entry; entry = hold_older(cache, entry)) {

@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "cache/budget.h"
 #include "cache/entry.h"
+#include "cache/renewal_end.h"
+#include "cache/report.h"
 
 /* ---- the lock ---- */
 void ph__visit_lock(ph__visit *visit)
@@ -38,6 +40,11 @@ void ph__visit_note(ph__visit *visit, const char *reason)
     ph__line_format(visit->entry->reason, sizeof visit->entry->reason, "%s", reason);
 }
 
+void ph__visit_note_error(ph__visit *visit)
+{
+    ph__visit_note(visit, ph_error_last()->message);
+}
+
 void ph__visit_let_go(ph__visit *visit, ph_graph *graph)
 {
     if (graph)
@@ -55,11 +62,12 @@ void ph__visit_clear_entry(ph__visit *visit)
     ph__entry_account(visit->cache, visit->entry);
 }
 
-void ph__visit_report_refusal(ph__visit *visit)
+void ph__visit_report(ph__visit *visit, ph_graph_cache_path what, const char *reason)
 {
-    ph__line_format(visit->refusals[visit->refusal_count], sizeof visit->refusals[0], "%s",
-                    visit->entry->reason);
-    visit->refusal_count++;
+    visit->events[visit->event_count].what = what;
+    ph__line_format(visit->events[visit->event_count].reason, sizeof visit->events[0].reason, "%s",
+                    reason);
+    visit->event_count++;
 }
 
 void ph__visit_refuse(ph__visit *visit)
@@ -68,7 +76,7 @@ void ph__visit_refuse(ph__visit *visit)
     ph__mutex_lock(&visit->cache->lock);
     visit->cache->refused++;
     ph__mutex_unlock(&visit->cache->lock);
-    ph__visit_report_refusal(visit);
+    ph__visit_report(visit, PH_CACHE_REFUSED, visit->entry->reason);
 }
 
 /* ---- the end ---- */
@@ -76,15 +84,19 @@ void ph__visit_refuse(ph__visit *visit)
 void ph__visit_do_rest(ph__visit *visit)
 {
     ph_error before;
-    if (visit->gone_count == 0 && visit->refusal_count == 0)
+    if (visit->gone_count == 0 && visit->event_count == 0)
         return;
     ph__error_save(&before);
-    while (visit->gone_count)
-        ph_graph_destroy(visit->gone[--visit->gone_count]);
-    unsigned count = visit->refusal_count;
-    visit->refusal_count = 0;
+    while (visit->gone_count) {
+        ph_graph *graph = visit->gone[--visit->gone_count];
+        ph__renewal_forget(visit->cache, graph);
+        ph_graph_destroy(graph);
+    }
+    unsigned count = visit->event_count;
+    visit->event_count = 0;
     for (unsigned i = 0; i < count; i++)
-        ph__cache_report(visit->cache, PH_CACHE_REFUSED, visit->entry, visit->refusals[i]);
+        ph__cache_report(visit->cache, visit->events[i].what, visit->entry,
+                         visit->events[i].reason);
     ph__error_restore(&before);
 }
 

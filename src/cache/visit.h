@@ -8,7 +8,7 @@
 
 enum {
     PH__VISIT_GONE = PH__CACHE_VARIANTS + 3, /* a key's graphs, one that made room, a capture */
-    PH__VISIT_REFUSALS = 2                   /* of what cannot be learned, of the key */
+    PH__VISIT_EVENTS = 5 /* of what cannot be learned, of the key; three of executables made anew */
 };
 
 typedef struct ph__visit {
@@ -21,11 +21,14 @@ typedef struct ph__visit {
     bool launch;    /* false: everything but replays (ph_graph_cache_prepare) */
     bool asks;      /* the stream may be capturing, which only the driver knows */
     bool apart;     /* the entry's graphs are its, with the lock free */
-    /* Until ph__visit_do_rest: graphs that go, whose ends release objects of the user's, and events
-     * PH_CACHE_REFUSED. */
-    unsigned gone_count, refusal_count;
+    /* Until ph__visit_do_rest: graphs that go, whose ends release objects of the user's, and
+     * events. */
+    unsigned gone_count, event_count;
     ph_graph *gone[PH__VISIT_GONE];
-    char refusals[PH__VISIT_REFUSALS][sizeof((ph_graph_cache_result *)0)->reason];
+    struct {
+        ph_graph_cache_path what;
+        char reason[sizeof((ph_graph_cache_result *)0)->reason];
+    } events[PH__VISIT_EVENTS];
     ph__log_held log; /* of the thread, while the entry is locked */
 } ph__visit;
 
@@ -41,7 +44,7 @@ static inline void ph__visit_begin(ph__visit *visit, ph_graph_cache *cache, ph_s
     visit->result = result;
     visit->capturing = visit->asks = visit->apart = false;
     visit->launch = launch;
-    visit->gone_count = visit->refusal_count = 0;
+    visit->gone_count = visit->event_count = 0;
 }
 
 /* The entry's lock. Messages of the thread wait until it is free again. */
@@ -52,13 +55,16 @@ void ph__visit_unlock(ph__visit *visit);
 void ph__visit_step_aside(ph__visit *visit);
 void ph__visit_step_back(ph__visit *visit);
 
-/* With the entry locked. A graph goes with the rest; NULL: none does. */
+/* With the entry locked. note_error: why a call of the library failed, and with what. A graph goes
+ * with the rest; NULL: none does. */
 void ph__visit_note(ph__visit *visit, const char *reason);
+void ph__visit_note_error(ph__visit *visit);
 void ph__visit_let_go(ph__visit *visit, ph_graph *graph);
 void ph__visit_clear_entry(ph__visit *visit);
-/* The key is not captured (again); or it is, and what the entry's reason says is reported alone. */
+/* The key is not captured (again). */
 void ph__visit_refuse(ph__visit *visit);
-void ph__visit_report_refusal(ph__visit *visit);
+/* An event, told with the rest. */
+void ph__visit_report(ph__visit *visit, ph_graph_cache_path what, const char *reason);
 
 /* With no lock held: what is left to do. */
 void ph__visit_do_rest(ph__visit *visit);

@@ -346,6 +346,7 @@ EXPORT const fake_cuda_controls fake_cuda_exports = {
     .count = fake_count,
     .misuses = count_misuses,
     .misuse_text = misuse_text,
+    .demoted_launches = fake_demoted_launches,
     .watch_nodes = fake_watch_nodes,
     .node_id = fake_node_id,
     .exec_id = fake_exec_id,

@@ -167,6 +167,35 @@ FAKE(GraphUpload, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
     return result ? result : upload_once(exec);
 }
 
+/* ---- demotion ---- */
+static atomic_int_least64_t demoted_launches;
+
+int64_t fake_demoted_launches(void)
+{
+    return atomic_load(&demoted_launches);
+}
+
+static bool has_other_shape(const ph__exec_slot *slot, const uint32_t *grid, const uint32_t *block)
+{
+    return memcmp(slot->grid, grid, sizeof slot->grid) != 0 ||
+           memcmp(slot->block, block, sizeof slot->block) != 0;
+}
+
+/* Whether an update brings a grid or block that the executable has not. */
+static bool brings_other_shape(ph__cu_exec exec, ph__drv_graph *from)
+{
+    const ph__host_graph *mine = template_of(exec), *theirs = ph__host_graph_of(from);
+    const ph__exec_params *params = ((ph__host_exec *)exec->exec)->params;
+    for (size_t i = 0; i < mine->nodes.count && i < theirs->nodes.count; i++) {
+        const ph__host_node *node = ph__host_node_of(mine->nodes.at[i]);
+        const ph__host_work *work = &ph__host_node_of(theirs->nodes.at[i])->work;
+        if (node->work.kind == PH_NODE_KERNEL && work->kind == PH_NODE_KERNEL &&
+            has_other_shape(&params->slots[node->slot], work->grid, work->block))
+            return true;
+    }
+    return false;
+}
+
 FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
 {
     fake_target target;
@@ -180,6 +209,8 @@ FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
     }
     if (!result)
         result = upload_once(exec);
+    if (!result && exec->demoted)
+        atomic_fetch_add(&demoted_launches, 1);
     if (!result && fake_is_watched())
         return fake_launch_watched(exec, &target);
     return result ? result : fake_submitted(&target, host->exec_launch(exec->exec, target.stream));
@@ -201,8 +232,10 @@ FAKE(GraphExecUpdate, (ph__cu_exec exec, ph__cu_graph graph, ph__cu_update_resul
         return PH__R_INVALID_VALUE;
     int result = fake_expect(exec->object.context, "cuGraphExecUpdate");
     expect_uploaded(exec, "cuGraphExecUpdate");
+    bool demotes = brings_other_shape(exec, object->graph);
     if (!result)
         result = host->exec_update(exec->exec, object->graph, &why);
+    exec->demoted = exec->demoted || (demotes && !result);
     if (out)
         *out = (ph__cu_update_result){.result = result ? (int)why.reason : 0,
                                       .node = (ph__cu_node)why.from_node};
@@ -259,6 +292,8 @@ static int set_kernel(ph__cu_exec exec, const ph__host_node *node,
     if (result)
         return result;
     pthread_mutex_lock(&inner->lock);
+    exec->demoted = exec->demoted ||
+                    has_other_shape(&inner->params->slots[node->slot], params->grid, params->block);
     result = set_slot(inner, node, params, args);
     if (!result)
         exec->functions[node->index] = params->function;

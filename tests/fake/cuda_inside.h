@@ -258,7 +258,9 @@ struct CUgraphExec_st {
     ph__cu_function *functions;
     size_t device_bytes;
     bool uploaded;
+    bool demoted; /* a grid or block has changed */
 };
+int64_t fake_demoted_launches(void);
 void fake_exec_end(ph__cu_exec exec);
 void fake_wait_for_launches(ph__cu_exec exec); /* until none of it is in flight */
 

@@ -83,6 +83,10 @@ typedef struct fake_cuda_controls {
     int64_t (*misuses)(void);
     const char *(*misuse_text)(void);
 
+    /* ---- demotion ---- launches so far of executables in which a grid or block was changed since
+     * they were made: NVIDIA's driver runs them slower for good. */
+    int64_t (*demoted_launches)(void);
+
     /* ---- nodes ---- for the tests' own CUPTI: from now on launches of executables return when
      * they are over, and every node that ran is told of; NULL: no longer. What tools call a node
      * and an executable (CUgraphNode, CUgraphExec). */

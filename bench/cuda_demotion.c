@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/cuda_demotion.c: what replays of an executable take after its nodes were changed: addresses
  * before and behind its first upload, and grids, by nodes and by update. The driver's own calls;
- * the last row is the library's, whose graphs are uploaded before a change. Times are the GPU's,
- * between two events. */
+ * the last rows are the library's, whose graphs are uploaded before a change, and whose cache makes
+ * executables anew. Times are the GPU's, between two events. */
 #include "clock.h"
 #include "cuda/bench.h"
 #include <stdlib.h>
 
 enum {
-    ROWS = 8,
+    ROWS = 10,
     GRID = BENCH_BLOCKS,
     OTHER_GRID = BENCH_BLOCKS + 1,
     MOST_NODES = 1000,
-    WARM_UP = 20
+    WARM_UP = 20,
+    MOST_CALLS = 1000
 };
 
 typedef struct row {
     const char *name;
     raw_exec exec;
-    ph_graph *graph; /* instead of exec */
+    ph_graph *graph;       /* instead of exec */
+    ph_graph_cache *cache; /* whose graph it is; NULL: the row's */
     double *us;
 } row;
 
@@ -107,6 +109,62 @@ static ph_graph *changed_by_the_library(const demotion *d)
     return graph;
 }
 
+/* ---- a cache ---- each call has a value of its own, which no parameter has: all are captured. */
+typedef struct cached_chain {
+    const demotion *d;
+    unsigned grid;
+} cached_chain;
+
+static ph_status launch_chain(ph_stream *stream, void *user)
+{
+    const cached_chain *c = user;
+    bench b = *c->d->b;
+    (void)stream; /* the bench's */
+    b.config.grid[0] = c->grid;
+    return bench_chain(&b, c->d->nodes);
+}
+
+static ph_graph *run_cache(const demotion *d, ph_graph_cache *cache, unsigned grid)
+{
+    static int64_t call;
+    cached_chain c = {d, grid};
+    ph_graph_cache_result result;
+    call++;
+    OK(ph_graph_cache_run(
+        cache, d->b->stream,
+        &(ph_graph_cache_call){.key = "chain",
+                               .key_bytes = 5,
+                               .body = launch_chain,
+                               .user = &c,
+                               .values = &(ph_graph_cache_value){&call, sizeof call},
+                               .value_count = 1},
+        &result));
+    bench_wait(d->b);
+    return result.graph;
+}
+
+/* The graph that the cache updates after a change of grids, made anew or not. */
+static row row_of_cache(const demotion *d, const char *name, size_t renew_after)
+{
+    const ph_graph_cache_options options = {
+        .after = PH_ZERO, .fallback = PH_CACHE_FALLBACK_UPDATE, .renew_after = renew_after};
+    row made = {.name = name};
+    ph_graph_cache_stats stats;
+    OK(ph_graph_cache_create(&made.cache, d->b->device, &options));
+    for (int i = 0; i < 4; i++)
+        made.graph = run_cache(d, made.cache, GRID);
+    int calls = 0;
+    do {
+        made.graph = run_cache(d, made.cache, OTHER_GRID);
+        OK(ph_graph_cache_get_stats(&stats, made.cache));
+    } while (renew_after != PH_ZERO && stats.renewed == 0 && ++calls < MOST_CALLS);
+    if (calls == MOST_CALLS) {
+        (void)fprintf(stderr, "%s: no executable was made anew\n", d->b->name);
+        exit(1);
+    }
+    return made;
+}
+
 static void make_rows(row rows[ROWS], const demotion *d)
 {
     raw_exec early = make(d->chain), late = make_ready(d, d->chain), grid = make_ready(d, d->chain);
@@ -123,6 +181,8 @@ static void make_rows(row rows[ROWS], const demotion *d)
         {.name = "grid set after the upload", .exec = grid},
         {.name = "grid by update", .exec = updated(d, d->other_grids)},
         {.name = "phonograph, defer_upload, address set", .graph = changed_by_the_library(d)},
+        row_of_cache(d, "phonograph, cache, grid by update", PH_ZERO),
+        row_of_cache(d, "phonograph, cache, made anew", 3),
     };
     for (int i = 0; i < ROWS; i++) {
         rows[i] = made[i];
@@ -189,7 +249,9 @@ static void measure(bench *b, int nodes)
     for (int i = 0; i < ROWS; i++) {
         if (rows[i].exec)
             RAW_OK(raw.exec_destroy(rows[i].exec));
-        ph_graph_destroy(rows[i].graph);
+        if (!rows[i].cache)
+            ph_graph_destroy(rows[i].graph);
+        ph_graph_cache_destroy(rows[i].cache);
         free(rows[i].us);
     }
     RAW_OK(raw.graph_destroy(d.chain));

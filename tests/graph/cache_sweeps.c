@@ -4,8 +4,10 @@
 #include "support/cached.h"
 
 #include "base/alloc.h"
+#include "cache/cache.h"
 #include "driver/driver.h"
 #include "support/fault.h"
+#include "support/renewed.h"
 #include "support/sweep.h"
 #include "support/test.h"
 
@@ -118,12 +120,63 @@ TEST(a_call_after_a_failed_set_has_its_own_pointers_and_values)
     assert_true(failed > 0);
 }
 
+/* ---- executables that are made anew ---- */
+static void await_thread(ph_graph_cache *cache)
+{
+    ph__renewal_state state;
+    do {
+        usleep(20);
+        ph__mutex_lock(&cache->renewal.lock);
+        state = cache->renewal.state;
+        ph__mutex_unlock(&cache->renewal.lock);
+    } while (state == PH__RENEWAL_RUNNING);
+}
+
+static ph_status run_renewals(void *user)
+{
+    static const uint32_t grids[] = {0, 1, 2, 2, 2, 2, 3, 3, 3};
+    ph_graph_cache *kept = s.cache;
+    ph_status status = ph_graph_cache_create(
+        &s.cache, s.world.device,
+        &(ph_graph_cache_options){
+            .after = PH_ZERO, .fallback = PH_CACHE_FALLBACK_UPDATE, .renew_after = 1});
+    for (size_t i = 0; status == PH_OK && i < sizeof grids / sizeof grids[0]; i++) {
+        s.calls = done;
+        status = t_renewed_call(&s, "a", grids[i], NULL);
+        done += status == PH_OK;
+        await_thread(s.cache);
+    }
+    if (status == PH_OK)
+        *(uint64_t *)user = t_renewed_count(&s);
+    ph_graph_cache_destroy(s.cache);
+    s.cache = kept;
+    return status;
+}
+
+TEST(no_call_is_lost_while_executables_are_made_anew)
+{
+    uint64_t renewed = 0;
+    const t_swept anew = {.name = "calls of a cache that makes executables anew",
+                          .open = open_scene,
+                          .close = close_scene,
+                          .run = run_renewals,
+                          .reset = check,
+                          .may_do_less = true,
+                          .user = &renewed};
+    t_log_start();
+    assert_true(t_sweep(&anew, &t_host_memory_fault).reached > 50);
+    assert_true(t_sweep(&anew, t_driver_fault(PH__R_LAUNCH_FAILED)).reached > 50);
+    t_log_stop();
+    assert_int_equal(renewed, 2); /* of the last run, without a fault */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_call_is_lost_or_done_twice_when_host_memory_ends),
         cmocka_unit_test(no_call_is_lost_or_done_twice_when_the_driver_fails),
         cmocka_unit_test(a_call_after_a_failed_set_has_its_own_pointers_and_values),
+        cmocka_unit_test(no_call_is_lost_while_executables_are_made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,10 @@ typedef struct ph_graph_cache_entry {
     size_t moved_groups, changed_values;
     char reason[240]; /* of the last call that could not be captured or learned; "": none */
     size_t demoted;   /* nodes that updates made slower (inspect/changes.h), as far as is known */
-    uint64_t reserved[3];
+    /* of the failure that the reason tells, as in its error record; PH_OK: it tells of none */
+    ph_status status;
+    int32_t native_code;
+    uint64_t reserved[2];
 } ph_graph_cache_entry;
 /* The entry of that place in the order of last use, the latest first. NOT_FOUND beyond the last. A
  * key that another thread is running may have its reason and learned numbers of before. */

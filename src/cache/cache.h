@@ -49,7 +49,9 @@ struct ph__cache_entry {
     unsigned refusals, unlearned;
     ph_graph *variants[PH__CACHE_VARIANTS]; /* the last used one first; NULL: none */
     char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */
-    uint16_t value_sizes[64];                                /* as pointer_count */
+    ph_status status; /* and of which failure; PH_OK: of none */
+    int native_code;
+    uint16_t value_sizes[64]; /* as pointer_count */
 };
 
 typedef struct ph__buckets ph__buckets; /* buckets.h */

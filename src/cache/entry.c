@@ -151,6 +151,8 @@ static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
     entry->seen = 0;
     entry->refusals = entry->unlearned = 0;
     entry->reason[0] = '\0';
+    entry->status = PH_OK;
+    entry->native_code = 0;
     entry->hash = hash;
     entry->uses = entry->hits = entry->counted = 0;
 }

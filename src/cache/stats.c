@@ -62,6 +62,8 @@ static void show_entry(ph_graph_cache_entry *out, const ph__cache_entry *entry)
         out->demoted += ph__changes_demoted(entry->variants[i]);
     out->demoted += entry->graph ? ph__changes_demoted(entry->graph) : 0;
     memcpy(out->reason, entry->reason, sizeof out->reason);
+    out->status = entry->status;
+    out->native_code = entry->native_code;
 }
 
 /* The entry of that place with one user more, so that nothing takes its graphs; NULL beyond. */

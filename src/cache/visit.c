@@ -38,11 +38,16 @@ void ph__visit_note(ph__visit *visit, const char *reason)
 {
     ph__line_format(visit->result->reason, sizeof visit->result->reason, "%s", reason);
     ph__line_format(visit->entry->reason, sizeof visit->entry->reason, "%s", reason);
+    visit->entry->status = PH_OK;
+    visit->entry->native_code = 0;
 }
 
 void ph__visit_note_error(ph__visit *visit)
 {
-    ph__visit_note(visit, ph_error_last()->message);
+    const ph_error *error = ph_error_last();
+    ph__visit_note(visit, error->message);
+    visit->entry->status = error->status;
+    visit->entry->native_code = error->native_code;
 }
 
 void ph__visit_let_go(ph__visit *visit, ph_graph *graph)

@@ -51,6 +51,8 @@ TEST(a_body_that_a_capture_refuses_runs_eagerly_and_is_captured_once)
     assert_ok(ph_graph_cache_entry_at(&entry, s.cache, 0));
     assert_true(entry.refused && !entry.has_graph);
     assert_non_null(strstr(entry.reason, "ph_stream_synchronize"));
+    assert_int_equal(entry.status, PH_ERROR_CAPTURE);
+    assert_int_equal(entry.native_code, 900);
     w.synchronizes = false;
     t_cached_run(&s, "a", &w, 10, PH_CACHE_EAGER);
     assert_ok(ph_graph_cache_drop(s.cache, "a", 1));

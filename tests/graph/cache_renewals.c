@@ -1,46 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/cache_renewals.c: executables that changes of grids made slower are made anew in the
  * background; every call is done once, whatever becomes of that. */
-#include "support/renewed.h"
+#include "cache_renewed.h"
 
-#include "base/alloc.h"
 #include "base/sync.h"
 #include "device/handles/device.h"
+#include "device/handles/stream.h"
 #include "driver/driver.h"
 #include "support/fork.h"
 #include "support/test.h"
-
-static t_cached s;
-static struct {
-    int renewed, kept;
-    char reason[240];
-} told;
-
-static void on_event(const ph_graph_cache_event *event, void *user)
-{
-    (void)user;
-    told.renewed += event->what == PH_CACHE_RENEWED;
-    told.kept += event->what == PH_CACHE_KEPT;
-    if (event->what == PH_CACHE_KEPT)
-        (void)snprintf(told.reason, sizeof told.reason, "%s", event->reason);
-}
-
-static const ph_graph_cache_options usual = {.after = PH_ZERO,
-                                             .fallback = PH_CACHE_FALLBACK_UPDATE,
-                                             .event = on_event,
-                                             .renew_after = T_RENEWED_CALM};
-
-static void open_with(const ph_graph_cache_options *options)
-{
-    memset(&told, 0, sizeof told);
-    t_cached_open(&s, options);
-}
-
-static void close_scene(void)
-{
-    t_cached_close(&s);
-    assert_int_equal(ph__alloc_live(), 0);
-}
+#include <phonograph/foreign.h>
 
 static bool text_has(const char *words)
 {
@@ -81,6 +50,60 @@ TEST(an_executable_that_a_grid_made_slower_is_made_anew)
     t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
     t_renewed_await(&s, "a");
     assert_int_equal(told.renewed, 2);
+    close_scene();
+}
+
+static void call_unread(uint32_t wide)
+{
+    ph_graph_cache_result result;
+    assert_ok(t_renewed_call(&s, "a", wide, &result));
+    assert_int_equal(result.path, PH_CACHE_UPDATED);
+    s.calls++;
+}
+
+static size_t executable_bytes(void)
+{
+    ph_graph_cache_stats stats;
+    assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
+    return stats.executable_bytes;
+}
+
+static int64_t live_executables(void)
+{
+    fake_cuda_counts live, left;
+    if (t_on_host() || !fake_cuda())
+        return 0;
+    fake_cuda()->count(&live, &left);
+    return live.execs;
+}
+
+/* The software libcuda waits for the launches of an executable that goes. */
+TEST(the_slower_one_goes_when_its_last_replay_has_ended)
+{
+    t_gate gate = {.behind = true};
+    open_with(&usual);
+    t_renewed_demote(&s, "a");
+    size_t bytes = executable_bytes();
+    int64_t live = live_executables();
+    for (int i = 1; i < T_RENEWED_CALM; i++)
+        t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
+    assert_ok(t_gate_wait_guarded(&gate, s.world.stream));
+    call_unread(2);
+    t_renewed_await_thread(s.cache);
+    size_t with_made = executable_bytes();
+    call_unread(2);
+    bool placed = t_renewed_count(&s) == 1, more = executable_bytes() > bytes,
+         there = live_executables() == live + 1;
+    if (t_gate_held(&gate)) {
+        assert_true(placed);
+        assert_true(live == 0 || (there && more && with_made > bytes));
+    }
+    t_gate_open(&gate);
+    t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
+    t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED); /* lets go of it */
+    assert_int_equal(live_executables(), live);
+    if (live)
+        assert_int_equal(executable_bytes(), bytes);
     close_scene();
 }
 
@@ -145,6 +168,59 @@ TEST(nothing_is_made_while_a_capture_is_open)
     t_all(s.outputs[1], T_CACHED_N, 77, side);
     ph_graph_destroy(graph);
     ph_stream_destroy(side);
+    close_scene();
+}
+
+/* ---- captures of other code ---- begun and ended straight at the driver. */
+static ph_stream *begin_foreign(void)
+{
+    ph_stream *side;
+    ph_capture_mode mode = PH_CAPTURE_RELAXED; /* of this thread's own calls */
+    assert_ok(ph_thread_exchange_capture_mode(&mode));
+    assert_ok(ph_stream_create(&side, s.world.device, NULL));
+    assert_int_equal(s.world.device->driver->capture_begin(side->handle, PH_CAPTURE_GLOBAL), 0);
+    return side;
+}
+
+static void end_foreign(ph_stream *side)
+{
+    const ph__driver *driver = s.world.device->driver;
+    ph__drv_graph *captured = NULL;
+    ph_capture_mode mode = PH_CAPTURE_GLOBAL;
+    assert_int_equal(driver->capture_end(&captured, side->handle), 0); /* it has survived */
+    driver->graph_destroy(captured);
+    ph_stream_destroy(side);
+    assert_ok(ph_thread_exchange_capture_mode(&mode));
+}
+
+TEST(nothing_is_made_while_an_announced_capture_is_open)
+{
+    ph_pool *pool;
+    open_with(&usual);
+    t_renewed_demote(&s, "a");
+    assert_ok(ph_pool_create(&pool, s.world.device, NULL));
+    ph_stream *side = begin_foreign();
+    assert_ok(ph_pool_capture_begin(pool, side));
+    int64_t made = t_renewed_made();
+    for (int i = 0; i < 10 * T_RENEWED_CALM; i++)
+        t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
+    assert_int_equal(t_renewed_made(), made);
+    assert_int_equal(t_renewed_count(&s), 0);
+    assert_ok(ph_pool_capture_end(pool));
+    end_foreign(side);
+    assert_ok(ph_pool_capture_release(pool));
+    t_renewed_await(&s, "a");
+    ph_pool_release(pool);
+    close_scene();
+}
+
+TEST(a_global_capture_that_nobody_announced_survives)
+{
+    open_with(&usual);
+    t_renewed_demote(&s, "a");
+    ph_stream *side = begin_foreign();
+    t_renewed_await(&s, "a");
+    end_foreign(side);
     close_scene();
 }
 
@@ -310,161 +386,22 @@ TEST(hooks_of_the_process_are_told_by_the_call_that_puts_it_into_its_place)
     close_scene();
 }
 
-/* ---- what cannot be ---- */
-static void expect_kept(const char *reason)
-{
-    for (int i = 0; i < 6 * T_RENEWED_CALM; i++) {
-        assert_ok(t_renewed_call(&s, "a", 2, NULL));
-        t_all(s.total, 1, ++s.calls, s.world.stream);
-        usleep(500);
-    }
-    assert_int_equal(told.kept, 1);
-    if (!strstr(told.reason, reason))
-        fail_msg("%s", told.reason);
-    assert_non_null(strstr(told.reason, "the slower executable stays"));
-    assert_int_equal(t_renewed_count(&s), 0);
-}
-
-static ph_graph *graph_in_use(void)
-{
-    ph_graph_cache_result result;
-    assert_ok(t_renewed_call(&s, "a", 2, &result));
-    t_all(s.total, 1, ++s.calls, s.world.stream);
-    return result.graph;
-}
-
-static ph_status do_nothing(const ph_graph_hook_info *info, void *user)
-{
-    (void)info, (void)user;
-    return PH_OK;
-}
-
-TEST(a_graph_with_hooks_stays)
-{
-    ph_hook *hook;
-    open_with(&usual);
-    t_renewed_demote(&s, "a");
-    assert_ok(ph_graph_hook_add(&hook, graph_in_use(), PH_HOOK_REPLAY_END, do_nothing, NULL));
-    expect_kept("it has hooks");
-    ph_graph_hook_remove(hook);
-    close_scene();
-}
-
-/* Added while the executable is made. */
-TEST(a_graph_that_got_hooks_meanwhile_stays)
-{
-    ph_hook *hook;
-    ph_graph_cache_result result;
-    open_with(&usual);
-    t_renewed_demote(&s, "a");
-    for (int i = 1; i < T_RENEWED_CALM; i++)
-        t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
-    assert_ok(t_renewed_call(&s, "a", 2, &result));
-    t_all(s.total, 1, ++s.calls, s.world.stream);
-    assert_ok(ph_graph_hook_add(&hook, result.graph, PH_HOOK_REPLAY_END, do_nothing, NULL));
-    expect_kept("it has hooks");
-    ph_graph_hook_remove(hook);
-    close_scene();
-}
-
-TEST(an_executable_with_nodes_switched_off_stays)
-{
-    open_with(&usual);
-    t_renewed_demote(&s, "a");
-    assert_ok(ph_graph_node_set_enabled(graph_in_use(), 0, false));
-    expect_kept("switched off (ph_graph_node_set_enabled)");
-    close_scene();
-}
-
-TEST(a_thread_that_the_system_refuses_is_told_once)
-{
-    open_with(&usual);
-    t_renewed_demote(&s, "a");
-    for (int i = 1; i < T_RENEWED_CALM; i++)
-        t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
-    ph__thread_fail_after(0);
-    expect_kept("the system refused a thread");
-    ph__thread_fail_after(INT64_MAX);
-    assert_ok(ph_graph_cache_drop(s.cache, "a", 1)); /* a new beginning */
-    t_renewed_demote(&s, "a");
-    t_renewed_await(&s, "a");
-    close_scene();
-}
-
-TEST(where_there_is_no_event_the_log_has_it_once)
-{
-    ph_graph_cache_options options = usual;
-    options.event = NULL;
-    open_with(&options);
-    t_renewed_demote(&s, "a");
-    t_log_start();
-    ph__thread_fail_after(0);
-    for (int i = 0; i < 4 * T_RENEWED_CALM; i++)
-        t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
-    ph__thread_fail_after(INT64_MAX);
-    assert_int_equal(t_log_count("graph cache: updates changed grids, and the slower executable "
-                                 "stays: the system refused a thread"),
-                     1);
-    t_log_stop();
-    close_scene();
-}
-
-TEST(an_executable_that_the_driver_refuses_is_told_once)
-{
-    open_with(&usual);
-    t_renewed_demote(&s, "a");
-    if (!t_renewed_made()) {
-        print_message("skipped: the software libcuda alone refuses executables\n");
-        close_scene();
-        return;
-    }
-    for (int i = 1; i < T_RENEWED_CALM; i++)
-        t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
-    fake_cuda()->fail_call("cuGraphInstantiateWithParams", PH__R_OUT_OF_MEMORY, 1);
-    expect_kept("cuGraphInstantiate");
-    fake_cuda()->fail_call("cuGraphInstantiateWithParams", 0, 0);
-    close_scene();
-}
-
-TEST(a_budget_without_room_for_one_more_is_told_once)
-{
-    ph_graph_cache_options options = usual;
-    ph_graph_cache_stats stats;
-    open_with(&options);
-    t_renewed_demote(&s, "a");
-    assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
-    close_scene();
-    if (!t_renewed_made()) {
-        print_message("skipped: the software libcuda alone says what an executable will take\n");
-        return;
-    }
-    options.budget = stats.executable_bytes + stats.pool_bytes;
-    open_with(&options);
-    t_renewed_demote(&s, "a");
-    expect_kept("the budget has no room for one more");
-    close_scene();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_executable_that_a_grid_made_slower_is_made_anew),
+        cmocka_unit_test(the_slower_one_goes_when_its_last_replay_has_ended),
         cmocka_unit_test(grids_that_change_again_and_again_are_left_alone),
         cmocka_unit_test(renewals_can_be_switched_off),
         cmocka_unit_test(nothing_is_made_while_a_capture_is_open),
+        cmocka_unit_test(nothing_is_made_while_an_announced_capture_is_open),
+        cmocka_unit_test(a_global_capture_that_nobody_announced_survives),
         cmocka_unit_test(what_waits_goes_with_its_key_and_with_the_cache),
         cmocka_unit_test(a_key_is_dropped_without_waiting_for_the_thread),
         cmocka_unit_test(a_cache_is_destroyed_when_the_thread_is_over),
         cmocka_unit_test(another_key_waits_for_its_turn),
         cmocka_unit_test(a_child_of_fork_destroys_the_cache),
         cmocka_unit_test(hooks_of_the_process_are_told_by_the_call_that_puts_it_into_its_place),
-        cmocka_unit_test(a_graph_with_hooks_stays),
-        cmocka_unit_test(a_graph_that_got_hooks_meanwhile_stays),
-        cmocka_unit_test(an_executable_with_nodes_switched_off_stays),
-        cmocka_unit_test(a_thread_that_the_system_refuses_is_told_once),
-        cmocka_unit_test(where_there_is_no_event_the_log_has_it_once),
-        cmocka_unit_test(an_executable_that_the_driver_refuses_is_told_once),
-        cmocka_unit_test(a_budget_without_room_for_one_more_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

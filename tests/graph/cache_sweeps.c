@@ -4,7 +4,6 @@
 #include "support/cached.h"
 
 #include "base/alloc.h"
-#include "cache/cache.h"
 #include "driver/driver.h"
 #include "support/fault.h"
 #include "support/renewed.h"
@@ -121,17 +120,6 @@ TEST(a_call_after_a_failed_set_has_its_own_pointers_and_values)
 }
 
 /* ---- executables that are made anew ---- */
-static void await_thread(ph_graph_cache *cache)
-{
-    ph__renewal_state state;
-    do {
-        usleep(20);
-        ph__mutex_lock(&cache->renewal.lock);
-        state = cache->renewal.state;
-        ph__mutex_unlock(&cache->renewal.lock);
-    } while (state == PH__RENEWAL_RUNNING);
-}
-
 static ph_status run_renewals(void *user)
 {
     static const uint32_t grids[] = {0, 1, 2, 2, 2, 2, 3, 3, 3};
@@ -144,7 +132,7 @@ static ph_status run_renewals(void *user)
         s.calls = done;
         status = t_renewed_call(&s, "a", grids[i], NULL);
         done += status == PH_OK;
-        await_thread(s.cache);
+        t_renewed_await_thread(s.cache);
     }
     if (status == PH_OK)
         *(uint64_t *)user = t_renewed_count(&s);

@@ -3,6 +3,7 @@
  * a cache makes anew. */
 #ifndef PH_TESTS_RENEWED_H
 #define PH_TESTS_RENEWED_H
+#include "cache/cache.h"
 #include "fake/fake_cuda.h"
 #include "support/cached.h"
 #include <unistd.h>
@@ -77,6 +78,18 @@ static inline uint64_t t_renewed_count(const t_cached *s)
     ph_graph_cache_stats stats;
     assert_ok(ph_graph_cache_get_stats(&stats, s->cache));
     return stats.renewed;
+}
+
+/* Until the thread that makes an executable is over. */
+static inline void t_renewed_await_thread(ph_graph_cache *cache)
+{
+    ph__renewal_state state;
+    do {
+        usleep(20);
+        ph__mutex_lock(&cache->renewal.lock);
+        state = cache->renewal.state;
+        ph__mutex_unlock(&cache->renewal.lock);
+    } while (state == PH__RENEWAL_RUNNING);
 }
 
 /* Calls until one more has been made. */

@@ -8,14 +8,18 @@
 #include "device/handles/stream.h"
 #include "graph/lifecycle/relaunch.h"
 
-static inline bool is_usual_call(const ph_graph_cache *cache, const ph_stream *stream,
-                                 const ph_graph_cache_call *call)
+/* Enough for a look into the table; a launch at once sees what it needs of the stream. */
+static inline bool may_be_known(const ph_graph_cache *cache, const ph_graph_cache_call *call)
 {
-    return cache && stream && call && stream->device == cache->device &&
-           !atomic_load_explicit(&stream->destroyed, memory_order_relaxed) &&
-           !cache->device->forked && PH__RESERVED_OK(call) && call->key && call->key_bytes &&
-           call->body && (call->pointers || !call->pointer_count) &&
+    return cache && call && !cache->device->forked && PH__RESERVED_OK(call) && call->key &&
+           call->key_bytes && call->body && (call->pointers || !call->pointer_count) &&
            (call->values || !call->value_count);
+}
+
+static inline bool is_usual_stream(const ph_graph_cache *cache, const ph_stream *stream)
+{
+    return stream && stream->device == cache->device &&
+           !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
 }
 
 /* The numbers and sizes are within their limits, as those of the call that made the entry. */
@@ -102,7 +106,7 @@ static ph__served serve_locked(ph_status *status, ph__visit *visit, ph__cache_en
         result->path = PH_CACHE_REPLAYED;
         return fail_hit(status, visit, entry, 0);
     }
-    if (is_usual_call(visit->cache, visit->stream, call) && entry->graph && !entry->apart &&
+    if (is_usual_stream(visit->cache, visit->stream) && entry->graph && !entry->apart &&
         is_of_entry(entry, call) && !ph__replay_calls_functions(entry->graph) &&
         ph__learned_match(entry->learned, call, result->reason, sizeof result->reason) &&
         !is_in_capture(visit, entry->graph))
@@ -123,14 +127,6 @@ ph__served ph__serve_hit(ph_status *status, ph__visit *visit, ph__cache_entry *e
 }
 
 /* ---- most calls ---- */
-/* Enough for a look into the table; the launch sees what it needs. */
-static inline bool may_be_known(const ph_graph_cache *cache, const ph_graph_cache_call *call)
-{
-    return cache && call && !cache->device->forked && PH__RESERVED_OK(call) && call->key &&
-           call->key_bytes && call->body && (call->pointers || !call->pointer_count) &&
-           (call->values || !call->value_count);
-}
-
 static inline bool is_as_captured(ph__cache_entry *entry, const ph_graph_cache_call *call,
                                   ph_graph_cache_result *result)
 {

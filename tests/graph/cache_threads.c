@@ -102,7 +102,8 @@ static void *drop_keys(void *user)
     return NULL;
 }
 
-static void run_threads(const ph_graph_cache_options *options, int least, bool drops)
+static void run_threads_seen(const ph_graph_cache_options *options, int least, bool drops,
+                             ph_graph_cache **cache)
 {
     t_cached s;
     dropper beside = {0};
@@ -110,6 +111,7 @@ static void run_threads(const ph_graph_cache_options *options, int least, bool d
     ph_graph_cache_stats stats;
     memset(workers, 0, sizeof workers);
     t_cached_open(&s, options);
+    *cache = s.cache;
     for (int i = 0; i < THREADS; i++) {
         worker *one = &workers[i];
         one->scene = &s;
@@ -153,6 +155,12 @@ static void run_threads(const ph_graph_cache_options *options, int least, bool d
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+static void run_threads(const ph_graph_cache_options *options, int least, bool drops)
+{
+    ph_graph_cache *cache;
+    run_threads_seen(options, least, drops, &cache);
+}
+
 TEST(threads_share_keys_and_every_result_is_right)
 {
     run_threads(NULL, 1, false);
@@ -171,6 +179,23 @@ TEST(threads_share_keys_that_are_updated)
 TEST(threads_share_keys_that_are_dropped_beside_them)
 {
     run_threads(&(ph_graph_cache_options){.after = PH_ZERO, .max_graphs = 2}, 0, true);
+}
+
+/* Events come with no lock held: each asks for all entries meanwhile. */
+static void ask_for_entries(const ph_graph_cache_event *event, void *user)
+{
+    ph_graph_cache *const *cache = user;
+    char *text;
+    if (event->what == PH_CACHE_EVICTED && ph_graph_cache_text(&text, *cache) == PH_OK)
+        ph_string_free(text);
+}
+
+TEST(threads_share_keys_while_events_call_the_cache)
+{
+    static ph_graph_cache *cache;
+    ph_graph_cache_options options = {
+        .after = PH_ZERO, .max_graphs = 2, .event = ask_for_entries, .user = &cache};
+    run_threads_seen(&options, 0, true, &cache);
 }
 
 /* ---- evictions beside captures ---- */
@@ -261,6 +286,7 @@ int main(void)
         cmocka_unit_test(threads_share_keys_while_graphs_are_evicted),
         cmocka_unit_test(threads_share_keys_that_are_updated),
         cmocka_unit_test(threads_share_keys_that_are_dropped_beside_them),
+        cmocka_unit_test(threads_share_keys_while_events_call_the_cache),
         cmocka_unit_test(a_capture_survives_evictions_of_another_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

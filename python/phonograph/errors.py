@@ -2,6 +2,7 @@
 """Failed calls as exceptions: phonograph.Error, and a class below it for each status."""
 
 import ctypes
+import re
 
 from .bindings import core
 
@@ -10,7 +11,8 @@ class Error(Exception):
     """A call of the library has failed.
 
     status: the number of ph_status. native_code: the driver's number, or 0. native_call: the
-    driver's call, or "". The text is the library's message: the call, the reason and the remedy.
+    driver's call, or "". The text is the library's message: the call, the reason and the remedy,
+    in which a call of C has Python's behind it.
     """
 
     def __init__(self, message, status=core.PH_ERROR_CALLER, native_code=0, native_call=""):
@@ -127,12 +129,51 @@ _CLASSES = {
 }
 
 
+# Calls that remedies name, where one call of an object does the same.
+IN_PYTHON = {
+    "ph_capture_options.breadcrumbs": "graph.capture(stream, breadcrumbs=True)",
+    "ph_capture_options.plan": "graph.capture(stream, plan=True)",
+    "ph_capture_options.pool": "graph.capture(stream, pool=pool)",
+    "ph_device_default_stream": "device.default_stream",
+    "ph_device_open": "phonograph.Device(name)",
+    "ph_event_options.timing": "device.event(timing=True)",
+    "ph_finite_check": "stream.check_finite(array)",
+    "ph_foreign_announce": "phonograph.ForeignBlock(device, address, bytes)",
+    "ph_graph_capture": "with graph.capture(stream):",
+    "ph_graph_find_races": "graph.races()",
+    "ph_graph_import_cuda": "phonograph.Graph.import_cuda(device, cuda_graph)",
+    "ph_graph_replay": "graph.replay(stream)",
+    "ph_graph_replay_with": "graph.replay(stream, name=array)",
+    "ph_graph_reset": "graph.reset()",
+    "ph_graph_slot_prove": "graph.prove_slots(other, name=(array, array))",
+    "ph_graph_update": "graph.update(other)",
+    "ph_graph_verify": "graph.verify(stream, body)",
+    "ph_graph_view_cuda": "phonograph.Graph.view_cuda(device, cuda_graph, cuda_exec)",
+    "ph_kernel_source.cuda": "device.kernel(..., cuda=text)",
+    "ph_kernel_source.host": "device.kernel(..., host=function)",
+    "ph_malloc": "stream.empty(shape, dtype)",
+    "ph_malloc_pinned": "stream.pinned(shape, dtype)",
+    "ph_memory_trim": "device.trim()",
+    "ph_pool_options.limit": "device.pool(limit=bytes)",
+    "ph_stream_synchronize": "stream.synchronize()",
+    "ph_stream_wait_event": "stream.wait(event)",
+    "ph_stream_wait_stream": "stream.wait(other)",
+}
+# Not the first word of a message, which says what has failed, and not what has Python's word already.
+_CALL = re.compile(r"(?<!\A)\b(ph_\w++(?:\.\w++)?+)(?! \(in Python)(?: \(in C\+\+ [^()]*\))?+")
+
+
+def in_python(message):
+    """A message of the library's, with the calls of Python behind those of C."""
+    return _CALL.sub(lambda found: f"{found[1]} (in Python {IN_PYTHON[found[1]]})" if found[1] in IN_PYTHON else found[0], message)
+
+
 def error_of(status):
     """The calling thread's error record as the exception for that status."""
     record = core.ph_error_last().contents
     if record.status != status:  # a callback returned a number that nobody set a record for
         return _CLASSES.get(status, Error)(core.ph_status_name(status).decode(), status)
-    message = record.message.decode("utf-8", "replace") or core.ph_status_name(status).decode()
+    message = in_python(record.message.decode("utf-8", "replace")) or core.ph_status_name(status).decode()
     native_call = record.native_call.decode("utf-8", "replace")
     return _CLASSES.get(status, Error)(message, status, record.native_code, native_call)
 

@@ -3,6 +3,7 @@
 
 import gc
 import pickle
+import re
 import weakref
 
 import numpy
@@ -158,6 +159,41 @@ def test_errors_have_a_class_each_and_can_be_copied():
     copied = pickle.loads(pickle.dumps(ph.CaptureError("text", core.PH_ERROR_CAPTURE, 900, "cuX")))
     assert type(copied) is ph.CaptureError
     assert (copied.message, copied.status, copied.native_code, copied.native_call) == ("text", 40, 900, "cuX")
+
+
+def test_remedies_name_the_call_of_python(stream):
+    graph = ph.Graph()
+    with graph.capture(stream):
+        stream.zeros(4)
+    with pytest.raises(ph.StateError) as caught:
+        with graph.capture(stream):
+            pass
+    text = str(caught.value)
+    assert text.startswith("ph_graph_capture_begin: ") and "; call ph_graph_reset (in Python graph.reset()) first or create" in text
+    assert caught.value.message == text == ph.errors.in_python(text)
+
+
+def test_words_of_python_in_messages():
+    for message, expected in (
+        ("ph_malloc: use ph_malloc_pinned", "ph_malloc: use ph_malloc_pinned (in Python stream.pinned(shape, dtype))"),
+        ("set ph_kernel_source.host, or", "set ph_kernel_source.host (in Python device.kernel(..., host=function)), or"),
+        ("x: call ph_graph_reset (in C++ clear).", "x: call ph_graph_reset (in Python graph.reset())."),
+        ("x: ph_graph_reset_all, aph_malloc, ph_malloc_x (in C++ y)", "x: ph_graph_reset_all, aph_malloc, ph_malloc_x (in C++ y)"),
+        ("", ""),
+    ):
+        assert ph.errors.in_python(message) == expected and ph.errors.in_python(expected) == expected
+
+
+def test_each_call_of_python_in_messages_is_there():
+    objects = {"graph": ph.Graph, "stream": ph.Stream, "device": ph.Device, "phonograph": ph}
+    for name, words in ph.errors.IN_PYTHON.items():
+        call, _, member = name.partition(".")
+        found = getattr(core, call)
+        assert not member or member in dict(found._fields_), name
+        owner, *path = re.match(r"(?:with )?([\w.]+)", words)[1].split(".")
+        thing = objects[owner]
+        for step in path:
+            thing = getattr(thing, step)
 
 
 def test_a_status_without_a_record_has_its_name():

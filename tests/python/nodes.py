@@ -5,6 +5,7 @@ import copy
 import ctypes
 import json
 import pickle
+import sys
 
 import numpy
 import pytest
@@ -162,6 +163,35 @@ def test_misuse_and_an_exception_on_the_way(stream):
         hot.record_nodes(graph.record_handle(), words.pack([span(x)]), lambda value: value / 0)
     with pytest.raises(TypeError):
         hot.record_nodes(graph.record_handle(), words.pack([span(x)]), None)
+
+
+@compiled
+def test_nothing_is_left_behind(stream):
+    """Neither of nodes, nor of those that an exception has ended."""
+    x, y, graph = stream.zeros(64), stream.zeros(64), ph.Graph()
+    with graph.capture(stream, enable_annotations=True):
+        with ph.annotate(stream, "all", rate=1.5):
+            for _ in range(20):
+                stream.fill(x, 0)
+                stream.copy(y, x)
+    blocks, handle = Blocks(span(x), span(y)), graph.record_handle()
+
+    def refuse(value):
+        if value == y.address:
+            raise ValueError
+        return {}
+
+    def run(times):
+        for _ in range(times):
+            hot.record_nodes(handle, blocks.ranges, blocks.memory_of)
+            with pytest.raises(ValueError):
+                hot.record_nodes(handle, blocks.ranges, refuse)
+            blocks.asked.clear()
+
+    run(3)
+    before = sys.getallocatedblocks()
+    run(20)
+    assert sys.getallocatedblocks() - before < 100
 
 
 # ---- dicts whose tensors come later ----

@@ -198,8 +198,8 @@ static void replace_slower(ph__visit *visit, size_t at, ph_graph *made)
     ph__visit_report(visit, PH_CACHE_RENEWED, "");
 }
 
-/* A renewal that is the entry's stays so while the visit has its graphs, but that calls of other keys
- * may let go of it. */
+/* A renewal that is the entry's stays so while the visit has its graphs, but that calls of other
+ * keys may let go of it. */
 void ph__renewal_place(ph__visit *visit)
 {
     ph__renewal *r = &visit->cache->renewal;

@@ -100,7 +100,7 @@ static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const c
     return ph__fail_host_memory(call, "the kernels of the capture");
 }
 
-/* What ph__stream_check lets pass. */
+/* Whether ph__stream_check lets the stream pass. */
 static inline bool is_usable(const ph_stream *stream)
 {
     return stream && !atomic_load_explicit(&stream->destroyed, memory_order_relaxed) &&

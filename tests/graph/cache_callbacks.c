@@ -273,13 +273,14 @@ static ph_status large_body(ph_stream *stream, void *user)
     return graph ? ph_graph_retain(graph, on_release, &s, false) : PH_OK;
 }
 
-/* What a capture brought needs the room of another graph, or has none: which goes first. */
+/* What a capture brought needs the room of another graph, or has none: which goes first. A GPU's
+ * driver takes memory for executables in pieces of megabytes. */
 TEST(graphs_are_evicted_with_the_keys_free)
 {
     const size_t mib = (size_t)1 << 20;
-    open_with((ph_graph_cache_options){.after = PH_ZERO, .budget = 60 * mib});
+    open_with((ph_graph_cache_options){.after = PH_ZERO, .budget = 240 * mib});
     for (int i = 0; i < 8; i++) {
-        large l = {.bytes = (i % 2 ? 45 : 30) * mib, .y = s.outputs[0]}, same = l;
+        large l = {.bytes = (i % 2 ? 180 : 120) * mib, .y = s.outputs[0]}, same = l;
         size_t key = l.bytes;
         again.key = (const char *)&key;
         again.key_bytes = sizeof key;

@@ -4,6 +4,7 @@
  * headers: a member that nobody has thought of here is a failure. */
 #include "support/graphed_nets.h"
 #include "support/optimizer_check.h"
+#include "support/renewed.h"
 #include "support/test.h"
 #include "support/trainings.h"
 
@@ -420,6 +421,25 @@ static void cache_after(void)
     t_scene_close(&s);
 }
 
+/* No executable is made anew. */
+static void cache_renew_after(void)
+{
+    for (int zero = 0; zero < 2; zero++) {
+        t_cached s;
+        t_cached_open(&s, &(ph_graph_cache_options){.after = PH_ZERO,
+                                                    .fallback = PH_CACHE_FALLBACK_UPDATE,
+                                                    .renew_after = zero ? PH_ZERO : 0});
+        t_renewed_demote(&s, "a");
+        for (int i = 0; i < 20; i++) /* the default is 16 */
+            t_renewed_run(&s, "a", 2, PH_CACHE_UPDATED);
+        if (zero)
+            assert_int_equal(t_renewed_count(&s), 0);
+        else if (t_renewed_count(&s) == 0)
+            t_renewed_await(&s, "a");
+        t_cached_close(&s);
+    }
+}
+
 static void graphed_numbers(void)
 {
     static const ph_graphed_options options[] = {
@@ -744,6 +764,7 @@ static const struct row {
     {"ph_profile_options.warmup", SAID, profile_warmup},
     {"ph_training_options.keep", SAID, training_keep},
     {"ph_graph_cache_options.after", SAID, cache_after},
+    {"ph_graph_cache_options.renew_after", SAID, cache_renew_after},
     {"ph_sgd_options.lr", DEFAULT, sgd_zeros},
     {"ph_sgd_options.momentum", DEFAULT, sgd_zeros},
     {"ph_sgd_options.dampening", DEFAULT, sgd_zeros},

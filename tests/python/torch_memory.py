@@ -436,8 +436,8 @@ def test_liveness_adds_nothing_to_a_replay(replays):
     x = torch.zeros(300)
     plain, checked = Replayed(None), Replayed(tensors_as_inputs(x, operands=[x]))
     for graph in (plain, checked):
-        graph.replay()
-    assert instructions(plain.replay) == instructions(checked.replay)
+        instructions(graph.replay)  # Python 3.12 counts none of a function's at first
+    assert instructions(plain.replay) == instructions(checked.replay) > 0
     del x
     with pytest.raises(phonograph.StaleInput):
         checked.replay()

@@ -258,9 +258,9 @@ TEST(every_fallible_entry_is_wrapped)
     assert_int_equal(ph__driver_calls() - before, called);
     /* name, describe, stream_default, device_wait_streams, thread_exchange_mode, context_pop; what
      * destroys; four native handles, kernel_keep, graph_disown, graph_hand_over, two accounts of
-     * bytes, the tools' ids, what a position means, known launches and whether there are any,
-     * uploads, the watch */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 6 + 9 + 15);
+     * bytes, the tools' ids, what a position means, known launches and whether there are any, whose
+     * nodes a graph has, uploads, the watch */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 6 + 9 + 16);
 }
 
 TEST(the_nth_call_fails_once)

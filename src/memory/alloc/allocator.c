@@ -12,6 +12,7 @@
 #include "memory/plan/notes.h"
 #include "memory/pool/attach.h"
 #include "memory/state/counting.h"
+#include "memory/state/cycle_counting.h"
 #include "memory/state/find.h"
 #include "memory/state/handout.h"
 #include "memory/state/memories.h"

@@ -167,6 +167,41 @@ TEST(test_the_list_follows_the_graphs)
     assert_int_equal(t_annotated(), 0);
 }
 
+static void *list_all(void *counted)
+{
+    size_t *count = counted;
+    if (ph_get_kernel_annotations(NULL, 0, count) != PH_OK)
+        *count = SIZE_MAX;
+    return NULL;
+}
+
+/* Whoever asks first makes the records. */
+TEST(threads_list_graphs_whose_records_were_not_made)
+{
+    enum {
+        THREADS = 3,
+        GRAPHS = 4
+    };
+    ph_graph *graphs[GRAPHS];
+    pthread_t threads[THREADS];
+    size_t counts[THREADS];
+    for (int i = 0; i < GRAPHS; i++)
+        graphs[i] = captured("many", i % 2);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, list_all, &counts[i]), 0);
+    for (int i = 0; i < GRAPHS; i++) {
+        const ph_record *record;
+        assert_ok(ph_graph_record(&record, graphs[i]));
+        assert_int_equal(ph_record_node_count(record), 3);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(counts[i], 2 * GRAPHS);
+    }
+    for (int i = 0; i < GRAPHS; i++)
+        ph_graph_destroy(graphs[i]);
+}
+
 /* What tools call nodes may cost a search for a library each time that it is asked for in vain. */
 static struct {
     size_t asked;
@@ -419,6 +454,7 @@ int main(void)
         cmocka_unit_test(annotations_are_in_json_and_dot_escaped),
         cmocka_unit_test(test_dot_has_a_box_for_each_run),
         cmocka_unit_test(test_the_list_follows_the_graphs),
+        cmocka_unit_test(threads_list_graphs_whose_records_were_not_made),
         cmocka_unit_test(test_ids_are_asked_for_in_vain_once_for_a_graph),
         cmocka_unit_test(clearing_empties_the_list_and_leaves_records),
         cmocka_unit_test(test_a_graph_that_fails_leaves_the_list),

@@ -116,7 +116,7 @@ static const kernel_form tiled_f32[] = TILED_FORMS(f32, 4), tiled_tf32[] = TILED
 static const kernel_form wide_tf32 =
     FORM(tf32, 64_wide, WIDE_ROWS, BYTES(1, WIDE_ROWS, 32, 64, 4), BYTES(2, WIDE_ROWS, 32, 64, 4));
 
-static bool device_takes(const ph__backend *backend, const kernel_form *form)
+static bool device_accepts(const ph__backend *backend, const kernel_form *form)
 {
     return !backend->cuda ||
            (backend->info.compute_capability >= 80 &&
@@ -129,7 +129,7 @@ static bool is_wide(const ph__backend *backend, int64_t d, int64_t rows, int64_t
 {
     int64_t blocks = (rows + WIDE_ROWS - 1) / WIDE_ROWS * heads;
     return backend->cuda && !ph__kernel_stand_in && d > 32 && d <= 64 &&
-           device_takes(backend, &wide_tf32) &&
+           device_accepts(backend, &wide_tf32) &&
            blocks >= (int64_t)backend->info.multiprocessors * WIDE_BLOCKS;
 }
 
@@ -149,7 +149,7 @@ static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dt
     if (tiled == tiled_tf32 && is_wide(backend, d, args->tq, batch * args->heads))
         return &wide_tf32;
     tiled += d <= 32 ? 0 : d <= 64 ? 1 : 2;
-    return d <= 128 && device_takes(backend, tiled) ? tiled : simple;
+    return d <= 128 && device_accepts(backend, tiled) ? tiled : simple;
 }
 
 /* One block for each tile of each of `groups` heads, `rows` of them a tile. */

@@ -90,9 +90,10 @@ static uint32_t measure(timing *t, training *g, const char *what, bool plan)
     timing_line(t, "  a replay", side, timing_run(t, 5, t->rounds, 1, replay, graph));
     OK(ph_graph_get_memory(&memory, graph));
     OK(ph_memory_get_stats(&stats, t->device));
-    printf("  %s: pool %.2f MiB, device %.2f MiB reserved, %.2f at most in use", side,
+    printf("  %s: pool %.2f MiB, device %.2f MiB reserved, %.2f at most in use (%.3f times)", side,
            (double)memory.pool_reserved / 1048576, (double)stats.reserved / 1048576,
-           (double)stats.allocated_peak / 1048576);
+           (double)stats.allocated_peak / 1048576,
+           (double)stats.reserved / (double)stats.allocated_peak);
     if (plan && memory.plan_bound)
         printf("; %.4f times the bound",
                (double)(memory.planned ? memory.planned : memory.pool_reserved) /

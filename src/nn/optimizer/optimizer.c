@@ -234,11 +234,18 @@ ph_status ph__optimizer_check_parts(const ph_optimizer *optimizer, const char *c
 }
 
 /* ---- state ---- */
-static ph_status make_tensor(ph_tensor **out, const ph__trained *p, ph_tape *tape)
+static ph_status make_tensor(ph_tensor **out, const ph__trained *p, ph_tape *tape,
+                             ph__tensor_batch *batch)
 {
+    const size_t bytes = ph_tensor_bytes(p->param);
     ph__storage *storage;
-    PH_TRY(ph__storage_create(&storage, ph__tensor_backend(p->param), ph_tensor_bytes(p->param),
-                              ph_tape_stream(tape), ph__tape_key(tape)));
+    *out = batch && bytes > 0
+               ? ph__tensor_batch_acquire(batch, p->param->dtype, &p->param->shape, bytes)
+               : NULL;
+    if (*out)
+        return PH_OK;
+    PH_TRY(ph__storage_create(&storage, ph__tensor_backend(p->param), bytes, ph_tape_stream(tape),
+                              ph__tape_key(tape)));
     *out = ph__tensor_make(storage, p->param->dtype, &p->param->shape, NULL, 0);
     ph__storage_release(storage);
     return *out ? PH_OK : ph__fail_host_memory("ph_optimizer_step", "the state of a parameter");
@@ -252,7 +259,8 @@ double ph__optimizer_first_content(const ph_optimizer *optimizer, const ph__trai
                : ph__group_of(optimizer, p)->settings.initial[k];
 }
 
-ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape)
+ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape,
+                                   ph__tensor_batch *batch)
 {
     const ph__optimizer_kind *kind = optimizer->kind;
     const ph__optimizer_group *group = ph__group_of(optimizer, p);
@@ -260,7 +268,7 @@ ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p
         if (!(group->settings.states >> k & 1))
             continue;
         if (!p->state[k])
-            PH_TRY(make_tensor(&p->state[k], p, tape));
+            PH_TRY(make_tensor(&p->state[k], p, tape, batch));
         if (!p->started && kind->filled >> k & 1)
             ph_tensor_fill(tape, p->state[k],
                            ph__optimizer_first_content(optimizer, p, k, group->step_lr));

@@ -7,6 +7,7 @@
 #include "nn/module/module.h"
 #include "nn/optimizer/cell.h"
 #include "nn/optimizer/update.h"
+#include "tensor/core/batch.h"
 #include <phonograph/optimizer.h>
 
 /* The options of a group, whatever the kind. */
@@ -87,9 +88,11 @@ static inline ph__optimizer_group *ph__group_of(const ph_optimizer *optimizer, c
 }
 /* Where a launch finds the device's counters; NULL: the group counts on the host, or not. */
 double *ph__optimizer_counters(const ph_optimizer *optimizer, const ph__optimizer_group *group);
-/* The state tensors that p has not yet, of the tape's stream; contents of those that its kind
- * fills are written anew unless p has started. */
-ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape);
+/* The state tensors that p has not yet, of the tape's stream, in the batch where it has room
+ * (NULL: there is none); contents of those that its kind fills are written anew unless p has
+ * started. */
+ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape,
+                                   ph__tensor_batch *batch);
 /* The contents of state k of p before its first step; lr: the rate of that step. */
 double ph__optimizer_first_content(const ph_optimizer *optimizer, const ph__trained *p, size_t k,
                                    double lr);

@@ -183,7 +183,7 @@ static ph_status inspect_param(const load *l, size_t i)
         return PH_OK;
     if (ph__group_of(o, &o->params.at[i])->settings.odd_first)
         PH_TRY(ph__optimizer_make_counters(o, l->tape));
-    return ph__optimizer_make_state(o, &o->params.at[i], l->tape);
+    return ph__optimizer_make_state(o, &o->params.at[i], l->tape, NULL);
 }
 
 static ph_status read_part(const load *l, const ph__state_entry *e, ph_tensor *state)

@@ -4,6 +4,7 @@
 #include "nn/optimizer/step.h"
 #include "base/status.h"
 #include "nn/module/layers.h"
+#include "nn/optimizer/state_memory.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/op.h"
@@ -101,24 +102,30 @@ static bool fill_state(const step *s, ph__trained *p)
     return p->started;
 }
 
-static bool make_states(const step *s)
+static bool make_states_in(const step *s, ph__tensor_batch *batch)
 {
     ph_optimizer *o = s->optimizer;
     for (size_t i = 0; i < o->params.count; i++) {
         ph__trained *p = &o->params.at[i];
         bool fills = p->grad && s->found_inf && begins_unfilled(o, p);
-        ph_status status = p->grad ? ph__optimizer_make_state(o, p, s->tape) : PH_OK;
+        ph_status status = p->grad ? ph__optimizer_make_state(o, p, s->tape, batch) : PH_OK;
         bool counts = fills || (p->grad && ph__group_of(o, p)->settings.odd_first);
         if (status == PH_OK && counts && !ph__group_of(o, p)->settings.on_host)
             status = ph__optimizer_make_counters(o, s->tape);
-        if (status != PH_OK) {
-            ph_tape_check(s->tape, status);
-            return false;
-        }
-        if (fills && !fill_state(s, p))
+        ph_tape_check(s->tape, status);
+        if (ph__tape_failed(s->tape) || (fills && !fill_state(s, p)))
             return false;
     }
     return true;
+}
+
+static bool make_states(const step *s)
+{
+    ph__tensor_batch *batch;
+    ph_tape_check(s->tape, ph__optimizer_reserve_states(&batch, s->optimizer, s->tape));
+    bool made = !ph__tape_failed(s->tape) && make_states_in(s, batch);
+    ph__tensor_batch_release(batch);
+    return made;
 }
 
 static bool begin_step(step *s)

@@ -4,8 +4,12 @@
 import contextlib
 import functools
 import gc
+import threading
 
 from . import hot
+
+
+_completing = threading.RLock()  # a thread waits for what another one looks for
 
 
 class Memory(dict):
@@ -19,32 +23,46 @@ class Memory(dict):
         self._find = find
 
     def _complete(self):
-        find, self._find = self._find, None
-        if find is None or dict.__contains__(self, "tensors"):
+        if dict.__contains__(self, "tensors"):
+            self._find = None
             return
-        members = {}
-        for key, value in dict.items(self):
-            if key == "frames":
-                members["tensors"] = find()
-            members[key] = value
-        dict.clear(self)
-        dict.update(self, members)
+        with _completing:
+            find, self._find = self._find, None
+            if find is None:
+                return
+            try:
+                tensors = find()
+            except BaseException:
+                self._find = find
+                raise
+            members = {}
+            for key, value in dict.items(self):
+                if key == "frames":
+                    members["tensors"] = tensors
+                members[key] = value
+            dict.clear(self)
+            dict.update(self, members)
 
     def known_tensors(self):
         """Those that were found, or None."""
         return dict.get(self, "tensors")
 
     def __missing__(self, key):
-        if key != "tensors" or self._find is None:
-            raise KeyError(key)
-        self._complete()
-        return self[key]
+        with _completing:
+            if key == "tensors":
+                self._complete()
+            if dict.__contains__(self, key):
+                return dict.__getitem__(self, key)
+        raise KeyError(key)
 
     def get(self, key, default=None):
         return self[key] if key in self else default
 
     def __contains__(self, key):
-        return dict.__contains__(self, key) or key == "tensors" and self._find is not None
+        if dict.__contains__(self, key):
+            return True
+        with _completing:
+            return dict.__contains__(self, key) or key == "tensors" and self._find is not None
 
     def __bool__(self):
         return True

@@ -6,6 +6,7 @@ import ctypes
 import json
 import pickle
 import sys
+import threading
 
 import numpy
 import pytest
@@ -224,6 +225,54 @@ def test_all_of_a_memory_is_there(look):
     made, found = memory()
     assert look(made) == look(dict(WHOLE)) and len(found) == 1
     assert look(memory()[0]) == look(dict(WHOLE))
+
+
+def test_threads_that_ask_at_once_all_get_the_tensors():
+    """The first one looks; the others wait for it, also for what is in the dict all along."""
+    looking, go_on, found = threading.Event(), threading.Event(), {}
+
+    def find():
+        looking.set()
+        assert go_on.wait(10)
+        return ["a"]
+
+    made = nodes.Memory({"address": 1, "pool": (0, 0), "frames": []}, find)
+    looks = {"item": lambda: made["tensors"], "get": lambda: made.get("tensors"), "in": lambda: "tensors" in made, "all": lambda: dict(made)}
+
+    def ask(name):
+        found[name] = looks[name]()
+
+    def start(names):
+        threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    first = start(["item"])
+    assert looking.wait(10)
+    others = start(["get", "in", "all"])
+    assert made["address"] == 1
+    for thread in others:
+        thread.join(0.05)
+    go_on.set()
+    for thread in first + others:
+        thread.join(10)
+    assert found == {"item": ["a"], "get": ["a"], "in": True, "all": WHOLE}
+
+
+def test_a_search_that_fails_is_made_again():
+    answers = [ZeroDivisionError(), ["a"]]
+
+    def find():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    made = nodes.Memory({"address": 1, "pool": (0, 0), "frames": []}, find)
+    with pytest.raises(ZeroDivisionError):
+        made["tensors"]
+    assert "tensors" in made and made == WHOLE and not answers
 
 
 def test_what_does_not_ask_for_tensors_finds_none():

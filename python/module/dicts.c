@@ -73,7 +73,7 @@ PyObject *readable_of(build *b, const ph_node_info *node)
     if (b->texts[place].readable == NULL) {
         if (strncmp(node->name, "_Z", 2) != 0 ||
             ph_record_readable_name(room, sizeof room, b->record, node->index) != PH_OK ||
-            strcmp(room, node->name) == 0) {
+            strncmp(room, node->name, sizeof room - 1) == 0) { /* room may have it cut */
             b->texts[place].readable = Py_None;
             Py_INCREF(Py_None);
         } else

@@ -23,6 +23,14 @@ static PyObject *indices_of(const size_t *indices, size_t count)
     return list;
 }
 
+/* The JSON writes a whole one of up to 17 digits as an integer, and it is read as that. */
+static PyObject *real_of(double real)
+{
+    bool short_one = real > -1e17 && real < 1e17;
+    return short_one && real == (double)(long long)real ? PyLong_FromDouble(real)
+                                                        : PyFloat_FromDouble(real);
+}
+
 static PyObject *pair_value(build *b, const ph_annotation_pair *pair)
 {
     bool finite = pair->real - pair->real == 0; /* JSON has no other numbers */
@@ -33,7 +41,7 @@ static PyObject *pair_value(build *b, const ph_annotation_pair *pair)
         return PyLong_FromLongLong(pair->integer);
     case PH_ANNOTATION_REAL:
         if (finite)
-            return PyFloat_FromDouble(pair->real);
+            return real_of(pair->real);
         break;
     case PH_ANNOTATION_BOOL:
         return PyBool_FromLong(pair->boolean);

@@ -124,7 +124,10 @@ PyObject *py_words_in(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     if ((count != 2 && !take_count("words_in", count, 3)) || !take_pointer(&record, arguments[0]) ||
         !take_ranges(&s.ranges, arguments[1]))
         return NULL;
-    s.no_kernels = count == 3 && arguments[2] == Py_True;
+    int no_kernels = count == 3 ? PyObject_IsTrue(arguments[2]) : 0;
+    if (no_kernels < 0)
+        return NULL;
+    s.no_kernels = no_kernels != 0;
     s.list = PyList_New(0);
     if (s.list && !search_record(&s, record))
         Py_CLEAR(s.list);

@@ -36,7 +36,7 @@ def without(ranges, taken):
     return left
 
 
-def words_in_by_ctypes(record, ranges, no_kernels=False):
+def words_in_by_ctypes(record, ranges, no_kernels=False, /):
     """words_in without the compiled module (module/words.h)."""
     edges = struct.unpack(f"={len(ranges) // 8}Q", ranges)
     node, word, found = core.ph_node_info(), core.ph_word(), []

@@ -56,6 +56,10 @@ def expect_same(graph, *spans):
     return want
 
 
+# Of which the JSON writes some as it writes integers.
+REALS = {"whole": 2.0, "none": -0.0, "many": 12345678901234567.0, "more": 1e17, "most": 1.7976931348623157e308, "least": 5e-324, "third": 1 / 3}
+
+
 @compiled
 def test_copies_and_fills_and_scopes(stream):
     x, y = (stream.array(numpy.full(64, n, "float32")) for n in range(2))
@@ -64,7 +68,7 @@ def test_copies_and_fills_and_scopes(stream):
         stream.fill(x, 0)
         with ph.annotate(stream, "läuft", layer=3, rate=0.5, last=True, kind='a<"b\n'):
             stream.copy(y, x)
-            with ph.annotate(stream, bad=float("nan"), far=-(1 << 60)):
+            with ph.annotate(stream, bad=float("nan"), far=-(1 << 60), **REALS):
                 stream.copy(x, y)
         stream.copy(y, x)
     found = expect_same(graph, span(x))
@@ -123,7 +127,7 @@ def test_kernels_without_parameters(device, stream, size):
     """Of C++ and other names; the last word has less than 8 bytes where the size is no multiple of them."""
     if device.is_cuda:
         pytest.skip("a function of ctypes runs on the host device")
-    kernels = [untyped(device, name, size) for name in (b"_Z5scalePfi", b"plain", b"_Zwrong")]
+    kernels = [untyped(device, name, size) for name in (b"_Z5scalePfi", b"plain", b"_Zwrong" + 2000 * b"g")]
     x, y = (stream.array(numpy.full(64, n, "float32")) for n in range(2))
     graph = ph.Graph()
     with graph.capture(stream):

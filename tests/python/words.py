@@ -79,7 +79,10 @@ def test_words_of_all_but_kernels(axpy, stream, words_in):
         stream.copy(y, x)
     handle, ranges = graph.record_handle(), words.pack([span(x), span(y)])
     assert [entry[4] for entry in words_in(handle, ranges)] == ["kernel"] * 2 + ["memcpy"] * 2
-    assert words_in(handle, ranges, True) == words_in(handle, ranges)[2:] and words_in(handle, ranges, False) == words_in(handle, ranges)
+    for no, yes in ((False, True), (0, 1), (None, "yes")):
+        assert words_in(handle, ranges, yes) == words_in(handle, ranges)[2:] and words_in(handle, ranges, no) == words_in(handle, ranges)
+    with pytest.raises(TypeError):
+        words_in(handle, ranges, no_kernels=True)
 
 
 @pytest.mark.parametrize("words_in", FORMS)

@@ -132,7 +132,6 @@ _CLASSES = {
 # Calls that remedies name, where one call of an object does the same.
 IN_PYTHON = {
     "ph_capture_options.breadcrumbs": "graph.capture(stream, breadcrumbs=True)",
-    "ph_capture_options.plan": "graph.capture(stream, plan=True)",
     "ph_capture_options.pool": "graph.capture(stream, pool=pool)",
     "ph_device_default_stream": "device.default_stream",
     "ph_device_open": "phonograph.Device(name)",
@@ -159,13 +158,13 @@ IN_PYTHON = {
     "ph_stream_wait_event": "stream.wait(event)",
     "ph_stream_wait_stream": "stream.wait(other)",
 }
-# Not the first word of a message, which says what has failed, and not what has Python's word already.
-_CALL = re.compile(r"(?<!\A)\b(ph_\w++(?:\.\w++)?+)(?! \(in Python)(?: \(in C\+\+ [^()]*\))?+")
+# Not the first word of a message, which says what has failed, and not what has Python's word already. With its operands.
+_CALL = re.compile(r"(?<!\A)\b((ph_\w++(?:\.\w++)?+)(?:\([^()]*\))?+)(?! \(in Python)(?: \(in C\+\+ [^()]*\))?+")
 
 
 def in_python(message):
     """A message of the library's, with the calls of Python behind those of C."""
-    return _CALL.sub(lambda found: f"{found[1]} (in Python {IN_PYTHON[found[1]]})" if found[1] in IN_PYTHON else found[0], message)
+    return _CALL.sub(lambda found: f"{found[1]} (in Python {IN_PYTHON[found[2]]})" if found[2] in IN_PYTHON else found[0], message)
 
 
 def error_of(status):

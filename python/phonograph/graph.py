@@ -11,7 +11,7 @@ from .annotation import scopes_of
 from .array import Array, asarray
 from .bindings import core
 from .bodies import body_of
-from .errors import Error, check, error_of
+from .errors import ArgumentError, Error, check, error_of
 from .lifetime import Owner, need, new_handle
 from .record import Record
 from .stream import Stream
@@ -112,6 +112,12 @@ class Graph(Owner):
         need(stream, Stream, "Graph.capture")
         if mode not in _MODES and mode not in _MODES.values():
             raise ValueError(f"Graph.capture: {mode!r} is no mode of captures: {', '.join(_MODES)}")
+        if options.get("plan"):
+            raise ArgumentError(
+                "Graph.capture: a plan needs a function that runs twice, and a `with` block runs once: give one to "
+                "phonograph.bindings.core.ph_graph_capture",
+                core.PH_ERROR_ARGUMENT,
+            )
         settings = struct_from(core.ph_capture_options, options)
         settings.pool, settings.mode = pool and pool._pool_handle, _MODES.get(mode, mode)
         self._slots, self._uses = {}, {}

@@ -179,6 +179,8 @@ def test_words_of_python_in_messages():
         ("set ph_kernel_source.host, or", "set ph_kernel_source.host (in Python device.kernel(..., host=function)), or"),
         ("x: call ph_graph_reset (in C++ clear).", "x: call ph_graph_reset (in Python graph.reset())."),
         ("x: ph_graph_reset_all, aph_malloc, ph_malloc_x (in C++ y)", "x: ph_graph_reset_all, aph_malloc, ph_malloc_x (in C++ y)"),
+        ("x: with ph_stream_wait_stream(the one, the other); ph_graph_reset()", "x: with ph_stream_wait_stream(the one, the other) (in Python "
+         "stream.wait(other)); ph_graph_reset() (in Python graph.reset())"),
         ("", ""),
     ):
         assert ph.errors.in_python(message) == expected and ph.errors.in_python(expected) == expected
@@ -194,6 +196,14 @@ def test_each_call_of_python_in_messages_is_there():
         thing = objects[owner]
         for step in path:
             thing = getattr(thing, step)
+
+
+def test_a_plan_is_no_option_of_a_block(stream):
+    """Its message does not name the call that was made."""
+    with pytest.raises(ph.ArgumentError, match="runs twice, and a `with` block runs once") as caught:
+        ph.Graph().capture(stream, plan=True)
+    assert "graph.capture" not in str(caught.value)
+    ph.Graph().capture(stream, plan=False)
 
 
 def test_a_status_without_a_record_has_its_name():

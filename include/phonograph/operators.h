@@ -249,14 +249,14 @@ PH_API bool ph_deterministic_algorithms(void);
  * - true: the first use times them with its operands, at most 10 of each of the library's searches,
  *   and takes the fastest. It waits for the stream, takes up to some seconds (cuDNN compiles what
  *   it proposes), and allocates 64 MiB and scratch meanwhile, from what the device has.
- * - The choice stays for the device's work, captured or not, whatever the switch says later. So
- *   turn it on before the first step.
+ * - The choice stays for the device's work, captured or not, whatever the switch says later, until
+ *   the device's last tape and tensor are gone. So turn it on before the first step.
  * - A first use in a capture times nothing and takes the first. So does one beside a capture: while
  *   the calling thread captures on the device, or another one in a mode that forbids to wait.
  * - Accuracy and repetition are as before: no narrower types, no sums in another order than
  *   ph_set_deterministic_algorithms allows.
  * - Another proposal sums in another order. So the last bits may differ between two processes, or
- *   two GPUs, as with PyTorch; within a process the same work gives the same bits.
+ *   two GPUs, as with PyTorch; while the choice stays the same work gives the same bits.
  * - The host device has one algorithm, and times nothing.
  * - The switch holds for the process and for later calls, backward's included. Thread-safe. Legal
  *   in a capture. */

@@ -248,7 +248,8 @@ PH_API bool ph_deterministic_algorithms(void);
  * - false: the first use on a device takes the first proposal.
  * - true: the first use times them with its operands, at most 10 of each of the library's searches,
  *   and takes the fastest. It waits for the stream, takes up to some seconds (cuDNN compiles what
- *   it proposes), and allocates 64 MiB and scratch meanwhile, from what the device has.
+ *   it proposes), and meanwhile allocates 64 MiB and scratch in the pool that the calling thread's
+ *   allocations come from (memory.h).
  * - The choice stays for the device's work, captured or not, whatever the switch says later, until
  *   the device's last tape and tensor are gone. So turn it on before the first step.
  * - A first use in a capture times nothing and takes the first. So does one beside a capture: while

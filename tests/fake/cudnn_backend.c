@@ -6,7 +6,7 @@
  *   FAKE_CUDNN_VERSION=91900  what cudnnGetVersion says
  *   FAKE_CUDNN_REFUSES=1      there is no plan for anything
  *   FAKE_CUDNN_TIMES=2,1      proposals, as fake_proposals reads them; each has a kernel
- *   FAKE_CUDNN_NOTES=-1,4     the numerical note of each; negative: none */
+ *   FAKE_CUDNN_NOTES=-1,4,99  the numerical note of each; negative: none; 99: it does not say */
 #include "fake/cudnn_inside.h"
 #include "fake/fake_cuda.h"
 #include <pthread.h>
@@ -221,6 +221,9 @@ static int propose(const fake_descriptor *of, int64_t wanted, int64_t *count, vo
 }
 
 /* Notes are numbers with the milliseconds' form. */
+enum {
+    UNKNOWN_NOTE = 99
+};
 static int get_notes(const fake_descriptor *of, int64_t *count, int *values)
 {
     float note[FAKE_PROPOSALS];
@@ -228,7 +231,7 @@ static int get_notes(const fake_descriptor *of, int64_t *count, int *values)
     *count = of->proposal < there && note[of->proposal] >= 0;
     if (*count)
         *values = (int)note[of->proposal];
-    return PH__CUDNN_OK;
+    return *count && *values == UNKNOWN_NOTE ? FAKE_CUDNN_BAD : PH__CUDNN_OK;
 }
 
 int cudnnBackendGetAttribute(void *const at, int name, int type, int64_t wanted, int64_t *count,

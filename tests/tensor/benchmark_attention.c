@@ -80,6 +80,16 @@ TEST(attention_stays_as_exact_and_repeats)
     assert_int_equal(kernels_named(do_forward, "3,1,2", "4,4,4", "fake_cudnn_plan"), 1);
 }
 
+/* What is not known of the first is no leave for others to be less exact. */
+TEST(attention_stays_as_exact_where_notes_are_missing)
+{
+    if (!t_on_fake())
+        return;
+    assert_int_equal(kernels_named(do_forward, "3,1,2", "99,1,-1", "fake_cudnn_plan_2"), 1);
+    assert_int_equal(kernels_named(do_forward, "3,1,2", "99,99,2", "fake_cudnn_plan"), 1);
+    assert_int_equal(kernels_named(do_forward, "3,1,2", "-1,99,-1", "fake_cudnn_plan_2"), 1);
+}
+
 /* Where no order is asked for, the backward may take any; forward repeats all the same. */
 TEST(what_does_not_repeat_competes_on_request)
 {
@@ -116,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_takes_the_fastest),
         cmocka_unit_test(attention_stays_as_exact_and_repeats),
+        cmocka_unit_test(attention_stays_as_exact_where_notes_are_missing),
         cmocka_unit_test(what_does_not_repeat_competes_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

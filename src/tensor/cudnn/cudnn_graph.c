@@ -10,6 +10,7 @@ enum {
     ALIGNMENT = 16, /* of memory, in bytes */
     PROPOSALS = PH__BENCHMARK_LIMIT
 };
+static const unsigned unknown_notes = ~0u;
 
 /* ---- descriptors ---- */
 static void *new_descriptor(ph__cudnn_graph *g, int type)
@@ -229,7 +230,7 @@ static void *build_plan(ph__cudnn_graph *g, void *handle, void *proposal, int64_
     return plan;
 }
 
-/* A bit for each numerical note of a proposal's engine; all: they are not known. */
+/* A bit for each numerical note of a proposal's engine, or unknown_notes, which has all. */
 static unsigned notes_of(ph__cudnn_graph *g, void *proposal)
 {
     int note[PH__CUDNN_NOTES];
@@ -242,17 +243,18 @@ static unsigned notes_of(ph__cudnn_graph *g, void *proposal)
                                               &engine) != PH__CUDNN_OK ||
         ph__cudnn_library.BackendGetAttribute(engine, PH__CUDNN_ENGINE_NOTES, PH__CUDNN_TYPE_NOTE,
                                               PH__CUDNN_NOTES, &count, note) != PH__CUDNN_OK)
-        return ~0u;
+        return unknown_notes;
     for (int64_t i = 0; i < count && i < PH__CUDNN_NOTES; i++)
         notes |= 1u << note[i];
     return notes;
 }
 
-/* Whether it is as exact as what the first one's notes say, and repeats where it has to. */
+/* Whether it is as exact as what the first one's notes say (it is exact, where they are not known),
+ * and repeats where it has to. */
 static bool may_compete(unsigned notes, unsigned first, bool any_order)
 {
     const unsigned narrow = 1u << PH__CUDNN_NOTE_NARROWED | 1u << PH__CUDNN_NOTE_NARROW_SUMS;
-    return (notes & narrow & ~first) == 0 &&
+    return (notes & narrow & ~(first == unknown_notes ? 0 : first)) == 0 &&
            (any_order || !(notes & 1u << PH__CUDNN_NOTE_ANY_ORDER));
 }
 

@@ -59,7 +59,7 @@ ph_status ph_record_readable_name(char *out, size_t size, const ph_record *recor
     if (out == NULL)
         return ph__fail_null(call, "out");
     if (size == 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: size is 0; %d bytes hold every name", call,
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: size is 0; %d bytes hold every readable name", call,
                        PH__READABLE);
     *out = '\0';
     PH_TRY(find_node(&found, record, node, call));

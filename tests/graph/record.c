@@ -103,7 +103,7 @@ TEST(names_are_as_readable_as_they_are)
     assert_error(ph_record_readable_name(NULL, 8, record, 0), PH_ERROR_ARGUMENT,
                  "ph_record_readable_name: out");
     assert_error(ph_record_readable_name(name, 0, record, 0), PH_ERROR_ARGUMENT,
-                 "ph_record_readable_name: size is 0; 1024 bytes hold every name");
+                 "ph_record_readable_name: size is 0; 1024 bytes hold every readable name");
     assert_error(ph_record_readable_name(name, 8, NULL, 0), PH_ERROR_ARGUMENT, "record");
     assert_error(ph_record_readable_name(name, 8, record, 4), PH_ERROR_NOT_FOUND,
                  "node 4 does not exist");

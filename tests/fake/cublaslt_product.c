@@ -3,7 +3,8 @@
  * products with plain loops, launched as a kernel of that libcuda, so that captures see what
  * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more.
  *
- *   FAKE_CUBLASLT_TIMES=2,1  proposals, as fake_proposals reads them; each has a kernel */
+ *   FAKE_CUBLASLT_TIMES=2,1  proposals, as fake_proposals reads them; each has a kernel
+ *   FAKE_CUBLASLT_MOST=16    a question for more proposals fails */
 #include "base/half.h"
 #include "fake/fake_cuda.h"
 #include "tensor/products/cublaslt_abi.h"
@@ -18,6 +19,7 @@ PH__LT_FUNCTIONS(DECLARE)
 #undef DECLARE
 
 enum {
+    ALLOC_FAILED = 3,
     INVALID_VALUE = 7,
     EXECUTION_FAILED = 13
 };
@@ -279,11 +281,14 @@ int cublasLtMatmulAlgoGetHeuristic(void *at, void *description, void *a, void *b
                                    void *preference, int wanted, ph__lt_choice *choices, int *found)
 {
     const descriptor *of = description;
+    const char *most = getenv("FAKE_CUBLASLT_MOST");
     (void)at;
     (void)c;
     *found = 0;
     if (wanted < 1 || !fits(of, a, b, d))
         return INVALID_VALUE;
+    if (most && wanted > atoi(most))
+        return ALLOC_FAILED;
     if (of->epilogue == PH__LT_EPILOGUE_BIAS && of->bias_type == PH__LT_F64)
         return PH__LT_NOT_SUPPORTED;
     float ms[FAKE_PROPOSALS];

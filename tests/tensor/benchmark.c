@@ -96,6 +96,16 @@ TEST(what_refuses_is_left_out)
     assert_int_equal(product_named("2,-1,-1", "fake_cublaslt_product"), 1);
 }
 
+/* The question for further ones fails: the first is taken. */
+TEST(a_search_that_fails_is_no_failure)
+{
+    if (!t_on_fake())
+        return;
+    t_say("FAKE_CUBLASLT_MOST", "16");
+    assert_int_equal(product_named("3,1,2", "fake_cublaslt_product"), 1);
+    t_say("FAKE_CUBLASLT_MOST", NULL);
+}
+
 /* The message is that of a product which no algorithm can do. */
 TEST(nothing_is_left)
 {
@@ -349,6 +359,7 @@ int main(void)
         cmocka_unit_test(results_are_those_of_products),
         cmocka_unit_test(the_fastest_is_taken),
         cmocka_unit_test(what_refuses_is_left_out),
+        cmocka_unit_test(a_search_that_fails_is_no_failure),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(a_choice_stays),
         cmocka_unit_test(a_first_use_in_a_capture_times_nothing),

@@ -151,7 +151,7 @@ int ph__product_propose(ph__product_proposals *out, ph__cublas *cublas, const ph
         return result;
     result = ask_for_first(out, &q);
     if (!result && others && out->count > 0)
-        result = ask_for_others(out, &q);
+        (void)ask_for_others(out, &q); /* the first one does without them */
     (void)ph__cublaslt.MatmulPreferenceDestroy(q.preference);
     return result;
 }

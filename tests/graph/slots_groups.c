@@ -215,6 +215,25 @@ TEST(updates_keep_a_group_together)
     expect(90, 100);
 }
 
+/* One is set where an update has brought both; a new executable has the other one there, too. */
+TEST(new_executables_keep_a_group_together)
+{
+    ph_slot_proof proofs[VIEWS];
+    ph_graph_destroy(graph);
+    assert_ok(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = true}));
+    prove_views(proofs, read_both, 1);
+    assert_ok(ph_graph_instantiate(graph));
+    assert_ok(ph_graph_update(graph, shifted, NULL));
+    assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){0, views[1][0]}, 1));
+    expect(30, 40);
+    assert_ok(ph_graph_instantiate(graph));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    expect(30, 40);
+    assert_ok(ph_graph_update(graph, apart, NULL)); /* both are set: that does not count */
+    assert_ok(ph_graph_replay(graph, world.stream));
+    expect(30, 40);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_views, close_views)
 int main(void)
 {
@@ -225,6 +244,7 @@ int main(void)
         CASE(a_word_of_the_other_view_is_found_where_they_part),
         CASE(all_of_a_group_are_proved_or_none),
         CASE(updates_keep_a_group_together),
+        CASE(new_executables_keep_a_group_together),
     };
     return cmocka_run_group_tests_name("graph.slots_groups", tests, NULL, NULL);
 }

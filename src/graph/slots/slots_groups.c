@@ -70,6 +70,25 @@ ph_status ph__slot_groups_check(ph__slots *slots, const char *call)
     return PH_OK;
 }
 
+static bool is_staged_with(const ph__slots *slots, const ph__slot *lead)
+{
+    size_t i = 0;
+    while (i < slots->staged.count && slots->staged.at[i].slot->lead != lead)
+        i++;
+    return i < slots->staged.count;
+}
+
+bool ph__slot_groups_next_brought(size_t *at, const ph__slots *slots)
+{
+    for (; *at < slots->list.count; ++*at) {
+        const ph__slot *slot = slots->list.at[*at];
+        if (slot->lead && !slot->set && !slot->staged && slot->uses.count &&
+            slot->current != slot->captured && is_staged_with(slots, slot->lead))
+            return true;
+    }
+    return false;
+}
+
 bool ph__slot_groups_fit(ph__slots *slots, const ph_record *record, char *why, size_t size)
 {
     slots->group_checks++;

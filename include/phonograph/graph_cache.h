@@ -130,9 +130,9 @@ typedef struct ph_graph_cache_call {
 
 typedef struct ph_graph_cache_result {
     ph_graph_cache_path path;
-    /* The graph that was replayed; NULL: none was, or its key was dropped meanwhile. Borrowed until
-     * the next call of the cache. With epoch it tells whether an output was overwritten since
-     * (ph_graph_check_output). */
+    /* The graph that was replayed; NULL: none was, or callbacks of this call made it go, as by
+     * dropping the key. Borrowed until the next call of the cache. With epoch it tells whether an
+     * output was overwritten since (ph_graph_check_output). */
     ph_graph *graph;
     uint64_t epoch;
     char reason[240]; /* why the body ran, where its key has been captured before; "": none */

@@ -4,6 +4,7 @@
 #define PH_BASE_LOG_H
 #include <phonograph/log.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Formats and hands a message to the callback. No newline at the end. Never call it with a lock
  * held that a callback may want: ph__log_hold comes before such a lock. */
@@ -19,6 +20,10 @@ typedef struct ph__log_held {
 } ph__log_held;
 void ph__log_hold(ph__log_held *held);
 void ph__log_report(ph__log_held *held);
+static inline bool ph__log_is_waiting(const ph__log_held *held)
+{
+    return held->first;
+}
 
 /* The same, at most once for each place in the code in the life of the process. */
 #define PH__LOG_ONCE(level, ...)                                                                   \

@@ -48,11 +48,13 @@ static bool is_in_capture(const ph__visit *visit, const ph_graph *graph)
            (ph__stream_find_capture(&id, visit->stream, "ph_graph_cache_run") != PH_OK || id);
 }
 
-/* Numbers of child graphs are the long way's. */
+/* Numbers of child graphs are the long way's. So are calls with messages: the log's callback may
+ * drop the key, and its graph is the result's. */
 static ph__served count_hit(ph__visit *visit, ph__cache_entry *entry, bool nested)
 {
-    if (nested) {
+    if (nested)
         visit->result->path = PH_CACHE_NESTED;
+    if (nested || ph__log_is_waiting(&visit->log)) {
         visit->entry = entry;
         ph__entry_hold(visit->cache, entry);
         return PH__SERVED;

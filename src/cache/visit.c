@@ -105,6 +105,25 @@ void ph__visit_do_rest(ph__visit *visit)
     ph__error_restore(&before);
 }
 
+/* Functions of the user's, and other threads, may have called the key again: its graphs may be
+ * others by now. */
+static void check_graph(ph__visit *visit)
+{
+    ph_graph_cache_result *result = visit->result;
+    const ph__cache_entry *entry = visit->entry;
+    if (!result->graph)
+        return;
+    ph__mutex_lock(&visit->entry->lock);
+    bool there = entry->graph == result->graph;
+    for (size_t i = 0; i < PH__CACHE_VARIANTS; i++)
+        there = there || entry->variants[i] == result->graph;
+    ph__mutex_unlock(&visit->entry->lock);
+    if (there)
+        return;
+    result->graph = NULL;
+    result->epoch = 0;
+}
+
 void ph__visit_end(ph__visit *visit)
 {
     if (visit->capturing || visit->apart) {
@@ -117,6 +136,7 @@ void ph__visit_end(ph__visit *visit)
         atomic_store(&visit->cache->capturing, false);
     visit->capturing = visit->apart = false;
     ph__visit_do_rest(visit);
+    check_graph(visit);
     ph__entry_leave(visit->cache, visit->entry, visit->launch ? visit->result->path : 0,
                     visit->result);
 }

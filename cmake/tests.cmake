@@ -17,7 +17,7 @@ set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 set(PH_NN_GROUPS tensor nn)
 set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_memory mpi.data_parallel_options mpi.data_parallel_shards mpi.data_parallel_state mpi.tensor_collectives mpi.transformer unit.instructions)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
-set(PH_UNWIND_TESTS graph.unwound inspect.verify_held nn.data_loader_ends nn.data_parallel_changes nn.module_copy nn.training nn.unwound)
+set(PH_UNWIND_TESTS graph.cache_renewals_left graph.unwound inspect.verify_held nn.data_loader_ends nn.data_parallel_changes nn.module_copy nn.training nn.unwound)
 # Those of the CUDA driver: not on the host device.
 set(PH_CUDA_GROUPS cuda)
 # Of those groups, what touches no device; and what one of the two cannot run.

@@ -118,8 +118,10 @@ void ph_graph_cache_destroy(ph_graph_cache *cache)
 {
     if (!cache)
         return;
-    while (cache->oldest)
-        (void)ph__entry_drop(cache, cache->oldest->key, cache->oldest->key_bytes);
-    ph__renewal_end(cache);
+    do { /* calls of objects that the last executables release make keys again */
+        while (cache->oldest)
+            (void)ph__entry_drop(cache, cache->oldest->key, cache->oldest->key_bytes);
+        ph__renewal_end(cache);
+    } while (cache->oldest);
     free_cache(cache);
 }

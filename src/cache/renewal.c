@@ -5,6 +5,7 @@
 #include "cache/renewal.h"
 #include "base/line.h"
 #include "base/log.h"
+#include "base/unwind.h"
 #include "cache/budget.h"
 #include "cache/executables.h"
 #include "cache/renewal_end.h"
@@ -172,6 +173,20 @@ static bool find_place(size_t *at, const ph__cache_entry *entry, uint64_t id)
     return false;
 }
 
+static void destroy_graph(void *graph)
+{
+    ph_graph_destroy(graph);
+}
+
+/* Hooks are told, and may not return. */
+static ph_status report_executable(ph_graph *made)
+{
+    PH__UNWIND unwind = {destroy_graph, made};
+    ph_status status = ph__graph_exec_ready(made);
+    unwind.undo = NULL;
+    return status;
+}
+
 static void replace_slower(ph__visit *visit, size_t at, ph_graph *made)
 {
     ph_graph_cache *cache = visit->cache;
@@ -184,7 +199,7 @@ static void replace_slower(ph__visit *visit, size_t at, ph_graph *made)
         ph__renewal_destroy(made);
         return;
     }
-    if (ph__graph_exec_ready(made) != PH_OK) {
+    if (report_executable(made) != PH_OK) {
         keep_slower(visit, ph_error_last()->message);
         ph_graph_destroy(made);
         return;

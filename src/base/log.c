@@ -5,6 +5,7 @@
 #include "base/debug.h"
 #include "base/fork.h"
 #include "base/line.h"
+#include "base/status.h"
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -89,12 +90,19 @@ void ph__log_report(ph__log_held *held)
         holding->last = held->last;
         return;
     }
+    if (!held->first)
+        return;
+    int saved_errno = errno;
+    ph_error before;
+    ph__error_save(&before);
     while (held->first) {
         ph__log_line *line = held->first;
         held->first = line->next;
         hand_out(line->level, line->message);
         ph__free(line);
     }
+    ph__error_restore(&before);
+    errno = saved_errno;
 }
 
 static void keep_line(ph_log_level level, const char *message)

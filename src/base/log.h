@@ -11,8 +11,8 @@
 void ph__log(ph_log_level level, const char *format, ...) PH_PRINTF(2, 3);
 
 /* Messages of the calling thread wait from hold on, and are reported, in their order, by report,
- * which is called behind the locks. One that there is no memory for goes to stderr at once. A hold
- * within another one leaves them to that one's end. */
+ * which is called behind the locks, and keeps the error record and errno. One that there is no
+ * memory for goes to stderr at once. A hold within another one leaves them to that one's end. */
 typedef struct ph__log_line ph__log_line;
 typedef struct ph__log_held {
     ph__log_line *first, *last;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <phonograph/status.h>
 #include <phonograph/version.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -142,7 +143,7 @@ TEST(messages_wait_for_the_end_of_a_hold)
     ph__log_hold(&held);
     ph__alloc_fail_after(0);
     ph__log(PH_LOG_INFO, "lost");
-    ph__alloc_fail_after(-1);
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
     to.locked = false;
     ph__log_report(&held);
     assert_int_equal(to.count, 1);
@@ -159,6 +160,31 @@ static void *say_often(void *unused)
     for (int i = 0; i < 100; i++)
         say_in_one_place();
     return unused;
+}
+
+static void fail_and_count(ph_log_level level, const char *message, void *user)
+{
+    (void)level, (void)message;
+    ++*(int *)user;
+    errno = ENOENT;
+    ph_ignore(ph_fail(PH_ERROR_CALLER, "the callback's own"));
+}
+
+TEST(messages_that_waited_keep_the_failure_of_the_call)
+{
+    ph__log_held held;
+    int calls = 0;
+    ph_log_set(fail_and_count, &calls);
+    ph__log_hold(&held);
+    ph__log(PH_LOG_WARNING, "one");
+    ph__log(PH_LOG_WARNING, "two");
+    ph_ignore(ph_fail(PH_ERROR_STATE, "the call's"));
+    errno = EAGAIN;
+    ph__log_report(&held);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(calls, 2);
+    assert_int_equal(ph_error_last()->status, PH_ERROR_STATE);
+    assert_string_equal(ph_error_last()->message, "the call's");
 }
 
 TEST(test_once_means_once)
@@ -243,6 +269,8 @@ int main(void)
         cmocka_unit_test_teardown(test_long_message_is_cut, restore_default),
         cmocka_unit_test_teardown(test_callback_may_call_the_library, restore_default),
         cmocka_unit_test_teardown(messages_wait_for_the_end_of_a_hold, restore_default),
+        cmocka_unit_test_teardown(messages_that_waited_keep_the_failure_of_the_call,
+                                  restore_default),
         cmocka_unit_test_teardown(test_once_means_once, restore_default),
         cmocka_unit_test_teardown(test_set_while_others_log, restore_default),
         cmocka_unit_test(test_default_writes_warnings_to_stderr),

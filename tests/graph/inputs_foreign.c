@@ -79,6 +79,34 @@ TEST(test_foreign_at_its_rate)
     assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
 }
 
+/* Replays that are more than a launch, as beside a capture, are counted once, too. */
+TEST(test_foreign_at_its_rate_beside_a_capture)
+{
+    const ph_capture_options seldom = {.check_input_liveness = true, .check_foreign_every = 8};
+    int32_t *other = other_new();
+    ph_stream *side;
+    ph_graph *open;
+    int passed = 0;
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    assert_ok(ph_graph_create(&open, NULL));
+    begin(&seldom);
+    assert_ok(ph_memcpy(y, other, BYTES, world.stream));
+    end();
+    assert_ok(ph_graph_replay(graph, world.stream)); /* looks for the first time */
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(ph_graph_node_set_enabled(graph, 0, false));
+    assert_ok(
+        ph_graph_capture_begin(open, side, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
+    assert_ok(t_fill(&world, side, y, N, 1));
+    other_free(other);
+    while (passed < 20 && ph_graph_replay(graph, world.stream) == PH_OK)
+        passed++;
+    assert_int_equal(passed, 6);
+    assert_ok(ph_graph_capture_end(open, PH_OK));
+    ph_graph_destroy(open);
+    ph_stream_destroy(side);
+}
+
 /* Words that no type proves are looked for, too; in many nodes the driver is asked about an
  * address once. */
 TEST(test_foreign_suspected)
@@ -198,10 +226,15 @@ TEST(test_few_questions)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_foreign_freed),       IN_WORLD(test_foreign_replaced),
-        IN_WORLD(test_foreign_at_its_rate), IN_WORLD(test_foreign_suspected),
-        IN_WORLD(test_foreign_declared),    IN_WORLD(test_foreign_declared_and_gone_before_the_end),
-        IN_WORLD(test_set_to_foreign),      IN_WORLD(test_few_questions),
+        IN_WORLD(test_foreign_freed),
+        IN_WORLD(test_foreign_replaced),
+        IN_WORLD(test_foreign_at_its_rate),
+        IN_WORLD(test_foreign_at_its_rate_beside_a_capture),
+        IN_WORLD(test_foreign_suspected),
+        IN_WORLD(test_foreign_declared),
+        IN_WORLD(test_foreign_declared_and_gone_before_the_end),
+        IN_WORLD(test_set_to_foreign),
+        IN_WORLD(test_few_questions),
     };
     return cmocka_run_group_tests_name("graph.inputs_foreign", tests, NULL, NULL);
 }

@@ -18,17 +18,18 @@ enum {
 };
 ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call);
 /* Of a graph that checks, at each replay: whether there is anything to look at. The first is for
- * replays that are nothing but a launch; where it says no, nothing has changed. */
-static inline bool ph__graph_lives_as_before(ph_graph *graph)
+ * replays that are nothing but a launch; those that it lets pass are counted behind it. */
+static inline bool ph__graph_lives_as_before(const ph_graph *graph)
 {
     if (atomic_load_explicit(&graph->watch.free_count, memory_order_acquire) != graph->free_count)
         return false;
     if (!graph->foreign || !graph->foreign_every)
         return true;
-    if (graph->foreign_turn + 1 >= graph->foreign_every)
-        return false;
-    graph->foreign_turn++;
-    return true;
+    return graph->foreign_turn + 1 < graph->foreign_every;
+}
+static inline void ph__graph_lived(ph_graph *graph)
+{
+    graph->foreign_turn += graph->foreign && graph->foreign_every;
 }
 static inline bool ph__graph_must_check_live(ph_graph *graph, unsigned *how)
 {

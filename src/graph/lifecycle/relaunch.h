@@ -66,9 +66,15 @@ static inline ph_status ph__graph_relaunch(bool *launched, ph_graph *graph, ph_s
                                            const char *call)
 {
     *launched = false;
-    return ph__replays_as_before(graph, stream) && ph__replays_at_once(graph) &&
-                   (!graph->liveness || ph__graph_lives_as_before(graph))
-               ? ph__exec_relaunch(launched, graph, stream, call)
-               : PH_OK;
+    if (!ph__replays_as_before(graph, stream) || !ph__replays_at_once(graph))
+        return PH_OK;
+    if (!graph->liveness)
+        return ph__exec_relaunch(launched, graph, stream, call);
+    if (!ph__graph_lives_as_before(graph))
+        return PH_OK;
+    ph_status status = ph__exec_relaunch(launched, graph, stream, call);
+    if (*launched)
+        ph__graph_lived(graph);
+    return status;
 }
 #endif

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "memory/alloc/free.h"
 #include "memory/alloc/slow_path.h"
+#include "memory/alloc/stream_users.h"
 #include "memory/block/block.h"
 #include "memory/capture/born.h"
 #include "memory/capture/replay_allocator.h"
@@ -155,13 +156,27 @@ PH__SHORT bool free_in_cycle(ph__memory *memory, const void *pointer, const ph_s
     return true;
 }
 
+/* The work of another stream so far is waited for at the end of the block that it lies in. */
+__attribute__((noinline)) static bool free_replayed(ph__memory *memory, void *pointer,
+                                                    ph_stream *stream, const char *call)
+{
+    void *arena = stream && ph__stream_capture_id(stream) == 0
+                      ? ph__replay_allocator_arena_at(memory, pointer)
+                      : NULL;
+    ph_error before;
+    ph__error_save(&before);
+    if (arena && ph__record_use(memory, arena, stream, 0, call) != PH_OK)
+        ph__error_restore(&before);
+    return ph__replay_allocator_free(memory, pointer);
+}
+
 PH__SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, const char *call)
 {
     unsigned flags = atomic_load_explicit(&memory->slow_path_flags, memory_order_acquire);
     bool plain = (flags & (PH__SLOW_HISTORY | PH__SLOW_POISON)) == 0, done = false;
     if (flags & PH__SLOW_PLAN)
         ph__plan_note_free(memory, pointer, stream);
-    if ((flags & PH__SLOW_REPLAY_ALLOCATOR) && ph__replay_allocator_free(memory, pointer))
+    if ((flags & PH__SLOW_REPLAY_ALLOCATOR) && free_replayed(memory, pointer, stream, call))
         return;
     if (flags & PH__SLOW_SITES)
         ph__sites_freeing(memory, pointer);

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/range_map.h"
 #include "base/vec.h"
+#include "memory/alloc/stream_users.h"
 #include "memory/block/block.h"
 #include "memory/capture/replay_allocator.h"
 #include "memory/state/allocation.h"
@@ -15,6 +16,7 @@
 #include "memory/state/segment.h"
 #include "memory/state/short_cycle.h"
 #include "memory/state/stream_uses.h"
+#include "memory/streams/uses.h"
 #include <string.h>
 
 /* ---- a run ---- */
@@ -178,9 +180,25 @@ size_t ph__replay_allocator_unused(const ph__replay_allocator *allocator)
 }
 
 /* ---- the end ---- */
+/* Which part of the arena other streams use nobody knows: each block that is left has all uses. */
+static bool copy_uses(ph__block *to, const ph__stream_uses *from)
+{
+    ph__stream_uses *uses = from ? ph__stream_uses_create() : NULL;
+    bool copied = !from || uses;
+    if (!uses)
+        return copied;
+    uses->block = to;
+    uses->pool = ph__mseg_of(to)->pool;
+    ph__block_set_stream_uses(to, uses);
+    for (size_t i = 0; i < from->list.count; i++)
+        copied = ph__stream_uses_add(uses, from->list.at[i].stream, 0) && copied;
+    return copied;
+}
+
 /* A block that the run has left becomes an allocation, where the capture's own is gone. false: no
  * host memory for that. Lock held. */
-static bool adopt_left_block(const ph__replay_allocator *allocator, const ph__part *left)
+static bool adopt_left_block(const ph__replay_allocator *allocator, const ph__part *left,
+                             const ph__stream_uses *uses)
 {
     const ph__logged_allocation *entry = left->entry;
     const ph__block *there = ph__memory_block(allocator->memory, entry->address);
@@ -194,7 +212,7 @@ static bool adopt_left_block(const ph__replay_allocator *allocator, const ph__pa
         block->generation = left->generation;
         block->user = (void *)((uintptr_t)block->user + left->trackers);
     }
-    return block || !no_memory;
+    return block ? copy_uses(block, uses) : !no_memory;
 }
 
 /* Every block that the run freed and was not given again. */
@@ -212,12 +230,40 @@ static void free_owed_blocks(const ph__replay_allocator *allocator)
     }
 }
 
+/* The arena goes back to its heap. Its uses are the caller's. Lock held. */
+static ph__stream_uses *give_arena(const ph__replay_allocator *allocator)
+{
+    ph__block *arena = allocator->arena;
+    ph__stream_uses *uses = arena ? ph__block_stream_uses(arena) : NULL;
+    if (!arena)
+        return NULL;
+    ph__memory_retire(allocator->memory, arena, NULL);
+    ph__block_set_stream_uses(arena, NULL);
+    ph__memory_give(allocator->memory, arena);
+    return uses;
+}
+
+/* Blocks that were freed are the heap's behind this: its stream waits for others that used them. */
+static void wait_for_users(const ph__replay_allocator *allocator)
+{
+    const ph__block *arena = allocator->arena;
+    ph_error before;
+    if (!arena || !ph__block_stream_uses(arena) ||
+        ph__stream_capture_id(ph__mseg_of(arena)->stream) != 0)
+        return;
+    ph__error_save(&before);
+    if (ph__stream_wait_users(ph__mseg_of(arena)->stream, (const void *)arena->address,
+                              "ph_memory_plan_finish") != PH_OK)
+        ph__error_restore(&before);
+}
+
 bool ph__replay_allocator_end(ph__replay_allocator *allocator)
 {
     bool adopted = true;
     if (allocator == NULL)
         return true;
     ph__memory *memory = allocator->memory;
+    wait_for_users(allocator);
     ph__memory_lock(memory);
     ph__replay_allocator **link = &memory->replay_allocators;
     while (*link != allocator)
@@ -225,13 +271,11 @@ bool ph__replay_allocator_end(ph__replay_allocator *allocator)
     *link = allocator->next;
     leave_pool(allocator);
     ph__set_slow_path(memory, PH__SLOW_REPLAY_ALLOCATOR, memory->replay_allocators != NULL);
-    if (allocator->arena) {
-        ph__memory_retire(memory, allocator->arena, NULL);
-        ph__memory_give(memory, allocator->arena);
-    }
+    ph__stream_uses *uses = give_arena(allocator);
     for (size_t i = 0; i < allocator->live.count; i++)
-        adopted = adopt_left_block(allocator, allocator->live.at[i].value) && adopted;
+        adopted = adopt_left_block(allocator, allocator->live.at[i].value, uses) && adopted;
     ph__spin_unlock(&memory->lock);
+    ph__stream_uses_destroy(memory, uses);
     free_owed_blocks(allocator);
     ph_pool_release(allocator->pool);
     ph_pool_release(allocator->home);

@@ -72,22 +72,9 @@ static void *begin_of(const ph_device *device, void *pointer)
     return ph__memory_find(&around, device, pointer) && !around.foreign ? around.base : pointer;
 }
 
-ph_status ph_record_stream(void *pointer, ph_stream *stream)
+ph_status ph__record_use(ph__memory *memory, void *pointer, ph_stream *stream, uint64_t capture_id,
+                         const char *call)
 {
-    static const char call[] = "ph_record_stream";
-    if (!pointer)
-        return ph__fail_null(call, "pointer");
-    PH_TRY(ph__stream_check(stream, call));
-    ph__memory *memory = ph__memory_of(stream->device);
-    if (!memory)
-        return ph__fail_not_live(call, pointer, stream->device);
-    pointer = begin_of(stream->device, pointer);
-    if (ph__slow_path_has(memory, PH__SLOW_PLAN))
-        ph__plan_note_use(memory, pointer, stream);
-    if (ph__replay_allocator_knows(memory, pointer))
-        return PH_OK;
-    uint64_t capture_id;
-    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     ph__stream_uses *fresh = NULL;
     ph_stream *own = NULL;
     bool found, noted = true;
@@ -108,9 +95,31 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     ph__stream_uses_destroy(memory, fresh);
     if (!found)
         return ph__fail_not_live(call, pointer, stream->device);
-    if (capture_id)
-        ph__copy_captured(&memory->attachment, capture_id, pointer, pointer);
     return noted ? PH_OK : ph__fail_host_memory(call, "the use of the block");
+}
+
+ph_status ph_record_stream(void *pointer, ph_stream *stream)
+{
+    static const char call[] = "ph_record_stream";
+    if (!pointer)
+        return ph__fail_null(call, "pointer");
+    PH_TRY(ph__stream_check(stream, call));
+    ph__memory *memory = ph__memory_of(stream->device);
+    if (!memory)
+        return ph__fail_not_live(call, pointer, stream->device);
+    pointer = begin_of(stream->device, pointer);
+    if (ph__slow_path_has(memory, PH__SLOW_PLAN))
+        ph__plan_note_use(memory, pointer, stream);
+    uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    if (ph__replay_allocator_knows(memory, pointer)) {
+        void *arena = capture_id ? NULL : ph__replay_allocator_arena_at(memory, pointer);
+        return arena ? ph__record_use(memory, arena, stream, 0, call) : PH_OK;
+    }
+    ph_status status = ph__record_use(memory, pointer, stream, capture_id, call);
+    if (capture_id && (status == PH_OK || status == PH_ERROR_HOST_MEMORY))
+        ph__copy_captured(&memory->attachment, capture_id, pointer, pointer);
+    return status;
 }
 
 /* ---- waiting for them ---- */
@@ -170,18 +179,9 @@ static ph_status wait_for_user(ph_stream *stream, ph_stream *user, const char *c
                                                 "%s: behind a stream that uses the block", call);
 }
 
-ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
+ph_status ph__stream_wait_users(ph_stream *stream, const void *pointer, const char *call)
 {
-    static const char call[] = "ph_stream_wait_users";
     stream_list users = {0};
-    PH_TRY(ph__stream_check(stream, call));
-    if (ph__stream_capture_id(stream) != 0)
-        return ph_fail(
-            PH_ERROR_STATE,
-            "%s: the stream is capturing; what others have in flight is no part of a graph", call);
-    ph__memory *memory = ph__memory_of(stream->device);
-    if (memory && ph__replay_allocator_knows(memory, pointer))
-        return PH_OK;
     ph_status status = acquire_users(&users, stream->device, pointer, call);
     for (size_t i = 0; i < users.count; i++) {
         if (status == PH_OK)
@@ -190,4 +190,19 @@ ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
     }
     ph__vec_free(&users);
     return status;
+}
+
+ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
+{
+    static const char call[] = "ph_stream_wait_users";
+    PH_TRY(ph__stream_check(stream, call));
+    if (ph__stream_capture_id(stream) != 0)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the stream is capturing; what others have in flight is no part of a graph", call);
+    ph__memory *memory = ph__memory_of(stream->device);
+    if (memory && ph__replay_allocator_knows(memory, pointer) &&
+        !ph__replay_allocator_arena_at(memory, pointer))
+        return PH_OK;
+    return ph__stream_wait_users(stream, pointer, call);
 }

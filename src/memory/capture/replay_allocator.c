@@ -210,3 +210,14 @@ bool ph__replay_allocator_knows(ph__memory *memory, const void *pointer)
     ph__spin_unlock(&memory->lock);
     return known;
 }
+
+void *ph__replay_allocator_arena_at(ph__memory *memory, const void *pointer)
+{
+    ph__replay_allocator *allocator;
+    ph__memory_lock(memory);
+    const ph__part *one = find_live_part(&allocator, memory, (uintptr_t)pointer);
+    bool has = one && one->entry->address == (uintptr_t)pointer && allocator->arena;
+    void *arena = has ? (void *)allocator->arena->address : NULL;
+    ph__spin_unlock(&memory->lock);
+    return arena;
+}

@@ -56,6 +56,9 @@ bool ph__replay_allocator_has_arena(const ph__memory *memory, const void *base);
 ph__part *ph__replay_allocator_live(const ph__memory *memory, const void *base);
 /* The pointer is such a block; costs one load where there is none. No lock held. */
 bool ph__replay_allocator_knows(ph__memory *memory, const void *pointer);
+/* The block in which such a block lies, where they have one of their own; NULL: it does not. It
+ * notes the uses by other streams, until the allocator's end. No lock held. */
+void *ph__replay_allocator_arena_at(ph__memory *memory, const void *pointer);
 /* Frees it. false: no such allocator is about it. No lock held. */
 bool ph__replay_allocator_free(ph__memory *memory, const void *pointer);
 #endif

@@ -104,6 +104,7 @@ ph_status ph_memory_plan_finish(ph_memory_plan *plan)
 {
     static const char call[] = "ph_memory_plan_finish";
     PH_TRY(check_plan(plan, call));
+    PH_TRY(ph__device_check(plan->stream->device, call));
     plan->finished = true;
     free_arena(plan);
     return end_plan_allocator(plan, call);
@@ -193,6 +194,7 @@ ph_status ph_memory_plan_place(ph_memory_plan *plan)
 {
     static const char call[] = "ph_memory_plan_place";
     PH_TRY(check_plan(plan, call));
+    PH_TRY(ph__device_check(plan->stream->device, call));
     if (plan->placed || plan->finished)
         return ph_fail(PH_ERROR_STATE, "%s: the plan has its places, or was finished; make another",
                        call);

@@ -30,7 +30,8 @@ PH_CALL ph_memory_plan_create(ph_memory_plan **out, ph_pool *pool, ph_stream *st
 PH_CALL ph_memory_plan_capture(ph_memory_plan *plan, size_t at, ph_graph *graph,
                                const ph_capture_options *options, ph_capture_fn body, void *user);
 /* From what was noted to one block of the pool. Captures that were not noted allocate nothing. Once
- * (STATE); no capture is open on the device. Where there is no plan, it ends, and this is PH_OK. */
+ * (STATE); no capture is open on the device. Where there is no plan, or no memory for it, it ends,
+ * and this is PH_OK. DEVICE ends it, too. */
 PH_CALL ph_memory_plan_place(ph_memory_plan *plan);
 /* The last capture was made: blocks that they left become allocations, and the rest of the plan's
  * block is free in the pool. No more captures (STATE), unless the plan ended. The second call does

@@ -2,6 +2,7 @@
 /* tests/graph/memory_plans.c: one memory plan for several captures: what they share, what they keep
  * apart, how it ends, and misuse. */
 #include "driver/driver.h"
+#include "fake/fake_cuda.h"
 #include "support/fixture.h"
 #include "support/sweep.h"
 #include "support/test.h"
@@ -273,6 +274,24 @@ TEST(a_capture_that_was_not_noted_ends_the_plan)
     plan_close(&p);
 }
 
+TEST(a_device_that_fails_is_no_want_of_memory)
+{
+    plan_of_parts p;
+    if (t_on_host() || !fake_cuda()) {
+        print_message("skipped: the software libcuda alone fails one call when it is told to\n");
+        return;
+    }
+    plan_open(&p);
+    assert_ok(capture(&p, 0, p.noted));
+    assert_ok(ph_graph_reset(p.graphs[0]));
+    fake_cuda()->fail_call("cuMemCreate", 719, 5);
+    ph_status status = ph_memory_plan_place(p.plan);
+    fake_cuda()->fail_call("cuMemCreate", 719, 0);
+    assert_int_equal(status, PH_ERROR_DEVICE);
+    assert_non_null(strstr(info_of(&p).ended, "device failed"));
+    plan_close(&p);
+}
+
 /* ---- misuse ---- */
 TEST(captures_out_of_order_are_refused)
 {
@@ -425,6 +444,7 @@ int main(void)
         IN_WORLD(calls_inside_a_capture_are_refused),
         IN_WORLD(shortages_of_host_memory_leave_nothing),
         IN_WORLD(failures_of_the_driver_leave_nothing),
+        IN_WORLD(a_device_that_fails_is_no_want_of_memory),
     };
     return cmocka_run_group_tests_name("graph.memory_plans", tests, NULL, NULL);
 }

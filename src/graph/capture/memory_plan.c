@@ -163,15 +163,21 @@ static void end_plan(ph_memory_plan *plan, const char *why, const char *call)
 }
 
 /* ---- the plan ---- */
-/* One block for all. */
+/* One block for all. A device that failed is the call's failure, want of memory the plan's end. */
 static ph_status acquire_arena(ph_memory_plan *plan, const char *call)
 {
     ph_error before;
     ph__error_save(&before);
-    if (ph__malloc_from(&plan->arena, plan->pool, plan->stream, plan->all.bytes, call) == PH_OK)
+    ph_status status =
+        ph__malloc_from(&plan->arena, plan->pool, plan->stream, plan->all.bytes, call);
+    if (status == PH_OK)
         return PH_OK;
-    ph__error_restore(&before);
     plan->arena = NULL;
+    if (status == PH_ERROR_DEVICE) {
+        plan->reason = "the device failed when the memory of the plan was made";
+        return status;
+    }
+    ph__error_restore(&before);
     end_plan(plan, "there was no memory for the plan's blocks in one piece", call);
     return PH_OK;
 }

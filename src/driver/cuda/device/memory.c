@@ -63,7 +63,10 @@ int ph__cuda_segment_create(void **out, ph__drv_device *device, size_t bytes)
     int result = ph__cuda_enter(&scope, device);
     if (result != PH__R_OK)
         return result;
+    ph__mutex_lock(&device->mapping);
     result = create_segment(&address, device, bytes);
+    device->mapped += result == PH__R_OK ? bytes : 0;
+    ph__mutex_unlock(&device->mapping);
     ph__cuda_leave(&scope);
     if (result == PH__R_OK)
         *out = (void *)(uintptr_t)address;
@@ -76,8 +79,11 @@ void ph__cuda_segment_destroy(ph__drv_device *device, void *address, size_t byte
     if (!address)
         return;
     (void)ph__cuda_enter(&scope, device);
+    ph__mutex_lock(&device->mapping);
     (void)ph__cu.MemUnmap((uintptr_t)address, bytes);
     (void)ph__cu.MemAddressFree((uintptr_t)address, bytes);
+    device->mapped -= bytes;
+    ph__mutex_unlock(&device->mapping);
     ph__cuda_leave(&scope);
 }
 

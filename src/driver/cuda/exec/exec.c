@@ -53,11 +53,22 @@ static int create_exec(ph__drv_exec *exec, int flags, ph__cu_node *failed)
     return result;
 }
 
-/* Memory that the device has less than before is added to the executable's. */
+/* Bytes that are free, and those that this library has mapped: other threads map some meanwhile. */
+static int measure_rest(size_t *out, ph__drv_device *device)
+{
+    size_t total;
+    ph__mutex_lock(&device->mapping);
+    int result = ph__cu.MemGetInfo(out, &total);
+    *out += device->mapped;
+    ph__mutex_unlock(&device->mapping);
+    return result;
+}
+
+/* The executable gets what is missing of them since before. */
 static int add_used_bytes(ph__drv_exec *exec, size_t before)
 {
-    size_t after, total;
-    int result = ph__cu.MemGetInfo(&after, &total);
+    size_t after;
+    int result = measure_rest(&after, exec->device);
     if (result == PH__R_OK && before > after)
         exec->memory.device_bytes += before - after;
     return result;
@@ -66,9 +77,9 @@ static int add_used_bytes(ph__drv_exec *exec, size_t before)
 /* Where the upload is deferred, so is the account. */
 static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 {
-    size_t before = 0, total;
+    size_t before = 0;
     exec->deferred = flags & PH__INSTANTIATE_DEFER_UPLOAD;
-    int result = exec->deferred ? PH__R_OK : ph__cu.MemGetInfo(&before, &total);
+    int result = exec->deferred ? PH__R_OK : measure_rest(&before, exec->device);
     if (result == PH__R_OK)
         result = create_exec(exec, flags, failed);
     if (result != PH__R_OK || exec->deferred)
@@ -84,13 +95,13 @@ static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 
 static int upload_apart(ph__drv_exec *exec)
 {
-    size_t before, total;
+    size_t before;
     ph__cuda_scope scope;
     int result = ph__cuda_enter(&scope, exec->device);
     if (result != PH__R_OK)
         return result;
     int mode = ph__cuda_relax();
-    result = ph__cu.MemGetInfo(&before, &total);
+    result = measure_rest(&before, exec->device);
     if (result == PH__R_OK)
         result = ph__cuda_report_memory(upload_exec(exec));
     if (result == PH__R_OK)
@@ -182,14 +193,14 @@ void ph__cuda_exec_memory(ph__drv_memory *out, ph__drv_exec *exec)
 
 int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
 {
-    size_t before, total;
+    size_t before;
     ph__cuda_scope scope;
     if (!stream)
         return upload_apart(exec);
     int result = ph__cuda_enter(&scope, exec->device);
     if (result != PH__R_OK)
         return result;
-    result = ph__cu.MemGetInfo(&before, &total);
+    result = measure_rest(&before, exec->device);
     if (result == PH__R_OK) {
         ph__cuda_submission submission;
         ph__cuda_submission_begin(&submission, stream);

@@ -42,6 +42,8 @@ struct ph__drv_device {
     int capability; /* 90 for 9.0 */
     uint32_t processors;
     size_t granularity;
+    ph__mutex mapping;   /* around segments that come and go */
+    size_t mapped;       /* their bytes */
     size_t shared_limit; /* dynamic shared memory that a block can opt into */
     /* Around whatever reads or changes a capture, while captures are open: what the driver lends
      * of a stream's place in it is valid until the stream's next call only, and adding a child

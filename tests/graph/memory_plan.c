@@ -725,6 +725,10 @@ TEST(captures_without_a_function_are_refused)
                                   &(ph_capture_options){.plan = true, .allow_breaks = true},
                                   nothing, NULL),
                  PH_ERROR_ARGUMENT, "allow_breaks");
+    ph_capture_options garbage;
+    memset(&garbage, 0xff, sizeof garbage);
+    assert_error(ph_graph_capture(graph, world.stream, &garbage, nothing, NULL), PH_ERROR_ARGUMENT,
+                 "reserved");
     ph_graph_destroy(graph);
 }
 

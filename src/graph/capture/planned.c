@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/unwind.h"
 #include "graph/capture/capture.h"
+#include "graph/capture/options.h"
 #include "graph/object/graph.h"
 #include "memory/alloc/replay_run.h"
 #include "memory/alloc/slow_path.h"
@@ -255,6 +256,7 @@ ph_status ph__graph_capture_planned(ph_graph *graph, ph_stream *stream,
                                     void *user)
 {
     PH_TRY(ph__stream_check(stream, call));
+    PH_TRY(ph__graph_check_options(options, call));
     if (options->allow_breaks)
         return ph__fail_plan(call, "a plan is of one capture, and allow_breaks makes several; "
                                    "leave one of the two out");

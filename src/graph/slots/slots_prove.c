@@ -163,8 +163,11 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
     }
     bool negative = by > UINT64_MAX / 2;
     return UNEXPLAINED(
-        p, "node %zu (%s): word %s differs by %s0x%llx, which is no input's distance", info->index,
-        info->name, mine->name, negative ? "-" : "", (unsigned long long)(negative ? 0 - by : by));
+        p,
+        "node %zu (%s): word %s differs by %s0x%llx, which is no input's distance where it lies; "
+        "name every buffer that the captures move",
+        info->index, info->name, mine->name, negative ? "-" : "",
+        (unsigned long long)(negative ? 0 - by : by));
 }
 
 /* Two words of vendor kernels' parameters, of which most are the same number in both. */

@@ -143,7 +143,9 @@ typedef struct ph_graph_cache_result {
  * - Errors: what the body returns; DEVICE and others of a replay that may have begun. Failures of
  *   the capture, of memory and of the executable are no errors: the body runs eagerly.
  * - A key whose capture failed is not captured again before it is dropped (its text is in the
- *   entry).
+ *   entry). So is one whose capture is empty: the body submitted nothing to the stream, but perhaps
+ *   to another one, where its work was done during the capture. It is not called again for that
+ *   call, but where the capture met ph_break.
  * - Legal in a capture: a hit with the captured pointers and values becomes a child graph there,
  *   other calls record the body; nothing is captured for the cache, or evicted.
  * - Threads: thread-safe. A call whose key another thread is capturing runs eagerly.

@@ -23,7 +23,23 @@ static void destroy_other(void *other)
     ph_graph_destroy(*(ph_graph **)other);
 }
 
-static ph_status capture_body(ph_graph **out, const ph__visit *visit, bool keep)
+/* One capture. empty: nothing was submitted to the stream, and `graph` is NULL. done:
+ * so the body's work is done, as it went elsewhere, or there is none; but a capture calls no
+ * functions of breaks. */
+typedef struct captured {
+    ph_graph *graph;
+    bool empty, done;
+} captured;
+
+static void note_empty(captured *out, const ph_graph *graph, const ph_capture_options *options,
+                       ph_status status)
+{
+    bool breaks = status == PH_OK ? graph->segments != NULL : options->allow_breaks;
+    out->empty = graph->empty;
+    out->done = graph->empty && !breaks;
+}
+
+static ph_status capture_body(captured *out, const ph__visit *visit, bool keep)
 {
     ph_capture_options options = visit->cache->capture;
     ph_graph *graph;
@@ -33,11 +49,30 @@ static ph_status capture_body(ph_graph **out, const ph__visit *visit, bool keep)
     ph_status status =
         ph_graph_capture(graph, visit->stream, &options, visit->call->body, visit->call->user);
     unwind.undo = NULL;
-    if (status == PH_OK)
-        *out = graph;
+    note_empty(out, graph, &options, status);
+    if (status == PH_OK && !out->empty)
+        out->graph = graph;
     else
         ph_graph_destroy(graph);
     return status;
+}
+
+/* Replays of nothing would lose the work. A body that has none needs no graph. */
+static ph__served refuse_empty(ph_status *status, ph__visit *visit, bool first, bool done)
+{
+    ph__visit_note(visit, "the capture is empty: the body submitted nothing to the stream that it "
+                          "was given; wrong stream or device? Submit to that stream, and drop the "
+                          "key");
+    visit->entry->status = PH_ERROR_STATE;
+    if (first)
+        ph__visit_refuse(visit);
+    else
+        visit->entry->unlearned++;
+    if (!done)
+        return PH__EAGER;
+    *status = PH_OK;
+    visit->result->path = PH_CACHE_EAGER;
+    return PH__SERVED;
 }
 
 /* A body fails with CALLER for reasons of its own. */
@@ -109,10 +144,17 @@ static const char *make_room(ph__visit *visit)
     return why;
 }
 
+/* Locked. */
+static ph__served use_first(ph_status *status, ph__visit *visit, const captured *c, bool alone)
+{
+    return c->empty   ? refuse_empty(status, visit, true, c->done)
+           : c->graph ? keep_first(status, visit, c->graph, alone)
+                      : failed_capture(status, visit, true);
+}
+
 static ph__served capture_first(ph_status *status, ph__visit *visit)
 {
-    ph_graph *graph = NULL;
-    ph__served served = PH__EAGER;
+    captured c = {0};
     const char *why = make_room(visit);
     if (why) {
         ph__visit_lock(visit);
@@ -121,10 +163,10 @@ static ph__served capture_first(ph_status *status, ph__visit *visit)
         return PH__EAGER;
     }
     bool alone = ph__entry_is_pool_empty(visit->cache);
-    *status = capture_body(&graph, visit, false);
+    *status = capture_body(&c, visit, false);
     ph__visit_lock(visit);
-    served = graph ? keep_first(status, visit, graph, alone) : failed_capture(status, visit, true);
-    bool given_up = graph && !visit->entry->graph;
+    ph__served served = use_first(status, visit, &c, alone);
+    bool given_up = c.graph && !visit->entry->graph;
     ph__visit_unlock(visit);
     ph__visit_do_rest(visit);
     if (given_up)
@@ -201,24 +243,26 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
 }
 
 /* Locked. */
-static ph__served use_another(ph_status *status, ph__visit *visit, ph_graph **other)
+static ph__served use_another(ph_status *status, ph__visit *visit, captured *c)
 {
     ph__cache_entry *entry = visit->entry;
-    if (!*other)
+    if (c->empty)
+        return refuse_empty(status, visit, false, c->done);
+    if (!c->graph)
         return failed_capture(status, visit, false);
     if (entry->apart) /* without the lock, and its graphs are in use */
         return PH__EAGER;
-    return entry->unlearned >= PH__CACHE_ATTEMPTS ? serve_update(status, visit, other)
-                                                  : learn_from(status, visit, other);
+    return entry->unlearned >= PH__CACHE_ATTEMPTS ? serve_update(status, visit, &c->graph)
+                                                  : learn_from(status, visit, &c->graph);
 }
 
 static ph__served capture_another(ph_status *status, ph__visit *visit)
 {
-    ph_graph *other = NULL;
-    *status = capture_body(&other, visit, true);
-    PH__UNWIND unwind = {destroy_other, &other};
+    captured c = {0};
+    *status = capture_body(&c, visit, true);
+    PH__UNWIND unwind = {destroy_other, &c.graph};
     ph__visit_lock(visit);
-    ph__served served = use_another(status, visit, &other);
+    ph__served served = use_another(status, visit, &c);
     ph__visit_unlock(visit);
     return served;
 }

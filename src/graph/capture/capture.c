@@ -92,6 +92,7 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
     graph->device = ph_device_retain(stream->device);
     graph->stream = ph__stream_retain(stream);
     graph->capture_stream = stream->id;
+    graph->empty = false;
     ph__graph_set_checks(graph, options);
     graph->capture.owner = graph;
     graph->capture.begun = on_begun;
@@ -208,10 +209,11 @@ ph_status ph__graph_read_open(ph_graph *graph, const char *call)
     return status;
 }
 
-ph_status ph__graph_report_empty(const ph_graph *graph, const char *call)
+ph_status ph__graph_report_empty(ph_graph *graph, const char *call)
 {
     static const char why[] = "the graph is empty: nothing was submitted to the capturing stream; "
                               "wrong stream or device?";
+    graph->empty = true;
     if (graph->strict)
         return ph_fail(PH_ERROR_STATE, "%s: the capture is strict, and %s", call, why);
     ph__log(PH_LOG_WARNING, "%s: %s", call, why);
@@ -221,8 +223,7 @@ ph_status ph__graph_report_empty(const ph_graph *graph, const char *call)
 /* From the driver's graph to what the user sees. */
 static ph_status complete_capture(ph_graph *graph, const char *call)
 {
-    /* the breadcrumb before all others */
-    bool empty = ph__graph_node_count(graph) == (graph->breadcrumbs ? 1 : 0);
+    bool empty = ph__graph_is_empty(graph);
     ph__graph_list_annotations(graph);
     ph_status status = PH_OK;
     if (empty && graph->strict)

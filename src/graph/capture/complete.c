@@ -70,6 +70,13 @@ size_t ph__graph_node_count(const ph_graph *graph)
     return graph->device->driver->graph_count(&count, graph->template) == PH__R_OK ? count : 0;
 }
 
+bool ph__graph_is_empty(const ph_graph *graph)
+{
+    size_t count = 0, breadcrumbs = graph->breadcrumbs ? 1 : 0; /* the one before all others */
+    return graph->device->driver->graph_count(&count, graph->template) == PH__R_OK &&
+           count == breadcrumbs;
+}
+
 static ph_status lower_template(ph_graph *graph, const char *call)
 {
     int result = graph->device->driver->graph_lower(graph->template);

@@ -14,6 +14,8 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
 ph_status ph__graph_read_captured(ph_graph *graph, ph__ranges *capture, ph__ranges *nested,
                                   const char *call);
 size_t ph__graph_node_count(const ph_graph *graph);
+/* A capture with nothing of the user's; false also where the driver does not say. */
+bool ph__graph_is_empty(const ph_graph *graph);
 /* From there to what the user sees: the hooks, and the executable unless the template is kept.
  * - The caller undoes a failure, then calls ph__graph_leave in any case.
  * - captured: the template comes from a capture of this library, so that nobody else has its

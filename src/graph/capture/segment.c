@@ -271,11 +271,9 @@ ph_status ph_break(ph_stream *stream, ph_break_fn fn, void *user)
 /* ---- the end ---- */
 static bool is_empty(const ph__segments *segments)
 {
-    for (size_t i = 0; i < segments->list.count; i++) {
-        const ph_graph *segment = segments->list.at[i].graph;
-        if (ph__graph_node_count(segment) > (segment->breadcrumbs ? 1 : 0))
+    for (size_t i = 0; i < segments->list.count; i++)
+        if (!ph__graph_is_empty(segments->list.at[i].graph))
             return false;
-    }
     return true;
 }
 

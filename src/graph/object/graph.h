@@ -91,6 +91,7 @@ struct ph_graph {
     size_t plan_bytes, plan_bound;
     const char *plan_ended; /* NULL: it did not, or there is none */
     bool strict;            /* a warning of its end fails it */
+    bool empty;             /* its last capture was found to be so, at its end */
     bool read_at_end;       /* the record is made at its end */
     bool in_end_hooks;      /* the template is visible */
     bool capture_open;      /* at the driver; also in FAILED after an end on the wrong thread */

@@ -19,7 +19,8 @@ PH_BEGIN_DECLS
  * equal in both. */
 typedef struct ph_graph_cache ph_graph_cache;
 
-/* How a call was done. */
+/* How a call was done. Events tell PH_CACHE_CAPTURED, PH_CACHE_LEARNED and those that are of events
+ * alone; the others are of results alone. */
 typedef enum ph_graph_cache_path {
     PH_CACHE_EAGER = 1,    /* the body ran as it is */
     PH_CACHE_CAPTURED = 2, /* the body was captured, and its graph replayed */
@@ -37,9 +38,11 @@ typedef enum ph_graph_cache_path {
     PH_CACHE_KEPT = 12 /* of events alone: it could not, and the slower one stays; once of a key */
 } ph_graph_cache_path;
 
-/* Told on the calling thread, with no lock held, before the call returns. It may call the cache, as
- * may the log's callback, hooks and released objects: calls of the key that is worked on run as
- * they are, or replay. */
+/* Told on the calling thread, with no lock held, before the call returns.
+ * - PH_CACHE_CAPTURED and PH_CACHE_LEARNED: behind the replay, or of a call of
+ *   ph_graph_cache_prepare, which replays nothing.
+ * - The callback may call the cache, as may the log's callback, hooks and released objects: calls
+ *   of the key that is worked on run as they are, or replay. */
 typedef struct ph_graph_cache_event {
     ph_graph_cache_path what;
     const void *key; /* borrowed for the call */

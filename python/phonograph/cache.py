@@ -21,7 +21,8 @@ class Cache(Owner):
     """ph_graph_cache: runs a body by a key, eagerly at first, then as a graph.
 
     options: the members of ph_graph_cache_options, as budget, max_graphs, after, fallback. pool: a
-    Pool. event: a function that is told {"what", "key", "reason"}; it may use the cache.
+    Pool. event: a function that is told {"what", "key", "reason"} of captures, learnt places, evictions
+    and refusals; it may use the cache.
     """
 
     _destroy = core.ph_graph_cache_destroy

@@ -267,10 +267,20 @@ static ph__served capture_another(ph_status *status, ph__visit *visit)
     return served;
 }
 
+static void report_capture(ph__visit *visit)
+{
+    ph_graph_cache_path path = visit->result->path;
+    if (path == PH_CACHE_CAPTURED || path == PH_CACHE_LEARNED)
+        ph__visit_report(visit, path, "");
+}
+
 ph__served ph__serve_capture(ph_status *status, ph__visit *visit)
 {
     ph__mutex_lock(&visit->entry->lock);
     bool first = visit->entry->graph == NULL;
     ph__mutex_unlock(&visit->entry->lock);
-    return first ? capture_first(status, visit) : capture_another(status, visit);
+    ph__served served = first ? capture_first(status, visit) : capture_another(status, visit);
+    if (served == PH__SERVED && *status == PH_OK)
+        report_capture(visit);
+    return served;
 }

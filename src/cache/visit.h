@@ -8,7 +8,9 @@
 
 enum {
     PH__VISIT_GONE = PH__CACHE_VARIANTS + 3, /* a key's graphs, one that made room, a capture */
-    PH__VISIT_EVENTS = 5 /* of what cannot be learned, of the key; three of executables made anew */
+    /* of a capture, or of what cannot be learned; of the key; three of executables made anew; one
+     * to spare */
+    PH__VISIT_EVENTS = 6
 };
 
 typedef struct ph__visit {

@@ -34,6 +34,8 @@ def test_a_key_becomes_a_graph_that_is_rebound(stream, cache, told):
         told.append((x, y))  # the next ones lie elsewhere
     assert paths[0] == "PH_CACHE_EAGER" and paths[-1] == "PH_CACHE_REPLAYED", paths
     assert {"PH_CACHE_CAPTURED", "PH_CACHE_LEARNED"} & set(paths)
+    events = [event["what"] for event in told if isinstance(event, dict)]
+    assert events == [path for path in paths if path in ("PH_CACHE_CAPTURED", "PH_CACHE_LEARNED")]
     stats = cache.stats
     assert stats["calls"] == 8 and stats["keys"] == 1 and stats["graphs"] == 1 and stats["replayed"] >= 1
     entry = cache.entries[0]

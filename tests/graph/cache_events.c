@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cache_events.c: what the event callback is told, against results and numbers. */
+#include "support/cached.h"
+
+#include "base/alloc.h"
+#include "support/test.h"
+#include <stdio.h>
+
+static t_cached s;
+static int told[PH_CACHE_KEPT + 1];
+
+static void on_event(const ph_graph_cache_event *event, void *user)
+{
+    (void)user;
+    assert_in_range(event->what, 1, PH_CACHE_KEPT);
+    assert_int_equal(event->key_bytes, 1);
+    assert_memory_equal(event->key, "a", 1);
+    told[event->what]++;
+}
+
+static void open_with(ph_graph_cache_options options)
+{
+    memset(told, 0, sizeof told);
+    if (!options.event)
+        options.event = on_event;
+    t_cached_open(&s, &options);
+}
+
+static void close_scene(void)
+{
+    t_cached_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+static void expect_told(int captured, int learned, int refused)
+{
+    int count = 0;
+    for (int what = 1; what <= PH_CACHE_KEPT; what++)
+        count += told[what];
+    assert_int_equal(told[PH_CACHE_CAPTURED], captured);
+    assert_int_equal(told[PH_CACHE_LEARNED], learned);
+    assert_int_equal(told[PH_CACHE_REFUSED], refused);
+    assert_int_equal(count, captured + learned + refused);
+}
+
+TEST(captures_and_learnt_places_are_told_once)
+{
+    open_with((ph_graph_cache_options){0});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+    for (int i = 0; i < 2; i++)
+        t_cached_run(&s, "a", &w, 10, PH_CACHE_EAGER);
+    expect_told(0, 0, 0);
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    expect_told(1, 0, 0);
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_REPLAYED);
+    w.x = s.buffers[2];
+    w.value = 6;
+    t_cached_run(&s, "a", &w, 20, PH_CACHE_LEARNED);
+    expect_told(1, 1, 0);
+    for (int i = 0; i < 2; i++)
+        t_cached_run(&s, "a", &w, 20, PH_CACHE_REPLAYED);
+    expect_told(1, 1, 0);
+    close_scene();
+}
+
+TEST(so_are_those_of_prepared_calls)
+{
+    open_with((ph_graph_cache_options){0});
+    t_cached_work works[2] = {{.scene = &s, .x = s.buffers[1], .y = s.outputs[0], .value = 5},
+                              {.scene = &s, .x = s.buffers[2], .y = s.outputs[0], .value = 5}};
+    const void *pointers[2][1] = {{works[0].x}, {works[1].x}};
+    ph_graph_cache_call calls[2];
+    for (int i = 0; i < 2; i++)
+        calls[i] = (ph_graph_cache_call){.key = "a",
+                                         .key_bytes = 1,
+                                         .body = t_cached_body,
+                                         .user = &works[i],
+                                         .pointers = pointers[i],
+                                         .pointer_count = 1};
+    assert_ok(ph_graph_cache_prepare(s.cache, s.world.stream, calls, 2, NULL, NULL));
+    expect_told(1, 1, 0);
+    close_scene();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(captures_and_learnt_places_are_told_once),
+        cmocka_unit_test(so_are_those_of_prepared_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -67,7 +67,7 @@ static ph__served refuse_empty(ph_status *status, ph__visit *visit, bool first, 
     if (first)
         ph__visit_refuse(visit);
     else
-        visit->entry->unlearned++;
+        ph__visit_not_learned(visit);
     if (!done)
         return PH__EAGER;
     *status = PH_OK;
@@ -84,7 +84,7 @@ static ph__served failed_capture(const ph_status *status, ph__visit *visit, bool
     if (first && *status != PH_ERROR_POOL_BUSY)
         ph__visit_refuse(visit);
     else if (!first)
-        visit->entry->unlearned++;
+        ph__visit_not_learned(visit);
     return PH__EAGER;
 }
 
@@ -217,7 +217,8 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
     bool learned_it = false;
     if (entry->graph && (entry->graph->segments || (*other)->segments)) {
         ph__visit_note(visit, "the body has breaks at some calls, which nothing is learned from");
-        entry->unlearned = PH__CACHE_ATTEMPTS;
+        entry->unlearned = PH__CACHE_ATTEMPTS - 1;
+        ph__visit_not_learned(visit);
         return PH__EAGER;
     }
     if (!entry->graph) { /* dropped or evicted meanwhile */
@@ -235,8 +236,7 @@ static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **oth
         ph__visit_note(visit, reason);
     else
         ph__visit_note_error(visit);
-    if (++entry->unlearned == PH__CACHE_ATTEMPTS)
-        ph__visit_report(visit, PH_CACHE_REFUSED, entry->reason);
+    ph__visit_not_learned(visit);
     return visit->cache->fallback == PH_CACHE_FALLBACK_UPDATE && visit->launch
                ? serve_update(status, visit, other)
                : PH__EAGER;

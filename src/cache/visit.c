@@ -75,13 +75,25 @@ void ph__visit_report(ph__visit *visit, ph_graph_cache_path what, const char *re
     visit->event_count++;
 }
 
+/* A key is counted once. */
+static void count_refused(ph__visit *visit, bool known)
+{
+    ph__mutex_lock(&visit->cache->lock);
+    visit->cache->refused += !known;
+    ph__mutex_unlock(&visit->cache->lock);
+    ph__visit_report(visit, PH_CACHE_REFUSED, visit->entry->reason);
+}
+
 void ph__visit_refuse(ph__visit *visit)
 {
     visit->entry->refused = true;
-    ph__mutex_lock(&visit->cache->lock);
-    visit->cache->refused++;
-    ph__mutex_unlock(&visit->cache->lock);
-    ph__visit_report(visit, PH_CACHE_REFUSED, visit->entry->reason);
+    count_refused(visit, visit->entry->unlearned >= PH__CACHE_ATTEMPTS);
+}
+
+void ph__visit_not_learned(ph__visit *visit)
+{
+    if (++visit->entry->unlearned == PH__CACHE_ATTEMPTS)
+        count_refused(visit, false);
 }
 
 /* ---- the end ---- */

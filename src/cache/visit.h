@@ -65,6 +65,8 @@ void ph__visit_let_go(ph__visit *visit, ph_graph *graph);
 void ph__visit_clear_entry(ph__visit *visit);
 /* The key is not captured (again). */
 void ph__visit_refuse(ph__visit *visit);
+/* One more capture has taught nothing: after some of them the key is not learned any more. */
+void ph__visit_not_learned(ph__visit *visit);
 /* An event, told with the rest. */
 void ph__visit_report(ph__visit *visit, ph_graph_cache_path what, const char *reason);
 

@@ -82,11 +82,56 @@ TEST(so_are_those_of_prepared_calls)
     close_scene();
 }
 
+/* The entry says so, too, and the numbers count the key once. */
+static void expect_unlearned(const char *why)
+{
+    ph_graph_cache_stats stats;
+    ph_graph_cache_entry entry;
+    expect_told(1, 0, 1);
+    assert_ok(ph_graph_cache_get_stats(&stats, s.cache));
+    assert_int_equal(stats.refused, 1);
+    assert_ok(ph_graph_cache_entry_at(&entry, s.cache, 0));
+    assert_false(entry.refused);
+    assert_non_null(strstr(entry.reason, why));
+}
+
+TEST(keys_that_cannot_be_learned_are_counted_as_refused)
+{
+    for (int f = PH_CACHE_FALLBACK_EAGER; f <= PH_CACHE_FALLBACK_UPDATE; f++) {
+        open_with(
+            (ph_graph_cache_options){.after = PH_ZERO, .fallback = (ph_graph_cache_fallback)f});
+        t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+        t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+        for (int i = 1; i <= 5; i++) {
+            w.more = i;
+            w.value = 100 + i;
+            t_cached_run(&s, "a", &w, 10, f ? PH_CACHE_UPDATED : PH_CACHE_EAGER);
+        }
+        expect_unlearned("nodes, the captured one");
+        close_scene();
+    }
+}
+
+TEST(so_are_those_whose_later_captures_are_refused)
+{
+    open_with((ph_graph_cache_options){.after = PH_ZERO});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    w.synchronizes = true;
+    w.x = s.buffers[2];
+    for (int i = 1; i <= 5; i++)
+        t_cached_run(&s, "a", &w, 20, PH_CACHE_EAGER);
+    expect_unlearned("ph_stream_synchronize");
+    close_scene();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(captures_and_learnt_places_are_told_once),
         cmocka_unit_test(so_are_those_of_prepared_calls),
+        cmocka_unit_test(keys_that_cannot_be_learned_are_counted_as_refused),
+        cmocka_unit_test(so_are_those_whose_later_captures_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,10 +130,10 @@ static ph__served serve_graph(ph_status *status, ph__visit *visit)
         result->path = PH_CACHE_REPLAYED;
         return ph__serve_learned(status, visit);
     }
-    if (is_spent(visit)) {
+    if (entry->unlearned >= PH__CACHE_ATTEMPTS)
         repeat_reason(visit);
+    if (is_spent(visit))
         return PH__EAGER;
-    }
     return may_capture(visit) ? PH__CAPTURE : PH__EAGER;
 }
 

@@ -125,6 +125,24 @@ TEST(so_are_those_whose_later_captures_are_refused)
     close_scene();
 }
 
+/* Of a value no capture was ever learned from, "the same in all captures" would be wrong. */
+TEST(results_have_the_reason_that_a_key_is_not_learned_for)
+{
+    open_with((ph_graph_cache_options){.after = PH_ZERO, .fallback = PH_CACHE_FALLBACK_UPDATE});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+    t_cached_run(&s, "a", &w, 10, PH_CACHE_CAPTURED);
+    for (int i = 1; i <= 5; i++) {
+        ph_graph_cache_result result;
+        w.more = i;
+        w.value = 100 + i;
+        assert_ok(t_cached_call(&s, "a", &w, &result));
+        t_cached_expect(&s, &w, 10);
+        assert_int_equal(result.path, PH_CACHE_UPDATED);
+        assert_non_null(strstr(result.reason, "nodes, the captured one"));
+    }
+    close_scene();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +150,7 @@ int main(void)
         cmocka_unit_test(so_are_those_of_prepared_calls),
         cmocka_unit_test(keys_that_cannot_be_learned_are_counted_as_refused),
         cmocka_unit_test(so_are_those_whose_later_captures_are_refused),
+        cmocka_unit_test(results_have_the_reason_that_a_key_is_not_learned_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,9 @@ struct ph_graph_cache {
     ph_capture_options capture;
     ph_graph_cache_event_fn event;
     void *user;
-    atomic_bool capturing;           /* one capture at a time records to the pool */
+    /* the thread of a call that captures, until its end; 0: there is none. One capture at a time
+     * records to the pool */
+    _Atomic uint64_t capturing;
     _Atomic(ph__cache_entry *) last; /* the newest one; read without a lock */
     ph__mutex lock;                  /* of what follows */
     ph__map entries;                 /* by hash, lists */

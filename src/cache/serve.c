@@ -61,10 +61,12 @@ ph__served ph__serve_learned(ph_status *status, ph__visit *visit)
 static bool may_capture(ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
-    bool busy = atomic_exchange(&visit->cache->capturing, true);
-    if (busy) {
-        ph__line_format(visit->result->reason, sizeof visit->result->reason,
-                        "another capture of the cache is open");
+    uint64_t by = 0, me = ph__thread_id();
+    if (!atomic_compare_exchange_strong(&visit->cache->capturing, &by, me)) {
+        ph__line_format(visit->result->reason, sizeof visit->result->reason, "%s",
+                        by == me ? "the call is made within one that captures, by its body or a "
+                                   "callback; behind that one it can be captured"
+                                 : "another capture of the cache is open");
         return false;
     }
     visit->capturing = entry->capturing = true;

@@ -145,7 +145,7 @@ void ph__visit_end(ph__visit *visit)
         ph__mutex_unlock(&visit->entry->lock);
     }
     if (visit->capturing)
-        atomic_store(&visit->cache->capturing, false);
+        atomic_store(&visit->cache->capturing, 0);
     visit->capturing = visit->apart = false;
     ph__visit_do_rest(visit);
     check_graph(visit);

@@ -143,6 +143,36 @@ TEST(results_have_the_reason_that_a_key_is_not_learned_for)
     close_scene();
 }
 
+/* ---- calls of callbacks ---- */
+static char within[240];
+
+static void call_within(const ph_graph_cache_event *event, void *user)
+{
+    ph_graph_cache_result result;
+    t_cached_work w = {.x = s.buffers[3], .y = s.outputs[1], .value = 9};
+    (void)user;
+    if (event->what != PH_CACHE_CAPTURED)
+        return;
+    assert_ok(t_cached_call(&s, "a", &w, &result));
+    s.calls++; /* the outer one's replay came before */
+    t_cached_expect(&s, &w, 30);
+    assert_int_equal(result.path, PH_CACHE_EAGER);
+    (void)snprintf(within, sizeof within, "%s", result.reason);
+}
+
+TEST(a_call_of_a_callback_has_its_own_reason)
+{
+    open_with((ph_graph_cache_options){.after = PH_ZERO, .event = call_within});
+    t_cached_work w = {.x = s.buffers[1], .y = s.outputs[0], .value = 5};
+    assert_ok(t_cached_call(&s, "a", &w, NULL));
+    t_all(w.y, T_CACHED_N, 15, s.world.stream);
+    assert_int_equal(s.calls, 2);
+    assert_non_null(strstr(within, "the call is made within one that captures"));
+    w.x = s.buffers[2];
+    t_cached_run(&s, "a", &w, 20, PH_CACHE_LEARNED);
+    close_scene();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +181,7 @@ int main(void)
         cmocka_unit_test(keys_that_cannot_be_learned_are_counted_as_refused),
         cmocka_unit_test(so_are_those_whose_later_captures_are_refused),
         cmocka_unit_test(results_have_the_reason_that_a_key_is_not_learned_for),
+        cmocka_unit_test(a_call_of_a_callback_has_its_own_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,9 @@ typedef struct ph_graph_cache_options {
     uint64_t reserved[3];
 } ph_graph_cache_options;
 
+/* Makes a cache of graphs of the device, which it retains. options may be NULL: the defaults; what
+ * they point to is copied or retained. ARGUMENT: an option is none of its values, or does not go
+ * with another; the message names it. */
 PH_CALL ph_graph_cache_create(ph_graph_cache **out, ph_device *device,
                               const ph_graph_cache_options *options);
 /* Drops all graphs; waits for the thread that makes an executable anew. No call of the cache may be

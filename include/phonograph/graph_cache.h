@@ -87,7 +87,7 @@ typedef struct ph_graph_cache_options {
     /* With PH_CACHE_FALLBACK_UPDATE: an update that changes a grid makes the executable slower for
      * good (inspect/changes.h). After so many further calls that change none, a thread makes a new
      * one of the last call's capture; it takes the place at a later call.
-     * - 0: 16; PH_ZERO: never.
+     * - 0: 16; PH_ZERO: never. ARGUMENT: a number with another fallback, where nothing is updated.
      * - Nothing is made while a capture of this library, or an announced one (foreign.h), is open
      *   on the device; one that is to begin waits until it is made.
      * - The slower one stays where nodes are switched off, hooks were added, or the like, and where

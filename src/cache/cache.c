@@ -46,6 +46,12 @@ static ph_status check_cache_options(const ph_graph_cache_options *options, cons
     if (options->fallback > PH_CACHE_FALLBACK_UPDATE)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: fallback is %d, which is none", call,
                        (int)options->fallback);
+    if (options->fallback != PH_CACHE_FALLBACK_UPDATE && options->renew_after &&
+        options->renew_after != PH_ZERO)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: renew_after (%zu) is of executables that PH_CACHE_FALLBACK_UPDATE "
+                       "updates; set fallback, or leave renew_after 0",
+                       call, options->renew_after);
     return check_capture_options(options->capture, call);
 }
 

@@ -278,7 +278,13 @@ TEST(misuse_is_refused_by_name)
     options = (ph_graph_cache_options){.max_graphs = PH_ZERO};
     assert_error(ph_graph_cache_create(&none, s.world.device, &options), PH_ERROR_ARGUMENT,
                  "max_graphs");
+    options = (ph_graph_cache_options){.renew_after = 3};
+    assert_error(ph_graph_cache_create(&none, s.world.device, &options), PH_ERROR_ARGUMENT,
+                 "renew_after (3)");
     assert_null(none);
+    options.renew_after = PH_ZERO; /* never, as without updates */
+    assert_ok(ph_graph_cache_create(&none, s.world.device, &options));
+    ph_graph_cache_destroy(none);
     call.key_bytes = 0;
     assert_error(ph_graph_cache_run(s.cache, s.world.stream, &call, NULL), PH_ERROR_ARGUMENT,
                  "a key of 0 bytes");

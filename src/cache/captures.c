@@ -213,7 +213,7 @@ static ph__served serve_update(ph_status *status, ph__visit *visit, ph_graph **f
 static ph__served learn_from(ph_status *status, ph__visit *visit, ph_graph **other)
 {
     ph__cache_entry *entry = visit->entry;
-    char reason[sizeof visit->result->reason] = "";
+    char reason[sizeof((ph_error *)0)->message] = "";
     bool learned_it = false;
     if (entry->graph && (entry->graph->segments || (*other)->segments)) {
         ph__visit_note(visit, "the body has breaks at some calls, which nothing is learned from");

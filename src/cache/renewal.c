@@ -9,6 +9,7 @@
 #include "cache/budget.h"
 #include "cache/executables.h"
 #include "cache/renewal_end.h"
+#include "cache/report.h"
 #include "device/handles/device.h"
 #include "graph/change/carried.h"
 #include "graph/change/changes.h"
@@ -28,7 +29,7 @@ static const char name[] = "ph_graph_cache_run";
  * the log. */
 static void keep_slower(ph__visit *visit, const char *why)
 {
-    char reason[sizeof visit->cache->renewal.reason];
+    char reason[sizeof "the slower executable stays: " + sizeof((ph_error *)0)->message];
     ph__line_format(reason, sizeof reason, "the slower executable stays: %s", why);
     visit->entry->keeps = true;
     ph__visit_report(visit, PH_CACHE_KEPT, reason);
@@ -61,7 +62,7 @@ static void *make_executable(void *argument)
     size_t bytes = state == PH__RENEWAL_MADE ? bytes_of(r->graph) : 0;
     ph__mutex_lock(&r->lock);
     if (state == PH__RENEWAL_FAILED)
-        ph__line_format(r->reason, sizeof r->reason, "%s", ph_error_last()->message);
+        ph__cache_reason(r->reason, sizeof r->reason, ph_error_last()->message);
     r->bytes = bytes;
     r->state = state;
     ph__mutex_unlock(&r->lock);

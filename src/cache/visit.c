@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cache/visit.c: what a call has of its key, and what is done when no lock is held. */
 #include "cache/visit.h"
-#include "base/line.h"
 #include "base/status.h"
 #include "cache/budget.h"
 #include "cache/entry.h"
@@ -36,8 +35,8 @@ void ph__visit_step_back(ph__visit *visit)
 /* ---- notes ---- */
 void ph__visit_note(ph__visit *visit, const char *reason)
 {
-    ph__line_format(visit->result->reason, sizeof visit->result->reason, "%s", reason);
-    ph__line_format(visit->entry->reason, sizeof visit->entry->reason, "%s", reason);
+    ph__cache_reason(visit->result->reason, sizeof visit->result->reason, reason);
+    ph__cache_reason(visit->entry->reason, sizeof visit->entry->reason, reason);
     visit->entry->status = PH_OK;
     visit->entry->native_code = 0;
 }
@@ -70,8 +69,8 @@ void ph__visit_clear_entry(ph__visit *visit)
 void ph__visit_report(ph__visit *visit, ph_graph_cache_path what, const char *reason)
 {
     visit->events[visit->event_count].what = what;
-    ph__line_format(visit->events[visit->event_count].reason, sizeof visit->events[0].reason, "%s",
-                    reason);
+    ph__cache_reason(visit->events[visit->event_count].reason, sizeof visit->events[0].reason,
+                     reason);
     visit->event_count++;
 }
 

@@ -173,6 +173,55 @@ TEST(a_call_of_a_callback_has_its_own_reason)
     close_scene();
 }
 
+/* ---- long reasons ---- */
+static char last_reason[240];
+
+static void keep_reason(const ph_graph_cache_event *event, void *user)
+{
+    (void)user;
+    (void)snprintf(last_reason, sizeof last_reason, "%s", event->reason);
+}
+
+static ph_status verbose_body(ph_stream *stream, void *user)
+{
+    ph_graph *capturing = NULL;
+    PH_TRY(ph_stream_capturing_graph(&capturing, stream));
+    return capturing ? ph_fail(PH_ERROR_ARGUMENT, "%s", (const char *)user) : PH_OK;
+}
+
+static void expect_reason(const char *end, const char *clauses, size_t words)
+{
+    char message[440];
+    ph_graph_cache_result result;
+    ph_graph_cache_entry entry;
+    size_t length = 0;
+    for (size_t i = 0; i < words; i++)
+        length += (size_t)snprintf(message + length, sizeof message - length, "word ");
+    (void)snprintf(message + length, sizeof message - length, "%s", clauses);
+    open_with((ph_graph_cache_options){.after = PH_ZERO, .event = keep_reason});
+    assert_ok(ph_graph_cache_run(
+        s.cache, s.world.stream,
+        &(ph_graph_cache_call){.key = "a", .key_bytes = 1, .body = verbose_body, .user = message},
+        &result));
+    assert_memory_equal(result.reason, "word word", 9);
+    assert_string_equal(result.reason + strlen(result.reason) - strlen(end), end);
+    assert_string_equal(last_reason, result.reason);
+    assert_ok(ph_graph_cache_entry_at(&entry, s.cache, 0));
+    assert_string_equal(entry.reason, result.reason);
+    close_scene();
+}
+
+TEST(a_long_reason_keeps_what_to_do)
+{
+    expect_reason("word ; one; two", "; one; two", 20);
+    expect_reason("word w...; take the short way", "; one thing; take the short way", 60);
+    expect_reason("...", "", 60);
+    expect_reason("...",
+                  "; but the last clause is longer than half of the room that there is, and "
+                  "goes on, and on, and on, and on, and on, and on, and on, as some do",
+                  20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +231,7 @@ int main(void)
         cmocka_unit_test(so_are_those_whose_later_captures_are_refused),
         cmocka_unit_test(results_have_the_reason_that_a_key_is_not_learned_for),
         cmocka_unit_test(a_call_of_a_callback_has_its_own_reason),
+        cmocka_unit_test(a_long_reason_keeps_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

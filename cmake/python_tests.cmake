@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The tests of the Python package: each tests/python/<name>.py is the CTest test python.<name>, under pytest. Those in PH_PYTHON_ANY_DEVICE are also
 # python.<name>@fake, over the software libcuda.
-set(PH_PYTHON_ANY_DEVICE arrays caches foreign gpu_kernels graphs interop_objects nodes objects tensors words)
+set(PH_PYTHON_ANY_DEVICE arrays caches foreign gpu_kernels graphs interop_objects nodes objects slots tensors words)
 file(GLOB python_tests CONFIGURE_DEPENDS tests/python/*.py)
 list(FILTER python_tests EXCLUDE REGEX "/(conftest|behaviours)\\.py$")
 

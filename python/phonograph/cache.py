@@ -2,13 +2,14 @@
 """A cache of graphs by key, for programs whose work comes in a few shapes."""
 
 import ctypes
+from numbers import Integral
 
 from . import functions
-from .array import asarray
 from .bindings import core
 from .bodies import body_of
 from .errors import check
 from .lifetime import Owner, new_handle
+from .slots import plain_array
 from .structs import dict_of, read_struct, struct_from, take_text
 
 
@@ -53,7 +54,7 @@ class Cache(Owner):
         """Runs body(), or replays its graph: a dict with path, epoch and reason.
 
         key: bytes, or anything whose repr says all that decides the launches. body submits to the stream, and may be
-        called twice. pointers: by name, the arrays that the body uses. values: by name, objects of ctypes.
+        called twice. pointers: by name, the contiguous arrays, or addresses, that the body uses. values: by name, objects of ctypes.
         A replay needs the same key, and sets what differs.
         """
         call, kept = self._call(key, stream, pointers or {}, values or {})
@@ -69,12 +70,13 @@ class Cache(Owner):
 
     def _call(self, key, stream, pointers, values):
         key = _key_bytes(key)
-        arrays = [asarray(array, stream) for array in pointers.values()]
-        for array in arrays:
+        numbers = {name: int(value) for name, value in pointers.items() if isinstance(value, Integral)}
+        arrays = {name: plain_array("Cache.run", name, value, stream) for name, value in pointers.items() if name not in numbers}
+        for array in arrays.values():
             array._use(stream)
-        call = core.ph_graph_cache_call(key_bytes=len(key), pointer_count=len(arrays), value_count=len(values))
-        places = (ctypes.c_void_p * len(arrays))(*(array.address for array in arrays))
-        names = (ctypes.c_char_p * len(arrays))(*(name.encode() for name in pointers))
+        call = core.ph_graph_cache_call(key_bytes=len(key), pointer_count=len(pointers), value_count=len(values))
+        places = (ctypes.c_void_p * len(pointers))(*(arrays[name].address if name in arrays else numbers[name] for name in pointers))
+        names = (ctypes.c_char_p * len(pointers))(*(name.encode() for name in pointers))
         pairs = (core.ph_graph_cache_value * len(values))(
             *((ctypes.addressof(value), ctypes.sizeof(value)) for value in values.values())
         )
@@ -82,7 +84,7 @@ class Cache(Owner):
         call.pointers, call.pointer_names = ctypes.cast(places, type(call.pointers)), ctypes.cast(names, type(call.pointer_names))
         call.values = ctypes.cast(pairs, type(call.values))
         call.alive = (key, places, names, pairs, values)  # C has their addresses
-        return call, tuple(array for array in arrays if array.is_host and array.is_foreign)
+        return call, tuple(array for array in arrays.values() if array.is_host and array.is_foreign)
 
     def drop(self, key):
         """Forgets the key, as if it had never come."""

@@ -4,16 +4,16 @@
 import ctypes
 import sys
 import warnings
-from numbers import Integral
 
 from . import driver, functions, hot
 from .annotation import scopes_of
-from .array import Array, asarray
+from .array import Array
 from .bindings import core
 from .bodies import body_of
 from .errors import ArgumentError, Error, check, error_of
 from .lifetime import Owner, need, new_handle
 from .record import Record
+from .slots import made_of, same_span, slot_values, span_of
 from .stream import Stream
 from .structs import dict_of, read_struct, struct_from, take_text
 
@@ -124,7 +124,10 @@ class Graph(Owner):
         return _Capture(self, stream, pool, settings)
 
     def replay(self, stream, **values):
-        """Launches the whole graph. values: of slots, by name, which stay until they are set again."""
+        """Launches the whole graph. values: of slots, by name, which stay until they are set again.
+
+        Of a slot of an address: a contiguous array of the dtype that the slot was made with, or an address as a number.
+        """
         if values:
             self._replay_with(stream, values)
             return
@@ -213,7 +216,7 @@ class Graph(Owner):
 
     def slot(self, name, array, alignment=0):
         """Makes a slot of every place that is proved to address the array: replay(stream, name=other) rebinds it."""
-        place = asarray(array)
+        place = made_of("Graph.slot", name, array)
         options = core.ph_slot_options(alignment)
         out = ctypes.c_size_t()
         check(
@@ -221,11 +224,11 @@ class Graph(Owner):
                 ctypes.byref(out), self._handle, name.encode(), place.address, place.nbytes, ctypes.byref(options)
             )
         )
-        self._add_slot(name, out.value, True)
+        self._add_slot(name, out.value, span_of(place))
 
     def declare_slot(self, name, array, places, alignment=0):
         """Makes a slot by your word: places are pairs (number of a node, offset in its parameters) of addresses in the array."""
-        self._declare_slot(name, asarray(array), places, alignment, False)
+        self._declare_slot(name, made_of("Graph.declare_slot", name, array), places, alignment, False)
 
     def _declare_slot(self, name, place, places, alignment, skip_lookup):
         entries = (core.ph_slot_place * len(places))(*(core.ph_slot_place(*pair) for pair in places))
@@ -235,7 +238,7 @@ class Graph(Owner):
                 ctypes.byref(out), self._handle, name.encode(), place.address, place.nbytes, entries, len(places), ctypes.byref(options)
             )
         )
-        self._add_slot(name, out.value, True)
+        self._add_slot(name, out.value, span_of(place))
         self._uses[name] = len(places)
 
     def prove_slots(self, other, **arrays):
@@ -248,9 +251,10 @@ class Graph(Owner):
         return self._prove_slots(other, arrays, False)
 
     def _prove_slots(self, other, arrays, skip_lookup):
-        spans, kept = (core.ph_slot_span * len(arrays))(), []
+        spans, kept, made = (core.ph_slot_span * len(arrays))(), [], {}
         for span, (name, (here, there)) in zip(spans, arrays.items()):
-            here, there = asarray(here), asarray(there)
+            here, there = (made_of("Graph.prove_slots", name, array) for array in (here, there))
+            made[name] = same_span("Graph.prove_slots", name, here, there)
             shifted = (ctypes.c_void_p * 1)(there.address)
             kept.append(shifted)
             span.name, span.base, span.bytes = name.encode(), here.address, here.nbytes
@@ -260,7 +264,7 @@ class Graph(Owner):
         check(core.ph_graph_slot_prove(proofs, self._handle, captures, 1, spans, len(arrays)))
         for name, proof in zip(arrays, proofs):
             if proof.slot != core.PH_SLOT_NONE:
-                self._add_slot(name, proof.slot, True)
+                self._add_slot(name, proof.slot, made[name])
                 self._uses[name] = proof.uses
         return {name: proof.reason.decode() for name, proof in zip(arrays, proofs)}
 
@@ -292,25 +296,11 @@ class Graph(Owner):
         self._set_values(stream, values)
 
     def _set_values(self, stream, values):
-        pairs, _kept = self._pairs(stream, values)
+        pairs, _kept = slot_values("Graph.set_slots", self._slots, values, stream)
         check(core.ph_graph_slots_set(self._handle, pairs, len(values)))
 
-    def _pairs(self, stream, values):
-        """The values as an array of ph_slot_value, and what must live during the call."""
-        pairs, kept = (core.ph_slot_value * len(values))(), []
-        for pair, (name, value) in zip(pairs, values.items()):
-            if name not in self._slots:
-                raise KeyError(f"the graph has no slot {name!r}: it has {', '.join(self._slots) or 'none'}")
-            pair.slot, kind = self._slots[name]
-            if kind is True:
-                pair.value = value if type(value) is int else int(value) if isinstance(value, Integral) else asarray(value, stream).address
-            else:
-                kept.append(value if isinstance(value, kind) else kind(value))
-                pair.value = ctypes.addressof(kept[-1])
-        return pairs, kept
-
     def _replay_with(self, stream, values):
-        pairs, _kept = self._pairs(stream, values)
+        pairs, _kept = slot_values("Graph.replay", self._slots, values, stream)
         status = hot.ph_graph_replay_with(self._handle, stream._stream_handle, ctypes.addressof(pairs), len(values))
         if status:
             raise error_of(status)

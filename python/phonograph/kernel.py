@@ -8,7 +8,7 @@ from typing import NamedTuple
 from . import functions, hot, lifetime
 from .array import Array, asarray
 from .bindings import core
-from .errors import error_of
+from .errors import ArgumentError, error_of
 from .lifetime import Owner, new_handle
 
 _ACCESS = {None: 0, "in": core.PH_ACCESS_IN, "out": core.PH_ACCESS_OUT, "inout": core.PH_ACCESS_INOUT}
@@ -20,6 +20,9 @@ class address(NamedTuple):
     access: "in", "out", "inout", or None: not known. count: the name of the parameter that has the
     number of elements; itemsize: bytes of an element. Both together declare the extent, for
     races (ph_param_access): without them it is not known.
+    - A launch refuses an array that is shorter than the extent, or whose elements do not fill ones of
+      itemsize bytes (four float32 fill a float4 of 16). Addresses as numbers are not checked.
+    - It refuses a read-only array, as of bytes, unless access is "in": the kernel might write it.
     """
 
     access: str = None
@@ -33,6 +36,39 @@ def _fields(parameters):
 
 def _is_address(kind):
     return kind is address or isinstance(kind, address)
+
+
+def _declared(kind):
+    """The address of a parameter, or None of a value."""
+    return address() if kind is address else kind if isinstance(kind, address) else None
+
+
+def _check_declared(call, kind, array):
+    """ArgumentError: the array is not what the parameter, an address, was declared as. The extent is checked by _check_extent."""
+    if array.readonly and kind.access != "in":
+        raise ArgumentError(
+            f"{call}: the array is read-only, and the kernel may write it; pass a writable copy, or declare the parameter as "
+            'address("in") where the kernel only reads it',
+            core.PH_ERROR_ARGUMENT,
+        )
+    if kind.itemsize and kind.itemsize % array.dtype.itemsize:
+        raise ArgumentError(
+            f"{call}: elements of {array.dtype.name} have {array.dtype.itemsize} bytes, and those of the parameter are declared "
+            f"with {kind.itemsize}; convert the array, as by astype(), or pass its address as a number",
+            core.PH_ERROR_ARGUMENT,
+        )
+
+
+def _check_extent(call, kind, array, arguments):
+    """ArgumentError: the kernel uses more than the array has. arguments: packed."""
+    count = getattr(arguments, kind.count)
+    if array.nbytes < count * (kind.itemsize or array.dtype.itemsize):
+        has = array.nbytes // (kind.itemsize or array.dtype.itemsize)
+        raise ArgumentError(
+            f"{call}: the array has {has} elements, and {kind.count} says {count}; pass an array of at least that many, or a smaller "
+            f"{kind.count}",
+            core.PH_ERROR_ARGUMENT,
+        )
 
 
 def _param(name, kind, layout):
@@ -71,7 +107,7 @@ class Kernel(Owner):
         self.parameters = tuple(name for name, _ in parameters)
         layout = type(f"{name}_arguments", (ctypes.Structure,), {"_fields_": _fields(parameters)})
         self._layout, self._size = layout, ctypes.sizeof(layout)
-        self._is_address = [_is_address(kind) for _, kind in parameters]
+        self._addresses = [_declared(kind) for _, kind in parameters]
         self._thunk, self._python = self._host_form(host), callable(host) and not isinstance(host, ctypes._CFuncPtr)
         if self._python and host_inline:
             raise TypeError("host_inline: a function of Python waits for Python's lock, which an inline kernel must not")
@@ -114,10 +150,20 @@ class Kernel(Owner):
         """Launches the kernel: see Stream.launch."""
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({', '.join(self.parameters)}), not {len(arguments)}")
-        values, kept = [], [self._thunk] if self._python else []
-        for is_address, value in zip(self._is_address, arguments):
-            values.append(self._address(stream, value, kept) if is_address else value)
+        values, kept, counted = [], [self._thunk] if self._python else [], []
+        for name, kind, value in zip(self.parameters, self._addresses, arguments):
+            if kind is None or value is None or isinstance(value, Integral):
+                values.append(value if kind is None or value is None else int(value))
+                continue
+            array = self._array(stream, name, kind, value)
+            values.append(array.address)
+            if array.is_host and array.is_foreign:
+                kept.append(array)  # until the kernel has run
+            if kind.count:
+                counted.append((name, kind, array))
         packed = self._layout(*values)
+        for name, kind, array in counted:
+            _check_extent(f"{self.name}: {name}", kind, array, packed)
         config = core.ph_launch_config(_dimensions(grid), _dimensions(block), shared_bytes, programmatic)
         size = self._size if values else 0
         status = hot.ph_launch(
@@ -128,17 +174,17 @@ class Kernel(Owner):
         if kept:
             functions.hold_for_work(stream._stream_handle, tuple(kept))
 
-    def _address(self, stream, value, kept):
-        """The address; what must live until the kernel has run goes to kept."""
-        if value is None or isinstance(value, Integral):
-            return value if value is None else int(value)
+    def _array(self, stream, name, kind, value):
         array = value if isinstance(value, Array) else asarray(value, stream)
         if not array.is_contiguous:
-            raise ValueError(f"{self.name}: an array that is not contiguous; pass its address as a number to use it as it is")
+            raise ArgumentError(
+                f"{self.name}: {name}: the array is not contiguous; pass a contiguous copy, as numpy.ascontiguousarray makes one, or its "
+                "address as a number to use it as it is",
+                core.PH_ERROR_ARGUMENT,
+            )
+        _check_declared(f"{self.name}: {name}", kind, array)
         array._use(stream)
-        if array.is_host and array.is_foreign:
-            kept.append(array)
-        return array.address
+        return array
 
 
 def _dimensions(numbers):

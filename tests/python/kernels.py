@@ -75,7 +75,7 @@ def test_misuse(device, stream, axpy):
         stream.launch(axpy, "one", 2.0, x, x)
     with pytest.raises(TypeError, match="float is no array"):
         stream.launch(axpy, 1, 2.0, 3.5, x)
-    with pytest.raises(ValueError, match="not contiguous"):
+    with pytest.raises(ph.ArgumentError, match=r"saxpy: x: .* not contiguous.*numpy\.ascontiguousarray"):
         stream.launch(axpy, 4, 2.0, numpy.zeros(8, "float32")[::2], x)
     with pytest.raises(ph.ArgumentError):
         stream.launch(axpy, 1, 2.0, x, x, block=2000)
@@ -88,6 +88,41 @@ def test_misuse(device, stream, axpy):
     axpy.close()
     with pytest.raises(ph.ArgumentError):
         stream.launch(axpy, 1, 2.0, x, x)
+
+
+def test_an_array_that_is_not_as_declared_is_refused(device, stream, axpy):
+    x, y = stream.zeros(8), numpy.zeros(16, "float32")
+    for count in (9, -1):  # an unsigned number
+        with pytest.raises(ph.ArgumentError, match=rf"saxpy: x: the array has 8 elements, and n says {count % 2**32};"):
+            stream.launch(axpy, count, 2.0, x, y)
+    with pytest.raises(ph.ArgumentError, match="saxpy: y: the array has 4 elements, and n says 8"):
+        stream.launch(axpy, 8, 2.0, x, y[:4])
+    with pytest.raises(ph.ArgumentError, match="saxpy: x: elements of float64 have 8 bytes, .* declared with 4; .*astype"):
+        stream.launch(axpy, 8, 2.0, numpy.zeros(8), y)
+    with pytest.raises(ph.ArgumentError, match="saxpy: x: the array has 4 elements, and n says 8"):
+        stream.launch(axpy, 8, 2.0, numpy.zeros(8, "float16"), y)
+    stream.launch(axpy, 8, 2.0, numpy.ones(32, "uint8"), y)  # bytes, enough of them
+    stream.launch(axpy, 8, 2.0, x.address, y[:8].ctypes.data)  # numbers are the caller's word
+    stream.launch(axpy, 4, 2.0, x, y)  # less than the array has
+    stream.synchronize()
+    vectors = device.kernel("vectors", parameters=[("n", ctypes.c_uint64), ("x", ph.address("in", "n", 16))], host=lambda *_: None)
+    stream.launch(vectors, 4, y)
+    with pytest.raises(ph.ArgumentError, match="vectors: x: the array has 4 elements, and n says 5"):
+        stream.launch(vectors, 5, y)
+
+
+def test_a_read_only_array_is_only_read(device, stream, axpy):
+    x, y = numpy.frombuffer(bytes(32), "float32"), stream.zeros(8)
+    stream.launch(axpy, 8, 2.0, x, y)
+    stream.launch(axpy, 8, 2.0, bytes(32), y)
+    with pytest.raises(ph.ArgumentError, match=r'saxpy: y: the array is read-only, .* address\("in"\)'):
+        stream.launch(axpy, 8, 2.0, y, x)
+    unknown = device.kernel("unknown", parameters=[("x", ph.address), ("y", ph.address())], host=lambda *_: None)
+    for pair in ((x, y), (y, x)):
+        with pytest.raises(ph.ArgumentError, match="unknown: [xy]: the array is read-only"):
+            stream.launch(unknown, *pair)
+    stream.launch(unknown, x.ctypes.data, y)
+    stream.synchronize()
 
 
 def test_what_a_kernel_raises_comes_at_the_next_wait(device, stream):

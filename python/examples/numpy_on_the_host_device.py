@@ -82,7 +82,7 @@ stream.synchronize()
 assert (view == 1).all()
 
 # %% [markdown]
-# The record is a dict, with the annotation of each node. In a notebook, `graph` alone shows the page of `phonograph view`.
+# The record is an object; its nodes are dicts, with the annotation of each. In a notebook, `graph` alone shows the page of `phonograph view`.
 
 # %%
 for node in graph.record().nodes:

@@ -8,7 +8,7 @@ from . import functions
 from .bindings import core
 from .bodies import body_of
 from .errors import check
-from .lifetime import Owner, new_handle
+from .lifetime import Owner, handle_of_pool, new_handle
 from .slots import plain_array
 from .structs import dict_of, read_struct, struct_from, take_text
 
@@ -31,7 +31,7 @@ class Cache(Owner):
     def __init__(self, device, *, pool=None, event=None, **options):
         self.device, self._pool = device, pool
         settings = struct_from(core.ph_graph_cache_options, options)
-        settings.pool = pool and pool._pool_handle
+        settings.pool = handle_of_pool(pool, "Cache")
         if event is not None:
             self._event = self._event_call(event)
             settings.event = self._event

@@ -7,7 +7,7 @@ import json
 from . import functions
 from .bindings import core
 from .errors import check
-from .lifetime import Owner, new_handle
+from .lifetime import Owner, handle_of_pool, new_handle
 from .structs import dict_of, read_struct, struct_from, take_text
 
 
@@ -114,7 +114,7 @@ class Device(Owner):
 
     def memory_snapshot(self, pool=None):
         """Segments, blocks and events as a dict (docs/reference/memory.md)."""
-        return json.loads(take_text(core.ph_memory_snapshot, self._handle, pool and pool._pool_handle))
+        return json.loads(take_text(core.ph_memory_snapshot, self._handle, handle_of_pool(pool, "Device.snapshot")))
 
     def trim(self):
         """Gives cached memory back to the device. May wait."""

@@ -162,8 +162,18 @@ IN_PYTHON = {
 _CALL = re.compile(r"(?<!\A)\b((ph_\w++(?:\.\w++)?+)(?:\([^()]*\))?+)(?! \(in Python)(?: \(in C\+\+ [^()]*\))?+")
 
 
+# Objects of this package by the words of C. Their handles are NULL once they are closed, and at no other time.
+_OBJECTS = {
+    "a": "Graph", "b": "Graph", "cache": "Cache", "comm": "Communicator", "device": "Device", "event": "Event", "from": "Graph",
+    "graph": "Graph", "kernel": "Kernel", "one of the captures": "Graph", "pool": "Pool", "profile": "Profile",
+    "stream": "Stream",
+}  # fmt: skip
+_CLOSED = re.compile(rf"(?<=: )({'|'.join(_OBJECTS)}) is NULL, and must not be\Z")
+
+
 def in_python(message):
-    """A message of the library's, with the calls of Python behind those of C."""
+    """A message of the library's, with the calls of Python behind those of C; a NULL handle is an object that was closed."""
+    message = _CLOSED.sub(lambda found: f"{found[1]} is NULL: the phonograph.{_OBJECTS[found[1]]} was closed; make another one", message)
     return _CALL.sub(lambda found: f"{found[1]} (in Python {IN_PYTHON[found[2]]})" if found[2] in IN_PYTHON else found[0], message)
 
 

@@ -11,7 +11,7 @@ from .array import Array
 from .bindings import core
 from .bodies import body_of
 from .errors import ArgumentError, Error, check, error_of
-from .lifetime import Owner, need, new_handle
+from .lifetime import Owner, handle_of_pool, need, new_handle
 from .record import Record
 from .slots import made_of, same_span, slot_values, span_of
 from .stream import Stream
@@ -74,7 +74,7 @@ class Graph(Owner):
         node, dict), from which node on the nodes have which annotation ({}: none).
         """
         graph = cls(**options)
-        settings = core.ph_capture_options(pool=pool and pool._pool_handle)
+        settings = core.ph_capture_options(pool=handle_of_pool(pool, "Graph.import_cuda"))
         if scopes:
             marks, _kept = scopes_of(scopes)
             settings.scopes = ctypes.addressof(marks)
@@ -119,7 +119,7 @@ class Graph(Owner):
                 core.PH_ERROR_ARGUMENT,
             )
         settings = struct_from(core.ph_capture_options, options)
-        settings.pool, settings.mode = pool and pool._pool_handle, _MODES.get(mode, mode)
+        settings.pool, settings.mode = handle_of_pool(pool, "Graph.capture"), _MODES.get(mode, mode)
         self._slots, self._uses = {}, {}
         return _Capture(self, stream, pool, settings)
 

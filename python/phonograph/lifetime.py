@@ -135,6 +135,17 @@ def need(thing, kind, call):
     return thing
 
 
+def handle_of_pool(pool, call):
+    """The handle of an optional Pool. ArgumentError: it was closed, which C would take as none."""
+    if pool is None:
+        return None
+    if pool._pool_handle is None:
+        from .errors import ArgumentError
+
+        raise ArgumentError(f"{call}: the phonograph.Pool was closed; make another one", core.PH_ERROR_ARGUMENT)
+    return pool._pool_handle
+
+
 def new_handle(create, *arguments):
     """Calls a C call whose first parameter is `T **out`, and returns what it wrote."""
     from .errors import check

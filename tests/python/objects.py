@@ -86,6 +86,32 @@ def test_closed_objects_are_refused(device):
         graph.replay(x_stream)
 
 
+def test_a_closed_object_is_called_so(device, stream):
+    """Wherever its handle goes: as the object of the call, or as an argument."""
+    x, graph = stream.zeros(4), ph.Graph()
+    with graph.capture(stream):
+        stream.fill(x, 0)
+    closed = ph.Graph(), device.stream(), device.event(), ph.Cache(device), device.pool(), ph.Device("host:threads=1")
+    for thing in closed:
+        thing.close()
+    ended, other, event, cache, pool, gone = closed
+    calls = {
+        "Graph": (
+            lambda: ended.replay(stream), ended.record, lambda: ended.slot("x", x), lambda: graph.update(ended),
+            lambda: graph.diff(ended), lambda: graph.prove_slots(ended, x=(x, x)), lambda: ended.capture(stream).__enter__(),
+        ),
+        "Stream": (other.synchronize, lambda: other.zeros(4), lambda: graph.replay(other), lambda: stream.wait(other), other.record),
+        "Event": (event.query, lambda: stream.wait(event)),
+        "Cache": (lambda: cache.run(stream, "key", lambda: None), lambda: cache.stats),
+        "Pool": (lambda: ph.Graph().capture(stream, pool=pool), lambda: ph.Cache(device, pool=pool), lambda: device.memory_snapshot(pool)),
+        "Device": (gone.stream, gone.synchronize, lambda: ph.Cache(gone)),
+    }  # fmt: skip
+    for name, of_kind in calls.items():
+        for call in of_kind:
+            with pytest.raises(ph.ArgumentError, match=rf"the phonograph\.{name} was closed; make another one$"):
+                call()
+
+
 def test_objects_keep_what_they_need():
     device = ph.Device("host:threads=1")
     stream = device.stream()

@@ -9,8 +9,9 @@ from .bindings import core
 from .bodies import body_of
 from .errors import check
 from .lifetime import Owner, handle_of_pool, new_handle
+from .options import cache_options
 from .slots import plain_array
-from .structs import dict_of, read_struct, struct_from, take_text
+from .structs import dict_of, read_struct, take_text
 
 
 def _key_bytes(key):
@@ -18,19 +19,39 @@ def _key_bytes(key):
     return key if isinstance(key, bytes) else repr(key).encode()
 
 
+def _by_name(option, example, given):
+    """pointers and values of Cache.run."""
+    if given is not None and not isinstance(given, dict):
+        raise TypeError(f'Cache.run: {option} is a {type(given).__name__}: it must be a dict by name, as {{"x": {example}}}')
+    return given or {}
+
+
+def _value(name, value):
+    """(address, size) of an object of ctypes. A number does not say how many bytes of the parameters it takes."""
+    try:
+        return ctypes.addressof(value), ctypes.sizeof(value)
+    except TypeError:
+        raise TypeError(
+            f"Cache.run: values: {name} is a {type(value).__name__}: it must be an object of ctypes of the kernel's own type, as "
+            "ctypes.c_uint32(5)"
+        ) from None
+
+
 class Cache(Owner):
     """ph_graph_cache: runs a body by a key, eagerly at first, then as a graph.
 
-    options: the members of ph_graph_cache_options, as budget, max_graphs, after, fallback. pool: a
-    Pool. event: a function that is told {"what", "key", "reason"} of captures, learnt places, evictions
-    and refusals; it may use the cache.
+    options: the members of ph_graph_cache_options, as budget, max_graphs, after, renew_after.
+    fallback: "eager" or "update". capture: a dict of members of ph_capture_options, as
+    {"plan": True}; its mode is "thread_local" by default. pool: a Pool. event: a function that is
+    told {"what", "key", "reason"} of captures, learnt places, evictions and refusals; it may use the
+    cache.
     """
 
     _destroy = core.ph_graph_cache_destroy
 
     def __init__(self, device, *, pool=None, event=None, **options):
         self.device, self._pool = device, pool
-        settings = struct_from(core.ph_graph_cache_options, options)
+        settings = cache_options(options)
         settings.pool = handle_of_pool(pool, "Cache")
         if event is not None:
             self._event = self._event_call(event)
@@ -57,7 +78,10 @@ class Cache(Owner):
         called twice. pointers: by name, the contiguous arrays, or addresses, that the body uses. values: by name, objects of ctypes.
         A replay needs the same key, and sets what differs.
         """
-        call, kept = self._call(key, stream, pointers or {}, values or {})
+        if not callable(body):
+            raise TypeError(f"Cache.run: body is a {type(body).__name__}: it must be a function without parameters")
+        pointers, values = _by_name("pointers", "array", pointers), _by_name("values", "ctypes.c_float(2)", values)
+        call, kept = self._call(key, stream, pointers, values)
         run, finish = body_of(body)
         call.body = run
         result = core.ph_graph_cache_result()
@@ -77,9 +101,7 @@ class Cache(Owner):
         call = core.ph_graph_cache_call(key_bytes=len(key), pointer_count=len(pointers), value_count=len(values))
         places = (ctypes.c_void_p * len(pointers))(*(arrays[name].address if name in arrays else numbers[name] for name in pointers))
         names = (ctypes.c_char_p * len(pointers))(*(name.encode() for name in pointers))
-        pairs = (core.ph_graph_cache_value * len(values))(
-            *((ctypes.addressof(value), ctypes.sizeof(value)) for value in values.values())
-        )
+        pairs = (core.ph_graph_cache_value * len(values))(*(_value(name, value) for name, value in values.items()))
         call.key = ctypes.cast(ctypes.c_char_p(key), ctypes.c_void_p)
         call.pointers, call.pointer_names = ctypes.cast(places, type(call.pointers)), ctypes.cast(names, type(call.pointer_names))
         call.values = ctypes.cast(pairs, type(call.values))

@@ -12,13 +12,13 @@ from .bindings import core
 from .bodies import body_of
 from .errors import ArgumentError, Error, check, error_of
 from .lifetime import Owner, handle_of_pool, need, new_handle
+from .options import MODES, one_of
 from .record import Record
 from .slots import made_of, same_span, slot_values, span_of
 from .stream import Stream
 from .structs import dict_of, read_struct, struct_from, take_text
 
 _replay = hot.ph_graph_replay
-_MODES = {"global": core.PH_CAPTURE_GLOBAL, "thread_local": core.PH_CAPTURE_THREAD_LOCAL, "relaxed": core.PH_CAPTURE_RELAXED}
 
 
 class _Capture:
@@ -110,8 +110,7 @@ class Graph(Owner):
         enable_annotations=True, strict=True. mode: "global", "thread_local" or "relaxed".
         """
         need(stream, Stream, "Graph.capture")
-        if mode not in _MODES and mode not in _MODES.values():
-            raise ValueError(f"Graph.capture: {mode!r} is no mode of captures: {', '.join(_MODES)}")
+        number = one_of("Graph.capture", "mode", MODES, mode)
         if options.get("plan"):
             raise ArgumentError(
                 "Graph.capture: a plan needs a function that runs twice, and a `with` block runs once: give one to "
@@ -119,7 +118,7 @@ class Graph(Owner):
                 core.PH_ERROR_ARGUMENT,
             )
         settings = struct_from(core.ph_capture_options, options)
-        settings.pool, settings.mode = handle_of_pool(pool, "Graph.capture"), _MODES.get(mode, mode)
+        settings.pool, settings.mode = handle_of_pool(pool, "Graph.capture"), number
         self._slots, self._uses = {}, {}
         return _Capture(self, stream, pool, settings)
 

@@ -18,7 +18,11 @@ def struct_from(kind, values):
     for name, value in values.items():
         if name not in names:
             raise TypeError(f"{kind.__name__} has no {name}: it has {', '.join(sorted(names))}")
-        setattr(struct, name, value.encode() if isinstance(value, str) else value)
+        try:
+            setattr(struct, name, value.encode() if isinstance(value, str) else value)
+        except TypeError:
+            needed = getattr(dict(kind._fields_)[name], "__name__", "value").removeprefix("LP_")
+            raise TypeError(f"{kind.__name__}: {name} is {value!r}, a {type(value).__name__}: it must be a {needed} of C") from None
     return struct
 
 

@@ -2,11 +2,13 @@
 """The cache of graphs: eager at first, then captured, learned and replayed; the results are the body's own each time."""
 
 import ctypes
+import functools
 
 import numpy
 import pytest
 
 import phonograph as ph
+from phonograph.bindings import core
 
 
 @pytest.fixture
@@ -123,6 +125,51 @@ def test_misuse(device, stream, cache):
     cache.close()
     with pytest.raises(ph.ArgumentError):
         cache.run(stream, "key", lambda: None)
+
+
+def test_options_by_name(device, stream):
+    """The size of a copy follows from n, which no slot has: such calls run as they are, or update a graph."""
+    x, y = stream.array(numpy.ones(16, "float32")), stream.zeros(16)
+    for options, updates in (({"fallback": "update"}, True), ({"fallback": core.PH_CACHE_FALLBACK_UPDATE}, True), ({}, False)):
+        with ph.Cache(device, after=1, **options) as cache:
+            for n in range(1, 9):
+                body = functools.partial(stream.copy, *(ph.Array(of.address, n, "float32", stream=stream, base=of) for of in (y, x)))
+                cache.run(stream, "key", body, pointers={"x": x, "y": y}, values={"n": ctypes.c_size_t(n)})
+            assert (cache.stats["updated"] > 0) == updates, (options, str(cache))
+    settings = core.ph_capture_options()
+    for capture in (None, {}, {"plan": True}, {"mode": "relaxed", "check_input_liveness": True}, settings, ctypes.pointer(settings)):
+        with ph.Cache(device, after=1, capture=capture) as cache:
+            x, y = stream.array(numpy.ones(8, "float32")), stream.zeros(8)
+            paths = [copy_call(cache, stream, "key", x, y)["path"] for _ in range(4)]
+            assert paths[-1] == "PH_CACHE_REPLAYED" and (y.to_numpy() == 1).all(), (capture, paths)
+
+
+def test_misuse_of_options(device, stream, cache):
+    with pytest.raises(ph.ArgumentError, match="Cache: fallback='updte' is no fallback: it is one of eager, update"):
+        ph.Cache(device, fallback="updte")
+    with pytest.raises(ph.ArgumentError, match="Cache: fallback=7 is no fallback"):
+        ph.Cache(device, fallback=7)
+    with pytest.raises(ph.ArgumentError, match="Cache: capture: mode='any' is no mode: it is one of global, thread_local, relaxed"):
+        ph.Cache(device, capture={"mode": "any"})
+    with pytest.raises(TypeError, match="ph_capture_options has no plann"):
+        ph.Cache(device, capture={"plann": True})
+    with pytest.raises(TypeError, match="Cache: capture is a bool: it must be a dict of members of ph_capture_options"):
+        ph.Cache(device, capture=True)
+    with pytest.raises(TypeError, match="ph_graph_cache_options: after is 'two', a str: it must be a c_uint of C"):
+        ph.Cache(device, after="two")
+
+
+def test_misuse_of_a_call(stream, cache):
+    x = stream.zeros(8)
+    with pytest.raises(TypeError, match=r"Cache.run: values: n is a int: .* ctypes\.c_uint32\(5\)"):
+        cache.run(stream, "key", lambda: None, values={"n": 5})
+    with pytest.raises(TypeError, match="Cache.run: pointers is a list: it must be a dict by name"):
+        cache.run(stream, "key", lambda: None, pointers=[x])
+    with pytest.raises(TypeError, match="Cache.run: values is a tuple: it must be a dict by name"):
+        cache.run(stream, "key", lambda: None, values=(ctypes.c_int(5),))
+    with pytest.raises(TypeError, match="Cache.run: body is a NoneType: it must be a function"):
+        cache.run(stream, "key", None)
+    assert cache.stats["calls"] == 0
 
 
 def test_an_event_function_that_raises_is_heard(device, stream):

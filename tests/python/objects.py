@@ -328,7 +328,7 @@ def test_things_that_are_no_objects_of_the_package_are_named(device, stream):
         graph.replay("s")
     with pytest.raises(TypeError, match="Graph.capture: a phonograph.Stream is needed, not int"):
         graph.capture(7)
-    with pytest.raises(ValueError, match="'globl' is no mode of captures: global, thread_local, relaxed"):
+    with pytest.raises(ValueError, match="Graph.capture: mode='globl' is no mode: it is one of global, thread_local, relaxed"):
         graph.capture(stream, mode="globl")
     with pytest.raises(TypeError, match='Device: the name is a int; write "auto"'):
         ph.Device(0)

@@ -128,6 +128,47 @@ static void test_hooks()
     EXPECT(x.data(), 2);
 }
 
+/* Hooks that fail no call: what they throw is logged, and the handle's end is not the program's. */
+static void keep_message(ph_log_level, const char *message, void *user)
+{
+    *static_cast<std::string *>(user) += message;
+}
+static void test_throwing_hooks(bool of_process)
+{
+    scene s;
+    auto x = s.ints(0);
+    std::string logged;
+    ph_log_set(keep_message, &logged);
+    {
+        phonograph::graph graph;
+        graph.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+        const auto throwing = [](const ph_graph_hook_info &) { throw std::runtime_error(boom); };
+        ph_graph *const of = of_process ? nullptr : graph.get();
+        const phonograph::hook end(of, PH_HOOK_REPLAY_END, throwing);
+        phonograph::hook gone(of, PH_HOOK_DESTROY, throwing);
+        graph.replay(s.stream);
+        CHECK(logged.find(boom) != std::string::npos);
+        logged.clear();
+        graph.clear();
+        CHECK(logged.find(boom) != std::string::npos);
+        logged.clear();
+        graph.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+        graph.replay(s.stream);
+        logged.clear();
+        graph.reset();
+        CHECK(logged.find(boom) != std::string::npos);
+        EXPECT(x.data(), 2);
+        phonograph::graph later;
+        const phonograph::hook start(of_process ? nullptr : later.get(), PH_HOOK_CAPTURE_START,
+                                     throwing);
+        const auto captures = [&] {
+            later.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+        };
+        CHECK(throws(captures) == !of_process);
+    }
+    ph_log_set(nullptr, nullptr);
+}
+
 int main()
 {
     test_bodies();
@@ -135,6 +176,8 @@ int main()
     test_options();
     test_slots();
     test_hooks();
+    test_throwing_hooks(false);
+    test_throwing_hooks(true);
     CHECK(ph__alloc_live() == 0);
     return 0;
 }

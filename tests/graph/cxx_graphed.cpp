@@ -136,6 +136,42 @@ static void test_exceptions()
     EXPECT(x.data(), 3);
 }
 
+/* A replay whose slots were set, and that did not come to its end: the next one sets them all. */
+static bool interrupts;
+static ph_status interrupt(const ph_graph_hook_info *, void *)
+{
+    if (interrupts)
+        throw std::runtime_error(boom);
+    return PH_OK;
+}
+static void test_interrupted_replay()
+{
+    scene s;
+    auto out = s.ints(0);
+    auto x = s.ints(1);
+    int32_t value = 1;
+    phonograph::graphed part;
+    part.value("value", value);
+    const auto run = [&](int32_t given) {
+        value = given;
+        part.run(s.stream, [&] { s.plus(out.data(), x.data(), value, s.stream); });
+    };
+    for (int32_t i : {1, 1, 2, 1})
+        run(i);
+    for (ph_graph_hook_point point : {PH_HOOK_REPLAY_START, PH_HOOK_REPLAY_END}) {
+        phonograph::handle<ph_hook, ph_graph_hook_remove> hook;
+        phonograph::check(ph_graph_hook_add(hook.out(), part.get(), point, interrupt, nullptr));
+        interrupts = true;
+        CHECK(throws([&] { run(30); }));
+        interrupts = false;
+        for (int i = 0; i < 2; i++) {
+            run(1);
+            EXPECT(out.data(), 2);
+        }
+    }
+    CHECK(warnings.empty());
+}
+
 /* Variables that are named after the capture; a copy out of host memory, from which nothing is
  * proved (slots.h). */
 static void test_later_names()
@@ -174,6 +210,7 @@ int main()
     test_not_proved();
     test_partly_proved();
     test_exceptions();
+    test_interrupted_replay();
     test_later_names();
     ph_log_set(nullptr, nullptr);
     CHECK(ph__alloc_live() == 0);

@@ -35,6 +35,30 @@ static void test_replaced_hook()
     CHECK(calls == 0);
 }
 
+/* A hook that ends itself: what its function holds lives until the function returns. */
+static void test_ended_by_itself()
+{
+    scene s;
+    auto x = s.ints(0);
+    phonograph::graph graph;
+    graph.capture(s.stream, [&] { s.plus(x.data(), x.data(), 1, s.stream); });
+    phonograph::hook once;
+    auto held = std::make_shared<int>(0);
+    const std::weak_ptr<int> watched = held;
+    int calls = 0;
+    bool lived = false;
+    once = phonograph::hook(graph, PH_HOOK_REPLAY_START,
+                            [&, kept = std::move(held)](const ph_graph_hook_info &) {
+                                once = phonograph::hook();
+                                lived = !watched.expired();
+                                calls++;
+                            });
+    graph.replay(s.stream);
+    graph.replay(s.stream);
+    CHECK(calls == 1 && lived && watched.expired());
+    EXPECT(x.data(), 2);
+}
+
 /* A host function that a child or an updated executable calls is kept by it. */
 static void test_host_function(bool update)
 {
@@ -93,6 +117,7 @@ static void test_threads()
 int main()
 {
     test_replaced_hook();
+    test_ended_by_itself();
     test_host_function(false);
     test_host_function(true);
     test_threads();

@@ -13,7 +13,7 @@
 namespace phonograph
 {
 /* The object ends before the function. The function is on the heap: its address stays when the
- * handle moves. */
+ * handle moves, and a call of it that ends the handle returns before the function ends. */
 template <class T, void (*Destroy)(T *), class Signature> class calling_handle;
 template <class T, void (*Destroy)(T *), class Result, class... Arguments>
 class calling_handle<T, Destroy, Result(Arguments...)>
@@ -22,7 +22,13 @@ class calling_handle<T, Destroy, Result(Arguments...)>
     using function = std::function<Result(Arguments...)>;
 
   private:
-    std::unique_ptr<function> function_;
+    struct kept_function : std::enable_shared_from_this<kept_function> {
+        function call;
+        explicit kept_function(function &&fn) : call(std::move(fn))
+        {
+        }
+    };
+    std::shared_ptr<kept_function> function_;
     handle<T, Destroy> object_;
 
   protected:
@@ -31,13 +37,19 @@ class calling_handle<T, Destroy, Result(Arguments...)>
     {
         using result = std::invoke_result_t<Fn &, Arguments...>;
         if constexpr (std::is_same_v<Result, ph_status> && std::is_void_v<result>)
-            function_ = std::make_unique<function>(
+            function_ = std::make_shared<kept_function>(
                 [inner = std::decay_t<Fn>(std::forward<Fn>(fn))](Arguments... arguments) mutable {
                     inner(arguments...);
                     return PH_OK;
                 });
         else
-            function_ = std::make_unique<function>(std::forward<Fn>(fn));
+            function_ = std::make_shared<kept_function>(function(std::forward<Fn>(fn)));
+    }
+    /* From the callback of the C API, with its `user`. */
+    static Result call_function(void *user, Arguments... arguments)
+    {
+        const auto kept = static_cast<kept_function *>(user)->shared_from_this();
+        return kept->call(std::forward<Arguments>(arguments)...);
     }
     /* For the C API: its callback's `user`. */
     void *user() const noexcept

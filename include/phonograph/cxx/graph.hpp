@@ -19,23 +19,32 @@ namespace phonograph
 {
 namespace detail
 {
+/* Another result may be a failure that nobody would see: statuses joined by || are a bool, and
+ * CUDA's statuses are numbers of CUDA's. */
+template <class Body, class... Stream> ph_status status_of_body(Body &body, Stream... stream)
+{
+    using result = std::decay_t<std::invoke_result_t<Body &, Stream...>>;
+    static_assert(std::is_void_v<result> || std::is_same_v<result, ph_status>,
+                  "a body returns nothing or a ph_status: call ph::check for each status of this "
+                  "library, and ph::check(ph_fail_cuda(status, name)) for each of CUDA's");
+    if constexpr (std::is_void_v<result>) {
+        body(stream...);
+        return PH_OK;
+    } else {
+        return body(stream...);
+    }
+}
+
 /* A body takes the stream or nothing, and returns a ph_status or nothing. */
 template <class Body> ph_status call_body(ph_stream *stream, void *user)
 {
     Body &body = *static_cast<Body *>(user);
     if constexpr (std::is_invocable_v<Body &, stream_view>) {
-        if constexpr (std::is_same_v<std::invoke_result_t<Body &, stream_view>, ph_status>)
-            return body(stream_view(stream));
-        else
-            body(stream_view(stream));
+        return status_of_body(body, stream_view(stream));
     } else {
         static_assert(std::is_invocable_v<Body &>, "a body takes the stream, or nothing");
-        if constexpr (std::is_same_v<std::invoke_result_t<Body &>, ph_status>)
-            return body();
-        else
-            body();
+        return status_of_body(body);
     }
-    return PH_OK;
 }
 
 template <class T> void *address_of(T &object) noexcept
@@ -68,8 +77,9 @@ class graph : public handle<ph_graph, ph_graph_destroy>
     }
 
     /* Captures what body submits, then makes the executable (unless kept: graph_options). body is
-     * called once (with a plan two or three times), with the stream or with nothing. What it throws
-     * arrives here; the capture is aborted, and the stream can capture again. */
+     * called once (with a plan two or three times), with the stream or with nothing, and returns a
+     * ph_status or nothing. What it throws arrives here; the capture is aborted, and the stream can
+     * capture again. */
     template <class Body>
     void capture(ph_stream *stream, Body &&body, const ph_capture_options *options = nullptr)
     {

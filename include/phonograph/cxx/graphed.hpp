@@ -48,6 +48,7 @@ class graphed
     ph_capture_options options_;
     unsigned eager_calls_, calls_ = 0;
     bool warned_ = false, provable_ = true;
+    bool slots_known_ = true; /* false: a replay failed, and slots may have its values */
     std::vector<std::unique_ptr<detail::variable>> variables_;
     std::vector<ph_slot_value> values_;
     handle<ph_graph, ph_graph_destroy> graph_;
@@ -92,7 +93,7 @@ class graphed
     {
         values_.clear();
         for (const auto &one : variables_) {
-            if (!one->has_changed())
+            if (!one->has_changed() && (slots_known_ || one->slot() == PH_SLOT_NONE))
                 continue;
             if (one->slot() == PH_SLOT_NONE) {
                 warn(*one);
@@ -117,6 +118,7 @@ class graphed
     template <class Body> void make(ph_stream *on, Body &body)
     {
         graph_ = capture(on, body);
+        slots_known_ = true;
         for (const auto &one : variables_)
             one->was_captured();
         if (!provable_ || variables_.empty())
@@ -225,7 +227,9 @@ class graphed
             values_.clear();
             make(on, body);
         }
+        slots_known_ = false;
         check(ph_graph_replay_with(graph_, on, values_.data(), values_.size()));
+        slots_known_ = true;
         for (const auto &one : variables_)
             one->was_set();
     }

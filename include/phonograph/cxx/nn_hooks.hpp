@@ -30,7 +30,7 @@ class tensor_hook : public calling_handle<ph_tensor_hook, ph_tensor_hook_remove,
     static ph_tensor *call(ph_tape *tape, ph_tensor *gradient, void *user) noexcept
     {
         try {
-            return (*static_cast<function *>(user))(tape, gradient);
+            return call_function(user, tape, gradient);
         } catch (...) {
             detail::fail_tape(tape);
             return gradient;
@@ -54,7 +54,7 @@ class module_hook : public calling_handle<ph_module_hook, ph_module_hook_remove,
                      void *user) noexcept
     {
         try {
-            (*static_cast<function *>(user))(tape, module, span<ph_tensor *>(tensors, count));
+            call_function(user, tape, module, span<ph_tensor *>(tensors, count));
         } catch (...) {
             detail::fail_tape(tape);
         }

@@ -107,7 +107,7 @@ class data_loader : public calling_handle<ph_data_loader, ph_data_loader_destroy
     static ph_status fetch(const ph_fetch_request *request, void *user) noexcept
     {
         try {
-            return (*static_cast<function *>(user))(*request);
+            return call_function(user, *request);
         } catch (...) {
             return current_exception_status();
         }

@@ -346,6 +346,11 @@ static void adopt_lesson(ph__learned *learned, ph__lesson *l)
             learned->varied_bytes[learned->value_at[i] + b] |=
                 learned->first_values[learned->value_at[i] + b] ^
                 ((const unsigned char *)l->call->values[i].data)[b];
+    for (size_t i = 0; i < learned->value_count; i++) {
+        unsigned zeros = ph__learned_low_zeros(&l->call->values[i]);
+        if (zeros < learned->low_zeros[i])
+            learned->low_zeros[i] = zeros;
+    }
     learned->varied |= l->changed;
     learned->all_due = true;
     learned->matches = 0;

@@ -9,6 +9,17 @@ enum {
     PAGE = 4096
 };
 
+unsigned ph__learned_low_zeros(const ph_graph_cache_value *value)
+{
+    const unsigned char *at = value->data;
+    unsigned bits = 0, all = (unsigned)value->bytes * 8;
+    if (value->bytes > 8 || (value->bytes & (value->bytes - 1)))
+        return 0;
+    while (bits < all && !(at[bits / 8] >> bits % 8 & 1)) /* every host of a GPU is little-endian */
+        bits++;
+    return bits;
+}
+
 static bool reserve_pointers(ph__learned *learned, const ph_graph_cache_call *call)
 {
     size_t count = call->pointer_count;
@@ -38,9 +49,11 @@ static bool reserve_values(ph__learned *learned, const ph_graph_cache_call *call
     learned->value_count = count;
     learned->value_at = ph__calloc(count + 1, sizeof *learned->value_at);
     learned->value_sizes = ph__calloc(count + 1, sizeof *learned->value_sizes);
-    if (!learned->value_at || !learned->value_sizes)
+    learned->low_zeros = ph__calloc(count + 1, sizeof *learned->low_zeros);
+    if (!learned->value_at || !learned->value_sizes || !learned->low_zeros)
         return false;
     for (size_t i = 0; i < count; i++) {
+        learned->low_zeros[i] = ph__learned_low_zeros(&call->values[i]);
         learned->value_at[i] = learned->value_bytes;
         learned->value_sizes[i] = call->values[i].bytes;
         learned->value_bytes += call->values[i].bytes;
@@ -82,6 +95,7 @@ void ph__learned_destroy(ph__learned *learned)
     ph__free(learned->varied_bytes);
     ph__free(learned->value_at);
     ph__free(learned->value_sizes);
+    ph__free(learned->low_zeros);
     ph__vec_free(&learned->groups);
     ph__vec_free(&learned->words);
     ph__vec_free(&learned->places);
@@ -223,6 +237,11 @@ static bool find_changed_values(uint64_t *changed, const ph__learned *learned,
         if (!has_known_bytes(learned, i, &call->values[i]))
             return UNKNOWN(reason, size,
                            "value %zu differs in bytes that were the same in all captures", i);
+        if (ph__learned_low_zeros(&call->values[i]) < learned->low_zeros[i])
+            return UNKNOWN(reason, size,
+                           "value %zu was a multiple of 2 to the %uth in all captures, and is not "
+                           "now: what is rounded up from it looked like itself",
+                           i, learned->low_zeros[i]);
         *changed |= UINT64_C(1) << i;
     }
     return true;

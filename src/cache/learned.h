@@ -60,6 +60,7 @@ typedef struct ph__learned {
     ph__moved_groups groups;
     size_t value_bytes;
     unsigned char *varied_bytes;    /* of values: not 0 where some capture has changed the byte */
+    unsigned *low_zeros;            /* of each value: its low bits that were 0 in all captures */
     size_t *value_at, *value_sizes; /* of each value, in the three arrays of values */
     uint64_t varied;                /* the values that some capture has changed */
     ph__moved_words words;          /* by node and offset, as places */
@@ -70,6 +71,9 @@ typedef struct ph__learned {
 /* With the pointers and values of the captured call; NULL: no host memory. */
 ph__learned *ph__learned_create(const ph_graph_cache_call *call);
 void ph__learned_destroy(ph__learned *learned);
+
+/* The low bits of a number of 1, 2, 4 or 8 bytes that are 0; of other values 0. */
+unsigned ph__learned_low_zeros(const ph_graph_cache_value *value);
 
 /* Whether the captured call had these pointers and values. */
 bool ph__learned_is_first(const ph__learned *learned, const ph_graph_cache_call *call);

@@ -52,6 +52,59 @@ static void test_grid()
     warnings.clear();
 }
 
+static int32_t padded_of(int n)
+{
+    return (n + 31) / 32 * 32;
+}
+
+/* What is rounded up is the number itself for some numbers: it is no place of the number. */
+static void test_rounded()
+{
+    scene s;
+    auto x = s.ints(0);
+    int n = 0;
+    for (int first : {64, 1, 2, 0, -64, 7}) {
+        phonograph::graphed part;
+        part.value("n", n);
+        for (int given : {first, first, 32, 40, 100, -3}) {
+            n = given;
+            part.run(s.stream, [&] {
+                s.plus(x.data(), x.data(), n, s.stream);
+                s.set(x.data(), padded_of(n));
+            });
+            EXPECT(x.data(), padded_of(given));
+        }
+        CHECK(warnings.size() == 1);
+        warnings.clear();
+    }
+}
+
+/* Values that grow are compared once for each of their bits, and set otherwise. */
+static void test_growing()
+{
+    scene s;
+    auto x = s.ints(5), out = s.ints(0), other = s.ints(100);
+    int32_t *from = x.data();
+    int n = 0, bodies = 0;
+    phonograph::graphed part;
+    part.address("from", from, x.bytes());
+    part.value("n", n);
+    for (int i = 0; i < 300; i++) {
+        n = i;
+        from = i % 2 ? x.data() : other.data();
+        part.run(s.stream, [&] {
+            bodies++;
+            s.plus(out.data(), from, n, s.stream);
+            s.stream.launch(s.add, phonograph::launch_config::linear(scene::N, 128),
+                            t_add_i32{scene::N, out.data(), out.data(), n});
+        });
+        EXPECT(out.data(), (i % 2 ? 5 : 100) + 2 * i);
+    }
+    CHECK(warnings.empty());
+    /* captured with 1, proved with 0; compared with 2, 4 and so on, to 256 */
+    CHECK(bodies == 1 + 4 + 8 * 2);
+}
+
 /* Each call's function has a copy of the pointer. */
 static void test_copied_pointer()
 {
@@ -105,6 +158,8 @@ int main()
     ph_log_set(keep_warning, nullptr);
     test_host_memory();
     test_grid();
+    test_rounded();
+    test_growing();
     test_copied_pointer();
     test_exception();
     ph_log_set(nullptr, nullptr);

@@ -33,6 +33,8 @@ namespace phonograph
  *   variable, which is then restored (ph_graph_slot_prove, _prove_scalar). A last capture with all
  *   values restored leaves what the body writes in host memory as the values want it. Those
  *   captures run nothing.
+ * - Trusted, as no capture shows it: what follows from a variable and is equal in all of them, such
+ *   as a count that is limited by a number above them.
  * - A variable that is not proved, and changes: the body is captured anew at each change, and one
  *   warning has the reason.
  * - PH_GRAPHS=0 in the environment: every call runs the body as it is. Calls on a capturing stream
@@ -113,6 +115,37 @@ class graphed
                                  "\" has changed, and its uses are not proved: " + one.reason() +
                                  "; the body is captured anew at each change";
         ph_log_write(PH_LOG_WARNING, text.c_str());
+    }
+
+    /* A value that is not like those of the captures so far (tried_numbers): the body is captured
+     * with it, where the other variables hold their values of the capture. */
+    template <class Body> void try_values(ph_stream *on, Body &body)
+    {
+        bool captured = false;
+        try {
+            for (const auto &one : variables_) {
+                if (one->slot() == PH_SLOT_NONE || !one->has_changed() || one->is_tried())
+                    continue;
+                captured = true;
+                try_value(*one, on, body);
+            }
+            if (captured)
+                (void)capture(on, body); /* as in make */
+        } catch (...) {
+            graph_.reset();
+            throw;
+        }
+    }
+
+    template <class Body> void try_value(detail::variable &one, ph_stream *on, Body &body)
+    {
+        try {
+            const detail::held_variables others(variables_, one);
+            const auto later = capture(on, body);
+            one.try_in(graph_, later);
+        } catch (const error &refused) {
+            one.refuse(refused.what());
+        }
     }
 
     template <class Body> void make(ph_stream *on, Body &body)
@@ -198,8 +231,11 @@ class graphed
     {
         add(std::make_unique<detail::address_variable<T>>(name, pointer, bytes));
     }
-    /* A number that kernels take as a parameter. The proof takes half of an integer: a grid that
-     * follows from a count differs then, unless both counts fit the same one. */
+    /* A number that kernels take as a parameter.
+     * - The proof takes half of an integer: a grid that follows from a count differs then, unless
+     *   both counts fit the same one.
+     * - The first number that is unlike those captured is captured and compared, too: one of
+     *   another sign, with more or fewer bits, or with fewer low zero bits. */
     template <class T> void value(const char *name, T &number)
     {
         static_assert(std::is_arithmetic_v<T>, "give another value for the proof: value(n, v, o)");
@@ -219,6 +255,8 @@ class graphed
             check(detail::call_body<std::remove_reference_t<Body>>(on, detail::address_of(body)));
             return;
         }
+        if (graph_)
+            try_values(on, body);
         if (graph_ && !collect_changes()) {
             graph_.reset();
             provable_ = false;

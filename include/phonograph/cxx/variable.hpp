@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <phonograph/cxx/memory.hpp>
+#include <phonograph/cxx/tried_numbers.hpp>
 #include <phonograph/slots.h>
 #include <string>
 #include <type_traits>
@@ -98,6 +99,7 @@ class variable
     /* Why it has no slot. */
     void refuse(const char *reason)
     {
+        slot_ = PH_SLOT_NONE;
         reason_ = reason;
     }
     /* A new capture has the value of now, and no slot yet. */
@@ -106,6 +108,7 @@ class variable
         slot_ = PH_SLOT_NONE;
         reason_ = "no comparison was made";
         was_set();
+        keep_captured();
     }
     virtual bool has_changed() const noexcept = 0;
     virtual void was_set() noexcept = 0;
@@ -120,7 +123,63 @@ class variable
     virtual void put_back() noexcept = 0;
     /* later: captured with the other value. */
     virtual void prove_in(ph_graph *graph, ph_graph *later) = 0;
+
+    virtual void keep_captured() = 0;
+    /* Puts the value of the capture into the variable, and what it had before back. */
+    virtual void hold() noexcept = 0;
+    virtual void release() noexcept = 0;
+    /* Whether the value is like those that captures were made with. */
+    virtual bool is_tried() const noexcept
+    {
+        return true;
+    }
+    /* later: captured with the value of now, where all others held. Throws where other places than
+     * the slot's follow it. */
+    virtual void try_in(ph_graph *, ph_graph *)
+    {
+    }
 };
+
+/* All variables but one hold the values of the capture. */
+class held_variables
+{
+    const std::vector<std::unique_ptr<variable>> &all_;
+    const variable &but_;
+
+  public:
+    held_variables(const std::vector<std::unique_ptr<variable>> &all, const variable &but) noexcept
+        : all_(all), but_(but)
+    {
+        for (const auto &one : all_)
+            if (one.get() != &but_)
+                one->hold();
+    }
+    held_variables(const held_variables &) = delete;
+    held_variables &operator=(const held_variables &) = delete;
+    ~held_variables()
+    {
+        for (const auto &one : all_)
+            if (one.get() != &but_)
+                one->release();
+    }
+};
+
+/* Both slots are of the same places. */
+inline bool has_same_places(ph_graph *graph, std::size_t slot, ph_graph *other,
+                            std::size_t other_slot)
+{
+    ph_slot_info mine, theirs;
+    check(ph_graph_slot_get(&mine, graph, slot));
+    check(ph_graph_slot_get(&theirs, other, other_slot));
+    bool same = mine.uses == theirs.uses;
+    for (std::size_t i = 0; same && i < mine.uses; i++) {
+        ph_slot_place a, b;
+        check(ph_graph_slot_place_at(&a, graph, slot, i));
+        check(ph_graph_slot_place_at(&b, other, other_slot, i));
+        same = a.node == b.node && a.offset == b.offset;
+    }
+    return same;
+}
 
 class stand_in
 {
@@ -142,7 +201,7 @@ class stand_in
 template <class T> class address_variable : public variable
 {
     T *&pointer_;
-    T *last_ = nullptr, *other_ = nullptr;
+    T *last_ = nullptr, *other_ = nullptr, *captured_ = nullptr, *given_ = nullptr;
     std::size_t bytes_;
     std::unique_ptr<far_block> block_;
 
@@ -174,6 +233,19 @@ template <class T> class address_variable : public variable
         pointer_ = last_;
         block_.reset();
     }
+    void keep_captured() override
+    {
+        captured_ = pointer_;
+    }
+    void hold() noexcept override
+    {
+        given_ = pointer_;
+        pointer_ = captured_;
+    }
+    void release() noexcept override
+    {
+        pointer_ = given_;
+    }
     void prove_in(ph_graph *graph, ph_graph *later) override
     {
         const void *shifted = other_;
@@ -191,11 +263,20 @@ template <class T> class address_variable : public variable
 template <class T> class value_variable : public variable
 {
     T &variable_;
-    T last_, other_;
+    T last_, other_, captured_, given_;
+    tried_numbers<T> tried_;
+
+    ph_slot_proof compare(ph_graph *graph, ph_graph *later, const T &from, const T &to) const
+    {
+        ph_slot_proof proof;
+        check(ph_graph_slot_prove_scalar(&proof, graph, later, this->name().c_str(), &from, &to,
+                                         sizeof(T)));
+        return proof;
+    }
 
   public:
     value_variable(const char *name, T &of, const T &other)
-        : variable(name), variable_(of), last_(of), other_(other)
+        : variable(name), variable_(of), last_(of), other_(other), captured_(of), given_(of)
     {
     }
     bool has_changed() const noexcept override
@@ -227,10 +308,39 @@ template <class T> class value_variable : public variable
     }
     void prove_in(ph_graph *graph, ph_graph *later) override
     {
-        ph_slot_proof proof;
-        check(ph_graph_slot_prove_scalar(&proof, graph, later, name().c_str(), &last_, &other_,
-                                         sizeof(T)));
-        keep(proof);
+        keep(compare(graph, later, last_, other_));
+        tried_.add(other_);
+    }
+    void keep_captured() override
+    {
+        captured_ = variable_;
+        tried_.clear();
+        tried_.add(variable_);
+    }
+    void hold() noexcept override
+    {
+        given_ = variable_;
+        variable_ = captured_;
+    }
+    void release() noexcept override
+    {
+        variable_ = given_;
+    }
+    bool is_tried() const noexcept override
+    {
+        return tried_.has(variable_);
+    }
+    /* The slot of the comparison is one of the later graph, which goes. */
+    void try_in(ph_graph *graph, ph_graph *later) override
+    {
+        const ph_slot_proof proof = compare(later, graph, variable_, captured_);
+        if (proof.slot == PH_SLOT_NONE)
+            throw error(PH_ERROR_MISMATCH, proof.reason);
+        if (!has_same_places(graph, this->slot(), later, proof.slot))
+            throw error(PH_ERROR_MISMATCH,
+                        "parameters that follow the value at some numbers do not at others, as "
+                        "where it is rounded up or limited");
+        tried_.add(variable_);
     }
 };
 } // namespace detail

@@ -35,7 +35,7 @@ set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
 # On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools see.
 set(PH_GPU_ALONE cuda.cupti cuda.fault_place cuda.illegal_address cuda.loading cuda.profile cuda.upload fault.driver fault.host_memory
     graph.account graph.upload inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
-    nn.graphed_life tensor.products_memory)
+    nn.graphed_life tensor.products_memory threads.executables_memory)
 # Those that open devices some thousand times: not beside each other, as the driver makes streams and loads code one at a time.
 set(PH_GPU_OPENS_OFTEN nn.module_shortages tensor.operator_shortages)
 # On a GPU a program makes one context, which takes a fifth of a second, and not one a test: but where contexts or the GPU's whole

@@ -19,6 +19,7 @@
 #include "tensor/kernels/elementwise_mixed.h"
 #include "tensor/kernels/reduce.h"
 #include "tensor/kernels/reduce_kernels.h"
+#include "tensor/kernels/transpose.h"
 #include "tensor/operators/attention.h"
 #include "tensor/products/products.h"
 #include "tensor/products/products_sum.h"
@@ -59,6 +60,7 @@ static const struct family {
     {"sort", ph__sort_kernels},
     {"add_sorted", ph__add_sorted_kernels},
     {"attention", ph__attention_kernels},
+    {"transpose", ph__transpose_kernels},
     {"product_sum", ph__product_sum_kernels},
     {"random", ph__random_kernels},
     {"dropout", ph__dropout_kernels},

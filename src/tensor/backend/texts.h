@@ -21,6 +21,7 @@
     X(attention_keys)                                                                              \
     X(attention_simple)                                                                            \
     X(products)                                                                                    \
+    X(transpose)                                                                                   \
     X(draws)                                                                                       \
     X(random)                                                                                      \
     X(update_sgd)                                                                                  \

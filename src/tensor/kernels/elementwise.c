@@ -7,6 +7,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/elementwise_cast.h"
 #include "tensor/kernels/elementwise_kernels.h"
+#include "tensor/kernels/transpose.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
 #include <math.h>
@@ -302,8 +303,27 @@ ph_tensor *ph__elementwise_call(ph_tape *tape, const ph__elementwise *elementwis
     return ph__op_done(&op, ph__elementwise_new(&op, elementwise, in, a, b));
 }
 
+/* A large matrix that is read along its columns, on a GPU: line by line instead of an element of
+ * each line at a time. */
+static bool is_transposed(const ph__op *op, const ph_tensor *out, const ph_tensor *in)
+{
+    const int64_t least = 64, *dim = out->shape.dim;
+    return op->tape->backend->cuda && in->shape.rank == 2 && out->shape.rank == 2 &&
+           out->contiguous && in->dtype == out->dtype && ph_dtype_size(in->dtype) > 1 &&
+           ph_shape_equal(&in->shape, &out->shape) && in->stride[0] == 1 &&
+           in->stride[1] >= dim[0] && dim[0] >= least && dim[1] >= least;
+}
+
 bool ph__elementwise_copy(ph__op *op, ph_tensor *out, ph_tensor *in)
 {
+    if (is_transposed(op, out, in))
+        return ph__transpose(op,
+                             &(ph__transposition){.out = out->data,
+                                                  .in = in->data,
+                                                  .rows = in->shape.dim[1],
+                                                  .columns = in->shape.dim[0],
+                                                  .step = in->stride[1]},
+                             ph_dtype_size(in->dtype));
     const ph__elementwise_pair *pair = in->dtype == out->dtype
                                            ? &ph__elementwise_copies[ph_dtype_size(in->dtype)]
                                            : &ph__elementwise_casts[in->dtype][out->dtype];

@@ -8,6 +8,7 @@
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
 #include "tensor/products/products_benchmark.h"
+#include "tensor/products/products_order.h"
 #include "tensor/products/products_plan.h"
 #include "tensor/products/products_sum.h"
 #include "tensor/products/products_workspace.h"
@@ -174,13 +175,15 @@ static bool use_operands(ph__op *op, const ph__product *p)
            ph__op_uses(op, p->c);
 }
 
-bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *p)
+bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *product)
 {
-    if (p->batch > INT32_MAX) {
+    if (product->batch > INT32_MAX) {
         ph__op_fail(op, PH_ERROR_SIZE, "a product has at most 2^31 - 1 matrices");
         return false;
     }
-    if (!use_operands(op, p))
+    ph__product ordered = *product;
+    const ph__product *p = &ordered;
+    if (!ph__product_order(op, &ordered) || !use_operands(op, p))
         return false;
     outcome result = run_product(op, cublas, p);
     if (result == IMPOSSIBLE && p->bias) {

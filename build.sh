@@ -26,7 +26,8 @@ usage: ./build.sh COMMAND [OPTIONS]
                     for JSON lines, where a benchmark takes them)
   bench-gpu [--only NAME] [ROUNDS [FILE]]
                     build and run the benchmarks of the GPU (or one: cuda_replay), and PyTorch's side of the
-                    first where python3 has it; JSON lines are appended to FILE
+                    first where python3 has it; JSON lines are appended to FILE. Ends with a line for each aim
+                    (bench/aims.py)
   install [--prefix DIR]
                     build and install the library and the command phonograph (default: /usr/local)
   wheel [DIR]       build wheels of the Python package into DIR (default: build/wheel)
@@ -618,6 +619,26 @@ run_torch()
     [ "$torch" -eq 0 ] || [ "$torch" -eq 77 ] || failed="$failed $script"
 }
 
+# A median of as many; those that train take seconds for each ten.
+default_rounds()
+{
+    case $1 in
+    cuda_* | cxx_*) echo 301 ;;
+    nn_buckets | nn_graphed) echo 15 ;;
+    *) echo 31 ;;
+    esac
+}
+
+# say_aims FILE: where python3 is there.
+say_aims()
+{
+    if has_command python3; then
+        python3 "$root/bench/aims.py" "$1"
+    else
+        say "bench/aims.py needs python3, which is not there"
+    fi
+}
+
 do_bench_gpu()
 {
     only=
@@ -626,6 +647,9 @@ do_bench_gpu()
         only=$2
         shift 2
     fi
+    [ $# -le 2 ] || die "bench-gpu takes ROUNDS and FILE (./build.sh prints the help)"
+    rounds=${1:-}
+    lines=${2:-}
     ensure need_build
     configure release PH_BENCH_GPU=ON
     check_gpu release bench-gpu
@@ -634,6 +658,9 @@ do_bench_gpu()
     ran=
     nn=
     graphed=
+    written=
+    [ -n "$lines" ] || written=$(mktemp)
+    lines=${lines:-$written}
     PH_BENCH_DEVICE=cuda
     export PH_BENCH_DEVICE
     while IFS= read -r program; do
@@ -641,6 +668,7 @@ do_bench_gpu()
         [ -z "$only" ] || [ "$name" = "$only" ] || continue
         ran=yes
         say "running $name"
+        set -- "${rounds:-$(default_rounds "$name")}" "$lines"
         run_benchmark "$@"
         case $name in
         nn_parallel) run_torch_ranks torch_parallel.py "$@" ;;
@@ -650,8 +678,10 @@ do_bench_gpu()
         nn_*) nn=yes ;;
         esac
     done <"$root/build/release/benchmarks-gpu.txt"
-    [ -z "$nn" ] || run_torch torch_nn.py "$@"
-    [ -z "$graphed" ] || run_torch torch_graphed.py "$@"
+    [ -z "$nn" ] || run_torch torch_nn.py "${rounds:-31}" "$lines"
+    [ -z "$graphed" ] || run_torch torch_graphed.py "${rounds:-15}" "$lines"
+    say_aims "$lines"
+    [ -z "$written" ] || rm -f "$written"
     [ -n "$ran" ] || die "bench-gpu: there is no benchmark${only:+ called $only}"
     [ -z "$failed" ] || die "failed:$failed"
 }

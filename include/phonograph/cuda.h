@@ -37,6 +37,11 @@ PH_CALL ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream);
 PH_CALL ph_stream_wrap_cuda_on(ph_stream **out, ph_device *device, struct CUstream_st *stream);
 /* The CUDA stream of a ph_stream, borrowed. NULL with PH_OK is the legacy default stream. */
 PH_CALL ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream);
+/* The same for work alone: kernels, copies, calls of cuBLAS, events that are recorded.
+ * - The caller vouches that no call of CUDA begins or ends a capture on the stream, or makes it
+ *   join one that this library did not begin (cuStreamWaitEvent). ph_stream_cuda is for these.
+ * - So the library need not ask the driver about captures from then on: a replay is cheaper. */
+PH_CALL ph_stream_lend_cuda(struct CUstream_st **out, const ph_stream *stream);
 
 /* Makes a ph_kernel of a user's function: a CUfunction, or a cudaKernel_t by cuKernelGetFunction.
  * It must stay loaded while the kernel, and graphs that launch it, live. params as in

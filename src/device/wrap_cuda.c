@@ -175,9 +175,9 @@ ph_status ph_stream_wrap_cuda_on(ph_stream **out, ph_device *device, struct CUst
     return status;
 }
 
-ph_status ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream)
+static ph_status find_cuda_stream(struct CUstream_st **out, const ph_stream *stream,
+                                  const char *call)
 {
-    static const char call[] = "ph_stream_cuda";
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
@@ -187,8 +187,19 @@ ph_status ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream)
                                "%s: the stream is of %s, which has no CUDA handles", call,
                                stream->device->name);
     *out = stream->device->driver->stream_native(stream->handle);
+    return PH_OK;
+}
+
+ph_status ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream)
+{
+    PH_TRY(find_cuda_stream(out, stream, "ph_stream_cuda"));
     atomic_store(&stream->device->foreign, true);
     return PH_OK;
+}
+
+ph_status ph_stream_lend_cuda(struct CUstream_st **out, const ph_stream *stream)
+{
+    return find_cuda_stream(out, stream, "ph_stream_lend_cuda");
 }
 
 /* Puts what comes from now on behind all that was submitted to the user's stream. */

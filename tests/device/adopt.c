@@ -107,22 +107,39 @@ TEST(test_wrapping_a_stream)
     assert_null(stream);
 }
 
-TEST(test_handle_of_a_stream)
+typedef ph_status give_handle(struct CUstream_st **out, const ph_stream *stream);
+
+static void expect_handle(give_handle *give)
 {
     struct CUstream_st *native = NULL, *legacy = (struct CUstream_st *)(void *)&native;
-    assert_error(ph_stream_cuda(NULL, world.stream), PH_ERROR_ARGUMENT, "out is NULL");
-    assert_error(ph_stream_cuda(&native, NULL), PH_ERROR_ARGUMENT, "stream is NULL");
+    assert_error(give(NULL, world.stream), PH_ERROR_ARGUMENT, "out is NULL");
+    assert_error(give(&native, NULL), PH_ERROR_ARGUMENT, "stream is NULL");
     if (t_on_host()) {
-        assert_error(ph_stream_cuda(&native, world.stream), PH_ERROR_UNSUPPORTED,
-                     "no CUDA handles");
-        assert_status(ph_stream_cuda(&legacy, ph_device_default_stream(world.device)),
-                      PH_ERROR_UNSUPPORTED);
+        assert_error(give(&native, world.stream), PH_ERROR_UNSUPPORTED, "no CUDA handles");
+        assert_status(give(&legacy, ph_device_default_stream(world.device)), PH_ERROR_UNSUPPORTED);
     } else {
-        assert_ok(ph_stream_cuda(&native, world.stream));
+        assert_ok(give(&native, world.stream));
         assert_non_null(native);
-        assert_ok(ph_stream_cuda(&legacy, ph_device_default_stream(world.device)));
+        assert_ok(give(&legacy, ph_device_default_stream(world.device)));
     }
     assert_null(legacy);
+}
+
+TEST(test_handle_of_a_stream)
+{
+    expect_handle(ph_stream_cuda);
+    expect_handle(ph_stream_lend_cuda);
+}
+
+/* Of the same stream. */
+TEST(test_lent_handle)
+{
+    struct CUstream_st *lent, *native;
+    if (t_on_host())
+        return;
+    assert_ok(ph_stream_lend_cuda(&lent, world.stream));
+    assert_ok(ph_stream_cuda(&native, world.stream));
+    assert_ptr_equal(lent, native);
 }
 
 /* ---- numbers ---- */
@@ -175,6 +192,7 @@ int main(void)
         IN_WORLD(test_wrapping_a_function),
         IN_WORLD(test_wrapping_a_stream),
         IN_WORLD(test_handle_of_a_stream),
+        IN_WORLD(test_lent_handle),
         IN_WORLD(error_numbers_of_cuda_become_statuses_and_messages),
         IN_WORLD(test_numbers_in_a_body),
     };

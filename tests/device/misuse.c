@@ -171,6 +171,10 @@ TEST(stream_calls_refuse_bad_arguments_by_name)
                     "ph_stream_cuda");
     REFUSED_OUT(cuda, ph_stream_cuda(&cuda, NULL), PH_ERROR_ARGUMENT, "ph_stream_cuda: stream");
     assert_error(ph_stream_cuda(NULL, world.stream), PH_ERROR_ARGUMENT, "ph_stream_cuda: out");
+    REFUSED_OUT(cuda, ph_stream_lend_cuda(&cuda, NULL), PH_ERROR_ARGUMENT,
+                "ph_stream_lend_cuda: stream");
+    assert_error(ph_stream_lend_cuda(NULL, world.stream), PH_ERROR_ARGUMENT,
+                 "ph_stream_lend_cuda: out");
     assert_null(ph_stream_device(NULL));
     assert_int_equal(ph_stream_priority(NULL), 0);
     assert_false(ph_stream_is_capturing(NULL));

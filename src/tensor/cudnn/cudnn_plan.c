@@ -135,7 +135,7 @@ ph_status ph__cudnn_submit(ph__cudnn *cudnn, ph__cudnn_plan *plan,
                            const ph__cudnn_operands *operands, void *workspace, ph_stream *stream)
 {
     struct CUstream_st *cuda_stream = NULL;
-    PH_TRY(ph_stream_cuda(&cuda_stream, stream));
+    PH_TRY(ph_stream_lend_cuda(&cuda_stream, stream));
     if (ph_stream_is_capturing(stream))
         atomic_store_explicit(&plan->captured, true, memory_order_relaxed);
     ph_capture_mode mode = PH_CAPTURE_RELAXED;

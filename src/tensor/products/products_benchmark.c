@@ -70,7 +70,7 @@ ph__product_plan *ph__product_plan_timed(ph__cublas *cublas, const ph__product_k
                                          const ph__product *p, ph_stream *stream)
 {
     contest c = {.cublas = cublas, .product = *p};
-    if (ph_stream_cuda(&c.stream, stream) != PH_OK)
+    if (ph_stream_lend_cuda(&c.stream, stream) != PH_OK)
         return NULL;
     c.plan = ph__product_plan_make(cublas, k, &c.proposals, true);
     if (!c.plan)

@@ -143,7 +143,7 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     struct CUstream_st *stream = NULL;
     ph_device *device = op->tape->backend->device;
     void *workspace = NULL;
-    ph_status status = ph_stream_cuda(&stream, op->tape->stream);
+    ph_status status = ph_stream_lend_cuda(&stream, op->tape->stream);
     if (status == PH_OK)
         status = ph_context_push_cuda(device);
     if (!ph__op_check(op, status))

@@ -9,13 +9,22 @@ set(PH_NN_HEADERS tensor tape operators random module optimizer optimizer_kinds 
 set(PH_ABI_VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 configure_file(cmake/symbols.map.in symbols.map @ONLY)
 
+# GCC clears and copies structs of 64 bytes to 8 KiB by "rep stos" and "rep movs" where it tunes for no processor. These take
+# three times as long for structs as small as a tensor, which each operator makes.
+include(CheckCCompilerFlag)
+set(struct_strategy vector_loop:512:noalign,libcall:-1:noalign)
+check_c_compiler_flag(-mmemset-strategy=${struct_strategy} PH_HAS_STRATEGIES)
+if(PH_HAS_STRATEGIES)
+    set(struct_options -mmemset-strategy=${struct_strategy} -mmemcpy-strategy=${struct_strategy})
+endif()
+
 # ph_add_library(TARGET OUTPUT_NAME SOURCES...): TARGET (shared), TARGET_static, TARGET_objects.
 function(ph_add_library target output)
     add_library(${target}_objects OBJECT ${ARGN})
     set_target_properties(${target}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_include_directories(${target}_objects PRIVATE include src)
     # Exceptions of the user's functions pass through, and undo on their way what base/unwind.h says.
-    target_compile_options(${target}_objects PRIVATE -fexceptions)
+    target_compile_options(${target}_objects PRIVATE -fexceptions ${struct_options})
     target_link_libraries(${target}_objects PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
     add_library(${target} SHARED $<TARGET_OBJECTS:${target}_objects>)

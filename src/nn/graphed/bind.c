@@ -52,7 +52,7 @@ static COLD bool begin_aside(ph_tape *tape, ph__callable *callable)
 static void end_batches(ph__callable *callable)
 {
     for (int i = 0; i < 2; i++) {
-        ph__tensor_batch_release(callable->batches[i]);
+        ph__tensor_batch_end(callable->batches[i]);
         callable->batches[i] = NULL;
     }
 }
@@ -115,16 +115,15 @@ static bool is_added(const ph__grad_call *call, const ph__grad_input *grad_input
  * in this pass, nobody knows how long that is. */
 static bool is_batched(const ph__grad_call *call, const ph__grad_input *grad_input)
 {
-    return grad_input->bytes > 0 && grad_input->bytes <= BATCHED_EACH && call->leaves &&
-           call->leaves[grad_input->operand] && call->sole[grad_input->operand];
+    return call->leaves && call->sole[grad_input->operand] && grad_input->bytes > 0 &&
+           grad_input->bytes <= BATCHED_EACH;
 }
 
 /* Whether this call is to make memory for it, as far as can be told before. */
 static bool is_expected(const ph__grad_call *call, const ph__callable *callable,
                         const ph__grad_input *grad_input, bool added)
 {
-    return call->needed[grad_input->operand] && is_batched(call, grad_input) &&
-           is_added(call, grad_input) == added &&
+    return is_batched(call, grad_input) && is_added(call, grad_input) == added &&
            !(added && callable->set->options.gradients == PH_GRAPHED_ACCUMULATE);
 }
 
@@ -176,7 +175,7 @@ static ph_status make_in_batch(ph_tensor **out, const ph__grad_call *call, ph__c
         return PH_OK;
     ph_error before;
     ph__error_save(&before);
-    ph__tensor_batch_release(*batch);
+    ph__tensor_batch_end(*batch);
     ph_status status = begin_batch(batch, call, callable, at);
     if (UNLIKELY(status != PH_OK))
         return go_without_batch(callable, status, &before);
@@ -217,6 +216,19 @@ ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callab
         return x;
     ph_tape_check(tape, status);
     return NULL;
+}
+
+/* Once the call has memory for several, and knows where its thread is routed to, the next tensor
+ * there is all that is wanted. */
+ph_tensor *ph__callable_leaf_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
+                                      const ph_tensor *leaf)
+{
+    const size_t bytes = callable->grad_inputs[at].bytes;
+    ph__tensor_batch *batch = callable->batches[0];
+    ph_tensor *x = NULL;
+    if (batch && callable->checked_route && bytes > 0 && bytes <= BATCHED_EACH)
+        x = ph__tensor_batch_acquire_like(batch, leaf, bytes);
+    return x ? x : ph__callable_gradient(call, callable, at, leaf->dtype, &leaf->shape);
 }
 
 /* ---- what a replay may have written over ---- */

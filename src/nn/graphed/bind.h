@@ -28,5 +28,8 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
  * end_aside: once a call has all of them. */
 ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
                                  ph_dtype dtype, const ph_shape *shape);
+/* The same for a leaf that has no gradient and gets it from here alone. */
+ph_tensor *ph__callable_leaf_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
+                                      const ph_tensor *leaf);
 void ph__callable_end_aside(ph_tape *tape, ph__callable *callable);
 #endif

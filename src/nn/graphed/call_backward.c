@@ -152,8 +152,7 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
     if (!grad && call->sole[i]) {
         *op = PH__BUNDLE_COPY;
         grad_input->fresh_of = leaf;
-        return grad_input->fresh =
-                   ph__callable_gradient(call, callable, at, leaf->dtype, &leaf->shape);
+        return grad_input->fresh = ph__callable_leaf_gradient(call, callable, at, leaf);
     }
     if (!ph__grad_input_may_add(callable, leaf) || !grad_input->apart)
         return NULL;

@@ -7,13 +7,6 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 
-/* Hooks see a gradient before the leaf has it. */
-ph_tensor *ph__grad_input_leaf(const ph__grad_call *call, const ph__grad_input *grad_input)
-{
-    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[grad_input->operand] : NULL;
-    return leaf && leaf->leaf && !leaf->leaf->hooks ? leaf : NULL;
-}
-
 /* Whether the device reaches all of it: what the slots of gradients do not ask. */
 static bool is_reached(const ph__callable *callable, const ph_tensor *grad)
 {

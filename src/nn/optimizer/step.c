@@ -124,7 +124,7 @@ static bool make_states(const step *s)
     ph__tensor_batch *batch;
     ph_tape_check(s->tape, ph__optimizer_reserve_states(&batch, s->optimizer, s->tape));
     bool made = !ph__tape_failed(s->tape) && make_states_in(s, batch);
-    ph__tensor_batch_release(batch);
+    ph__tensor_batch_end(batch);
     return made;
 }
 

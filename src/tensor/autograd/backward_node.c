@@ -40,11 +40,13 @@ static bool check_saved_versions(const ph__node *node)
 {
     for (size_t i = 0; i < node->saved_count; i++) {
         const ph_tensor *x = node->saved[i];
-        uint64_t now = ph_tensor_version(x);
         char text[PH__DESCRIBE];
-        if (x && ph__tensor_is_overwritten(x))
+        if (!x)
+            continue;
+        uint64_t now = ph_tensor_version(x);
+        if (ph__tensor_is_overwritten(x))
             return fail_saved_overwritten(node, x);
-        if (!x || now == node->versions[i] || node->tape->recaptures)
+        if (now == node->versions[i] || node->tape->recaptures)
             continue;
         ph_tape_fail(
             node->tape, PH_ERROR_STATE,
@@ -102,7 +104,8 @@ static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i,
 static void hold_gradients(ph__pass *pass, const ph__node *node)
 {
     for (size_t i = 0; i < node->in_count; i++)
-        pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
+        if (pass->in_grads[i])
+            pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
 }
 
 /* Gradients of a kept cast's uses are summed in the weight's dtype, as those of casts of their
@@ -172,6 +175,28 @@ static bool fill_node(ph__pass *pass, ph__node *node)
            ph__pass_mark(pass, node->mark);
 }
 
+/* A callable has an edge for each parameter: nearly all are to leaves that have no sum yet. */
+static inline void look_at_edge(ph__pass *pass, size_t i, const ph__edge *edge)
+{
+    const bool needed = ph__pass_needs(pass, edge);
+    ph__gradient_slot *slot = needed && edge->leaf ? &pass->slots.at[edge->slot] : NULL;
+    pass->in_grads[i] = NULL;
+    pass->summed[i] = false;
+    pass->needed[i] = needed;
+    pass->leaves[i] = slot ? edge->leaf : NULL;
+    pass->sole[i] = slot && slot->uses == 1;
+    pass->wide[i] = needed && is_wide_edge(edge);
+    pass->sums[i] = needed && !(slot && !slot->grad) ? open_sum(pass, edge) : NULL;
+}
+
+static void look_at_edges(ph__pass *pass, const ph__node *node)
+{
+    for (size_t i = 0; i < node->own_count; i++)
+        look_at_edge(pass, i, &node->edges[i]);
+    for (size_t i = node->own_count; i < node->in_count; i++)
+        look_at_edge(pass, i, &node->leaf_edges->at[i - node->own_count]);
+}
+
 static bool run_node(ph__pass *pass, ph__node *node)
 {
     ph_tape *tape = pass->tape;
@@ -181,16 +206,7 @@ static bool run_node(ph__pass *pass, ph__node *node)
         return false;
     if (!check_saved_versions(node))
         return false;
-    for (size_t i = 0; i < node->in_count; i++) {
-        const ph__edge *edge = ph__node_edge(node, i);
-        pass->in_grads[i] = NULL;
-        pass->needed[i] = ph__pass_needs(pass, edge);
-        pass->leaves[i] = pass->needed[i] ? edge->leaf : NULL;
-        pass->wide[i] = pass->needed[i] && is_wide_edge(edge);
-        pass->sums[i] = pass->needed[i] ? open_sum(pass, edge) : NULL;
-        pass->summed[i] = false;
-        pass->sole[i] = pass->leaves[i] && pass->slots.at[edge->slot].uses == 1;
-    }
+    look_at_edges(pass, node);
     ph__grad_call call = {.tape = tape,
                           .state = node->state,
                           .saved = node->saved,

@@ -92,11 +92,9 @@ static bool run_leaf_hooks(ph__pass *pass, ph__gradient_slot *slot)
     return grad;
 }
 
-static bool finish_leaf(ph__pass *pass, ph__gradient_slot *slot)
+bool ph__pass_finish_leaf(ph__pass *pass, ph__gradient_slot *slot)
 {
     ph_tape *tape = pass->tape;
-    if (!slot->grad)
-        return true;
     if (slot->leaf->leaf->hooks && !tape->recaptures && !run_leaf_hooks(pass, slot))
         return false;
     size_t mark = ph_tape_scope_begin(tape);
@@ -109,9 +107,4 @@ static bool finish_leaf(ph__pass *pass, ph__gradient_slot *slot)
     slot->grad = NULL;
     ph_tensor_release(grad);
     return !ph__tape_failed(tape);
-}
-
-bool ph__pass_count_down(ph__pass *pass, uint32_t slot)
-{
-    return --pass->slots.at[slot].uses > 0 || finish_leaf(pass, &pass->slots.at[slot]);
 }

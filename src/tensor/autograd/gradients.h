@@ -9,7 +9,13 @@
 bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad);
 /* Nobody else sees its memory, which is contiguous: it may be changed, or given away. */
 bool ph__gradient_is_ours(const ph_tensor *x);
+/* Of a leaf that has a sum, to which nothing will be added. */
+bool ph__pass_finish_leaf(ph__pass *pass, ph__gradient_slot *slot);
 /* One contribution fewer is to come, from a node or from the caller: after the last one hooks
  * run, and the gradient is used. */
-bool ph__pass_count_down(ph__pass *pass, uint32_t slot);
+static inline bool ph__pass_count_down(ph__pass *pass, uint32_t slot)
+{
+    ph__gradient_slot *leaf = &pass->slots.at[slot];
+    return --leaf->uses > 0 || !leaf->grad || ph__pass_finish_leaf(pass, leaf);
+}
 #endif

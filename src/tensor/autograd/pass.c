@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/autograd/pass.c: the plan of a pass of backward: walks over nodes that launch nothing. */
 #include "tensor/autograd/pass.h"
+#include "base/alloc.h"
+#include "base/checked.h"
 #include "base/status.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/quarantine.h"
@@ -301,13 +303,15 @@ static bool check_streams(const ph__pass *pass)
     return true;
 }
 
-/* One block for all. */
+/* One block for all. Each node that is run fills it anew. */
 static bool make_scratch(ph__pass *pass)
 {
-    size_t most = pass->widest;
+    size_t most = pass->widest, bytes;
     if (most == 0)
         return true;
-    pass->in_grads = ph__calloc(most, 3 * sizeof(ph_tensor *) + 4 * sizeof(bool));
+    pass->in_grads = ph__mul(most, 3 * sizeof(ph_tensor *) + 4 * sizeof(bool), &bytes)
+                         ? ph__alloc(bytes)
+                         : NULL;
     if (!pass->in_grads) {
         ph__tape_fail_host_memory(pass->tape, pass->call, "gradients");
         return false;
@@ -353,7 +357,8 @@ void ph__pass_end(ph__pass *pass, size_t below)
     for (; pass->leaf_edges; pass->leaf_edges = pass->leaf_edges->next)
         pass->leaf_edges->pass = NULL;
     for (size_t i = 0; i < pass->slots.count; i++) {
-        ph_tensor_release(pass->slots.at[i].grad);
+        if (pass->slots.at[i].grad)
+            ph_tensor_release(pass->slots.at[i].grad);
         if (i >= pass->borrowed)
             ph_tensor_release(pass->slots.at[i].leaf);
     }

@@ -32,7 +32,7 @@ typedef struct ph__grad_call {
      * accumulates is set, backward may add to the leaf's grad itself and leave in_grads[i] NULL,
      * if the leaf has no hooks (ph__leaf_has_hooks). */
     ph_tensor *const *leaves;
-    const bool *sole; /* the leaf gets nothing else in this pass */
+    const bool *sole; /* there is a leaf, and it gets nothing else in this pass */
 } ph__grad_call;
 typedef struct ph__grad_def {
     const char *name;

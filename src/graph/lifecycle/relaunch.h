@@ -8,6 +8,7 @@
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/hooks.h"
 #include "graph/object/graph.h"
+#include "graph/slots/slots.h"
 #include "memory/pool/replay.h"
 
 ph_status ph__relaunch_fail(int result, const char *call);
@@ -25,16 +26,17 @@ static inline bool ph__replays_as_before(const ph_graph *graph, const ph_stream 
  * launch, which asks it again, under the lock: once is enough. */
 static inline bool ph__replays_at_once(const ph_graph *graph)
 {
-    return !graph->slots && !graph->cells && !graph->collectives &&
-           !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) &&
+    return (!graph->slots || ph__slots_are_applied(graph->slots)) && !graph->cells &&
+           !graph->collectives && !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) &&
            !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END);
 }
 
 /* Where nothing but the launch has to be done, as most times: the driver asks whether the stream is
  * capturing, and no capture begins there before the launch. *launched: false with PH_OK: nothing
- * was done. */
+ * was done. asked: this call has asked already, and no function of the user's was called since: of
+ * captures that begin meanwhile only those of this library need to be seen. */
 static inline ph_status ph__exec_relaunch(bool *launched, ph_graph *graph, ph_stream *stream,
-                                          const char *call)
+                                          bool asked, const char *call)
 {
     const ph_device *device = graph->device;
     *launched = false;
@@ -47,8 +49,8 @@ static inline ph_status ph__exec_relaunch(bool *launched, ph_graph *graph, ph_st
         return PH_OK;
     bool done = false;
     int result = device->driver->exec_relaunch(
-        graph->exec, stream->handle, atomic_load_explicit(&device->foreign, memory_order_relaxed),
-        &done);
+        graph->exec, stream->handle,
+        !asked && atomic_load_explicit(&device->foreign, memory_order_relaxed), &done);
     if (__builtin_expect(result != PH__R_OK || !done, false)) {
         (void)ph__pool_replay_end_again(pool, false);
         return result == PH__R_OK ? PH_OK : ph__relaunch_fail(result, call);
@@ -69,10 +71,10 @@ static inline ph_status ph__graph_relaunch(bool *launched, ph_graph *graph, ph_s
     if (!ph__replays_as_before(graph, stream) || !ph__replays_at_once(graph))
         return PH_OK;
     if (!graph->liveness)
-        return ph__exec_relaunch(launched, graph, stream, call);
-    if (!ph__graph_lives_as_before(graph))
+        return ph__exec_relaunch(launched, graph, stream, false, call);
+    if (graph->slots || !ph__graph_lives_as_before(graph))
         return PH_OK;
-    ph_status status = ph__exec_relaunch(launched, graph, stream, call);
+    ph_status status = ph__exec_relaunch(launched, graph, stream, false, call);
     if (*launched)
         ph__graph_lived(graph);
     return status;

@@ -187,11 +187,12 @@ __attribute__((noinline)) static ph_status launch_or_nest(ph_graph *graph, ph_st
     return status;
 }
 
-static inline ph_status launch_again(ph_graph *graph, ph_stream *stream, const request *r)
+static inline ph_status launch_again(ph_graph *graph, ph_stream *stream, bool asked,
+                                     const request *r)
 {
     bool launched = false;
     if (!graph->cells)
-        PH_TRY(ph__exec_relaunch(&launched, graph, stream, r->call));
+        PH_TRY(ph__exec_relaunch(&launched, graph, stream, asked, r->call));
     return launched ? PH_OK : launch_or_nest(graph, stream, r);
 }
 
@@ -201,17 +202,17 @@ __attribute__((noinline)) static ph_status launch_collectives(ph_graph *graph, p
 {
     ph__collectives *collectives = graph->collectives;
     PH_TRY(collectives->begin(collectives, stream, r->call));
-    ph_status status = launch_again(graph, stream, r);
+    ph_status status = launch_again(graph, stream, false, r);
     collectives->end(collectives, stream, status == PH_OK);
     return status;
 }
 
-static ph_status submit_replay(ph_graph *graph, ph_stream *stream, const request *r)
+static ph_status submit_replay(ph_graph *graph, ph_stream *stream, bool asked, const request *r)
 {
     if (graph->slots)
         PH_TRY(ph__slots_apply(graph, r->call));
     return __builtin_expect(graph->collectives != NULL, 0) ? launch_collectives(graph, stream, r)
-                                                           : launch_again(graph, stream, r);
+                                                           : launch_again(graph, stream, asked, r);
 }
 
 static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id,
@@ -219,7 +220,7 @@ static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t 
 {
     bool over = true;
     ph_status status = capture_id ? into_capture(&over, graph, stream, capture_id, r) : PH_OK;
-    return over ? submit_replay(graph, stream, r) : status;
+    return over ? submit_replay(graph, stream, false, r) : status;
 }
 
 /* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A
@@ -244,7 +245,7 @@ static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream, const req
 }
 
 /* Behind the checks of the graph and the stream. What was staged does not outlive it. */
-static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const request *r)
+static ph_status launch_checked(ph_graph *graph, ph_stream *stream, bool asked, const request *r)
 {
     ph_status status = check_live(graph, r->call);
     if (status != PH_OK) {
@@ -254,7 +255,7 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
     if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
         ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
         return launch_with_hooks(graph, stream, r);
-    return submit_replay(graph, stream, r);
+    return submit_replay(graph, stream, asked, r);
 }
 
 /* A graph with breaks has no slots of its own. */
@@ -279,8 +280,9 @@ static ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, con
     if (!usual && graph->segments)
         return replay_segments(graph, stream, r);
     if (usual && r->which == PH__CALL_REPLAY && !graph->liveness && ph__replays_at_once(graph))
-        return submit_replay(graph, stream, r);
-    if (may_capture(graph->device))
+        return submit_replay(graph, stream, false, r);
+    bool asks = may_capture(graph->device);
+    if (asks)
         PH_TRY(find_open_capture(&capture_id, stream, r->call));
     if (capture_id)
         return into_capture(over, graph, stream, capture_id, r);
@@ -295,7 +297,8 @@ static ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, con
     }
     if (r->which == PH__CALL_REPLAY_WITH)
         PH_TRY(ph__slots_stage(graph, r->values, r->count, r->call));
-    return launch_checked(graph, stream, r);
+    /* a warning of liveness may call the program's log function */
+    return launch_checked(graph, stream, asks && !graph->liveness, r);
 }
 
 __attribute__((noinline)) static ph_status replay(ph_graph *graph, ph_stream *stream,

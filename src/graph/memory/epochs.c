@@ -335,6 +335,9 @@ ph_status ph_graph_check_output(ph_graph *graph, const void *address, uint64_t e
 static bool ranges_meet(const ph__ranges *ranges, uintptr_t base, size_t bytes)
 {
     size_t low = 0, high = ranges->count; /* the first that ends behind base */
+    if (high == 0 || base + bytes <= ranges->at[0].base ||
+        base >= ranges->at[high - 1].base + ranges->at[high - 1].size)
+        return false;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (ranges->at[middle].base + ranges->at[middle].size <= base)

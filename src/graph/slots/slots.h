@@ -122,6 +122,22 @@ static inline unsigned char *ph__slot_params(ph__slot_node *node)
         return (unsigned char *)&node->fill;
     }
 }
+/* Whether the value is the address that the slot has, of memory that nobody looks up: most of what
+ * a step of a training sets are those of the step before. It counts as named then. */
+static inline bool ph__slots_pass_over(ph__slots *slots, const ph_slot_value *value)
+{
+    ph__slot *slot = slots && value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
+    if (!slot || !slot->set || !slot->address || slot->current != (uintptr_t)value->value ||
+        slot->where.base || slot->named == slots->calls)
+        return false;
+    slot->named = slots->calls;
+    return true;
+}
+/* The executable has what the slots have, and nothing is staged. */
+static inline bool ph__slots_are_applied(const ph__slots *slots)
+{
+    return slots->due.count == 0 && slots->staged.count == 0;
+}
 void ph__slots_drop(ph_graph *graph);
 void ph__slots_free(ph_graph *graph, ph__slots *slots); /* takes NULL */
 #endif

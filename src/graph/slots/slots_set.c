@@ -212,13 +212,14 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     if (graph->slots)
         graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        status = stage_value(graph, &values[i], free_count, call);
+        if (!ph__slots_pass_over(graph->slots, &values[i]))
+            status = stage_value(graph, &values[i], free_count, call);
     if (graph->slots && graph->slots->grouped)
         for (size_t i = 0; status == PH_OK && ph__slot_groups_next_brought(&i, graph->slots); i++) {
             const ph_slot_value there = {i, (const void *)graph->slots->list.at[i]->current};
             status = stage_value(graph, &there, free_count, call);
         }
-    if (status == PH_OK && graph->slots)
+    if (status == PH_OK && graph->slots && graph->slots->staged.count > 0)
         status = check_staged(graph, call);
     if (status == PH_OK && graph->slots && graph->slots->grouped)
         status = ph__slot_groups_check(graph->slots, call);

@@ -49,11 +49,13 @@ static void add_slot_use(proof *p, ph__binding *binding, const ph__stand_in *mem
 {
     if (!binding->used || !binding->rebound || binding->bytes == 0)
         return;
-    p->spans[p->count] = (ph_slot_span){.name = name,
-                                        .base = memory->base,
-                                        .shifted = (const void *const *)memory->shifted,
-                                        .bytes = binding->bytes,
-                                        .alignment = PH__BINDING_ALIGNMENT};
+    p->spans[p->count] =
+        (ph_slot_span){.name = name,
+                       .base = memory->base,
+                       .shifted = (const void *const *)memory->shifted,
+                       .bytes = binding->bytes,
+                       .alignment = PH__BINDING_ALIGNMENT,
+                       .skip_lookup = !p->making->callable->set->options.check_input_liveness};
     p->bindings[p->count++] = binding;
 }
 

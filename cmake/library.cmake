@@ -9,13 +9,13 @@ set(PH_NN_HEADERS tensor tape operators random module optimizer optimizer_kinds 
 set(PH_ABI_VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 configure_file(cmake/symbols.map.in symbols.map @ONLY)
 
-# GCC clears and copies structs of 64 bytes to 8 KiB by "rep stos" and "rep movs" where it tunes for no processor. These take
-# three times as long for structs as small as a tensor, which each operator makes.
+# GCC clears structs of 64 bytes to 8 KiB by "rep stos" where it tunes for no processor, which takes three times as long for
+# structs as small as a tensor, which each operator makes. Its copies are left alone: loops over elements have some.
 include(CheckCCompilerFlag)
 set(struct_strategy vector_loop:512:noalign,libcall:-1:noalign)
-check_c_compiler_flag(-mmemset-strategy=${struct_strategy} PH_HAS_STRATEGIES)
-if(PH_HAS_STRATEGIES)
-    set(struct_options -mmemset-strategy=${struct_strategy} -mmemcpy-strategy=${struct_strategy})
+check_c_compiler_flag(-mmemset-strategy=${struct_strategy} PH_HAS_MEMSET_STRATEGY)
+if(PH_HAS_MEMSET_STRATEGY)
+    set(struct_options -mmemset-strategy=${struct_strategy})
 endif()
 
 # ph_add_library(TARGET OUTPUT_NAME SOURCES...): TARGET (shared), TARGET_static, TARGET_objects.

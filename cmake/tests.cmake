@@ -15,7 +15,7 @@ set(PH_ANY_DEVICE_GROUPS chaos device fault graph inspect memory rules tensor nn
 set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 # Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
 set(PH_NN_GROUPS tensor nn)
-set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_memory mpi.data_parallel_options mpi.data_parallel_shards mpi.data_parallel_state mpi.tensor_collectives mpi.transformer unit.instructions)
+set(PH_NN_TESTS fuzz.tensor_files mpi.data_parallel mpi.data_parallel_memory mpi.data_parallel_options mpi.data_parallel_shards mpi.data_parallel_state mpi.tensor_collectives mpi.transformer unit.instructions unit.instructions_calls)
 # Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
 set(PH_UNWIND_TESTS graph.cache_renewals_left graph.unwound inspect.verify_held nn.data_loader_ends nn.data_parallel_changes nn.module_copy nn.training nn.unwound)
 # Those of the CUDA driver: not on the host device.
@@ -116,7 +116,7 @@ endif()
 set(test_definitions
     PH_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     PH_TEST_PROGRAM_DIR="${PROJECT_BINARY_DIR}/bin")
-# What instructions are counted of: unit.instructions has a table for each.
+# What instructions are counted of: unit.instructions and unit.instructions_calls have a table for each.
 string(JOIN "-" test_build ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION} ${CMAKE_SYSTEM_PROCESSOR} ${CMAKE_BUILD_TYPE} ${PH_SANITIZE})
 
 # ph_add_fake_test(NAME TARGET [SETTING...])
@@ -191,7 +191,7 @@ foreach(source ${test_sources})
     if("${group}.${name}" MATCHES "^torch\\.allocator") # with the plug-in's own objects, over the static library
         target_link_libraries(${target} PRIVATE phonograph_torch_objects)
     endif()
-    if("${group}.${name}" STREQUAL unit.instructions)
+    if("${group}.${name}" MATCHES "^unit\\.instructions")
         target_compile_definitions(${target} PRIVATE PH_TEST_BUILD="${test_build}")
     endif()
     if("${group}.${name}" IN_LIST PH_UNWIND_TESTS)

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/instructions.c: how many instructions operators on small tensors take on the host
- * device, with the clear that lets their results go, and replays of a graph of one fill, with an
- * empty clear: none takes 10 % more than tests/unit/instructions.txt says. callgrind counts, which
- * is the same on every day for one compiler, kind of build, C library and valgrind; for others
- * there is no table, and the test is skipped. In the nightly tier.
- *
- *     instructions --table     writes the table's lines for this build */
-#include "support/support.h"
-#include "support/test.h"
-#include <gnu/libc-version.h>
+ * device, with the clear that lets their results go, replays of a graph of one fill, with an empty
+ * clear, and hits of a cache (support/instructions.h). */
+#include "support/instructions.h"
 #include <phonograph/graph_cache.h>
 #include <phonograph/nn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     WIDTH = 64,
-    POINTERS = 1000,
-    WARM_UP = 20,
-    CALLS = 200
+    POINTERS = 1000
 };
 
 typedef struct scene {
@@ -114,7 +102,7 @@ static ph_tensor *run_cached(scene *s, const char *key, size_t bytes, size_t poi
                                       .pointer_count = pointers};
     ph_graph_cache_result result;
     ph_status status = ph_graph_cache_run(s->cache, s->stream, &call, &result);
-    bool counts = s->turn++ >= WARM_UP / 2;
+    bool counts = s->turn++ >= TI_WARM_UP / 2;
     return status == PH_OK && (!counts || result.path == PH_CACHE_REPLAYED) ? s->x : NULL;
 }
 static ph_tensor *hit(scene *s)
@@ -166,7 +154,7 @@ static ph_tensor *make(scene *s, ph_dtype dtype, ph_shape shape, double value)
 __attribute__((noinline)) void instructions_measured(ph_tensor *(*fn)(scene *), scene *s);
 void instructions_measured(ph_tensor *(*fn)(scene *), scene *s)
 {
-    for (int i = 0; i < CALLS; i++)
+    for (int i = 0; i < TI_CALLS; i++)
         if (!fn(s) || ph_tape_clear(s->tape) != PH_OK)
             abort();
 }
@@ -199,7 +187,7 @@ static int run_one(const char *name)
     for (int i = 0; i < OPERATORS; i++) {
         if (strcmp(operators[i].name, name) != 0)
             continue;
-        for (int k = 0; k < WARM_UP; k++) {
+        for (int k = 0; k < TI_WARM_UP; k++) {
             assert_non_null(operators[i].fn(&s));
             assert_ok(ph_tape_clear(s.tape));
         }
@@ -218,111 +206,24 @@ static int run_one(const char *name)
     return 0;
 }
 
-/* Instructions of a call, or 0 where they cannot be counted. */
-static double count(const char *name)
-{
-    char self[512], command[900], line[256];
-    double counted = 0;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = '\0';
-    (void)snprintf(command, sizeof command,
-                   "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
-                   "--toggle-collect=instructions_measured '%s' --one %s 2>&1",
-                   self, name);
-    FILE *output = popen(command, "r");
-    while (output && fgets(line, sizeof line, output)) {
-        const char *found = strstr(line, "Collected : ");
-        if (found)
-            counted = strtod(found + 12, NULL);
-    }
-    if (output)
-        (void)pclose(output);
-    return counted / CALLS;
-}
-
-/* valgrind has no AVX-512. */
-static const char *level(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "avx2" : "base";
-#else
-    return "base";
-#endif
-}
-
-/* "valgrind-3.19.0 glibc-2.36 GNU-12.2.0-x86_64-Debug avx2"; "" without valgrind. */
-static void describe_build(char *out, size_t size)
-{
-    char version[64] = "";
-    FILE *output = popen("valgrind --version 2>/dev/null", "r");
-    out[0] = '\0';
-    if (output && fgets(version, sizeof version, output))
-        (void)snprintf(out, size, "%.*s glibc-%s %s %s", (int)strcspn(version, "\n"), version,
-                       gnu_get_libc_version(), PH_TEST_BUILD, level());
-    if (output)
-        (void)pclose(output);
-}
-
-/* Lines of the table: the build, an operator, a count. 0: there is none. */
-static double expected(const char *build, const char *name)
-{
-    char line[256], key[256];
-    double value = 0;
-    FILE *table = fopen(PH_TEST_SOURCE_DIR "/tests/unit/instructions.txt", "r");
-    assert_non_null(table);
-    (void)snprintf(key, sizeof key, "%s %s ", build, name);
-    while (fgets(line, sizeof line, table))
-        if (strncmp(line, key, strlen(key)) == 0)
-            value = strtod(line + strlen(key), NULL);
-    (void)fclose(table);
-    return value;
-}
-
-static bool has_grown(double now, double before)
-{
-    return now > before * 1.1;
-}
-
 TEST(a_tenth_more_is_told)
 {
-    assert_false(has_grown(1100, 1000));
-    assert_true(has_grown(1101, 1000));
+    assert_false(ti_has_grown(1100, 1000));
+    assert_true(ti_has_grown(1101, 1000));
 }
 
-static void skip_because(const char *why, const char *what)
+static ti_cases all_operators(void)
 {
-    (void)printf("skipped: %s%s\n", why, what);
-    skip();
+    static const char *names[OPERATORS];
+    for (int i = 0; i < OPERATORS; i++)
+        names[i] = operators[i].name;
+    return (ti_cases){names, OPERATORS, ""};
 }
 
 TEST(no_operator_takes_a_tenth_more_than_the_table_says)
 {
-    char build[192];
-    int grown = 0;
-    if (!t_nightly())
-        skip_because("a test of the nightly tier", "");
-    describe_build(build, sizeof build);
-    if (build[0] == '\0')
-        skip_because("valgrind is not here", "");
-    if (expected(build, "add") == 0)
-        skip_because("tests/unit/instructions.txt has no counts for ", build);
-    for (int i = 0; i < OPERATORS; i++) {
-        double now = count(operators[i].name), before = expected(build, operators[i].name);
-        (void)printf("%-12s %8.0f instructions, %8.0f in the table\n", operators[i].name, now,
-                     before);
-        assert_true(now > 0 && before > 0);
-        grown += has_grown(now, before);
-    }
-    assert_int_equal(grown, 0);
-}
-
-static int write_table(void)
-{
-    char build[192];
-    describe_build(build, sizeof build);
-    for (int i = 0; i < OPERATORS; i++)
-        (void)printf("%s %s %.0f\n", build, operators[i].name, count(operators[i].name));
-    return 0;
+    const ti_cases cases = all_operators();
+    ti_check(&cases);
 }
 
 int main(int argc, char **argv)
@@ -332,7 +233,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_operator_takes_a_tenth_more_than_the_table_says)};
     if (argc == 3 && strcmp(argv[1], "--one") == 0)
         return run_one(argv[2]);
-    if (argc == 2 && strcmp(argv[1], "--table") == 0)
-        return write_table();
+    if (argc == 2 && strcmp(argv[1], "--table") == 0) {
+        const ti_cases cases = all_operators();
+        return ti_write_table(&cases);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

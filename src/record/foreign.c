@@ -17,12 +17,6 @@ typedef struct asker {
     bool lost;       /* the driver does not answer any more */
 } asker;
 
-/* An address is none of the first 64 KiB, and has at most 49 bits. */
-static bool may_be_address(uint64_t value)
-{
-    return value >= 0x10000 && value >> 49 == 0;
-}
-
 /* A whole word that no declared parameter covers. */
 static bool is_untyped(const ph_word *word, const ph__record_node *node)
 {
@@ -32,7 +26,7 @@ static bool is_untyped(const ph_word *word, const ph__record_node *node)
 
 static bool asks_driver(const ph_word *word, const ph__record_node *node)
 {
-    return word->base == NULL && !word->internal && may_be_address(word->value) &&
+    return word->base == NULL && !word->internal && ph__may_be_address(word->value) &&
            (word->kind == PH_WORD_PROVED || is_untyped(word, node));
 }
 
@@ -65,9 +59,9 @@ static bool ask_driver(asker *a, uint64_t value)
 }
 
 /* Most words of a vendor's kernel are small numbers. */
-static bool is_number(const ph__record_node *node, size_t w)
+static inline size_t next_address(const ph__record_node *node, size_t w)
 {
-    return node->places && !may_be_address(ph__record_untyped_value(node, w));
+    return ph__record_next_within(node, w, PH__ADDRESS_FIRST, PH__ADDRESS_END);
 }
 
 static bool look_up_words(asker *a, ph_record *record)
@@ -75,10 +69,8 @@ static bool look_up_words(asker *a, ph_record *record)
     record->foreign = a->to;
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
-        for (size_t w = 0; w < node->info.word_count; w++) {
+        for (size_t w = 0; (w = next_address(node, w)) < node->info.word_count; w++) {
             ph_word room;
-            if (is_number(node, w))
-                continue;
             const ph_word *word = ph__record_word(&room, node, w);
             if (asks_driver(word, node) && !ask_driver(a, word->value))
                 return false;
@@ -142,21 +134,12 @@ const ph_word *ph__record_next_address(ph_word *room, const ph_record *record,
                                        const ph__record_node *node, size_t *w)
 {
     const bool foreign = record->foreign && record->foreign->list.count > 0;
-    size_t kept = ph__record_next_kept(node, *w);
-    while (*w < node->info.word_count) {
-        if (!foreign)
-            *w = kept;
-        else if (*w != kept && is_number(node, *w)) {
-            ++*w;
-            continue;
-        }
-        if (*w == node->info.word_count)
-            break;
+    for (;; ++*w) {
+        *w = foreign ? next_address(node, *w) : ph__record_next_kept(node, *w);
+        if (*w >= node->info.word_count)
+            return NULL;
         const ph_word *word = ph__record_look_up_foreign(room, record, node, *w);
         if (word->base)
             return word;
-        if (++*w > kept)
-            kept = ph__record_next_kept(node, *w);
     }
-    return NULL;
 }

@@ -192,6 +192,21 @@ size_t ph__record_next_kept(const ph__record_node *node, size_t w)
     return i < node->kept_count ? node->places[i].offset / WORD : node->info.word_count;
 }
 
+size_t ph__record_next_within(const ph__record_node *node, size_t w, uint64_t lowest,
+                              uint64_t highest)
+{
+    if (!node->places || w >= node->info.word_count)
+        return w;
+    const size_t kept = ph__record_next_kept(node, w), whole = node->info.args_size / WORD;
+    for (; w < kept && w < whole; w++) {
+        uint64_t value;
+        memcpy(&value, (const char *)node->info.args + w * WORD, sizeof value);
+        if (value - lowest < highest - lowest)
+            return w;
+    }
+    return kept;
+}
+
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)
 {
     if (!node->places)

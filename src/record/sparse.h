@@ -5,6 +5,15 @@
 #include "record/record.h"
 #include "record/words.h"
 
+/* Small numbers, pairs of them, reals and texts fill the parameters of other code's kernels; an
+ * address is none of the first 64 KiB, and has at most 49 bits. */
+#define PH__ADDRESS_FIRST UINT64_C(0x10000)
+#define PH__ADDRESS_END   (UINT64_C(1) << 49)
+static inline bool ph__may_be_address(uint64_t value)
+{
+    return value - PH__ADDRESS_FIRST < PH__ADDRESS_END - PH__ADDRESS_FIRST;
+}
+
 /* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of
  * which few are addresses, and those of few values. So of a kernel that this library did not
  * load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the
@@ -18,6 +27,10 @@ const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_
 const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
 /* The number of the first word that is kept, from w on; word_count: there is none. */
 size_t ph__record_next_kept(const ph__record_node *node, size_t w);
+/* The first word from w on that is kept, or has a value from `lowest` on, below `highest`, in all
+ * of its 8 bytes; word_count: there is none. Of nodes that are not sparse: w. */
+size_t ph__record_next_within(const ph__record_node *node, size_t w, uint64_t lowest,
+                              uint64_t highest);
 /* Its value alone, of a kernel that this library did not load. */
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
 

@@ -68,13 +68,6 @@ static void leave_foreign(ph__foreign *foreign)
         drop_foreign(foreign);
 }
 
-/* Small numbers, pairs of them, reals and texts fill the parameters of other code's kernels; an
- * address is none of the first 64 KiB, and has at most 49 bits. */
-static bool may_be_address(uint64_t value)
-{
-    return value >= 0x10000 && value >> 49 == 0;
-}
-
 /* *out NULL: the driver knows nothing of it. */
 static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 {
@@ -82,7 +75,8 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
     ph_device *device = g->graph->device;
     const ph__range *known = ph__ranges_find(&g->foreign, (uintptr_t)value);
     *out = known ? known->value : NULL;
-    if (known || !may_be_address(value) || (g->unknown.count && ph__map_get(&g->unknown, value)))
+    if (known || !ph__may_be_address(value) ||
+        (g->unknown.count && ph__map_get(&g->unknown, value)))
         return PH_OK;
     int result =
         device->driver->pointer_info(&where, device->handle, (const void *)(uintptr_t)value);
@@ -253,7 +247,7 @@ static ph_status add_word_input(gather *g, size_t node, const ph_word *word, boo
     g->word_name = word->name;
     if (word->base)
         return add_ours(g, &input, word);
-    if (!input.proved && !may_be_address(word->value))
+    if (!input.proved && !ph__may_be_address(word->value))
         return PH_OK;
     if (ph__memory_reserved_by(&pool, g->graph->device, (const void *)(uintptr_t)word->value))
         return is_own_memory(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input, pool);
@@ -264,7 +258,9 @@ static ph_status add_word_input(gather *g, size_t node, const ph_word *word, boo
 static ph_status add_node(gather *g, size_t at, const ph__record_node *node, const char *name)
 {
     g->node_name = name;
-    for (size_t w = 0; w < node->info.word_count; w++) {
+    for (size_t w = 0; (w = ph__record_next_within(node, w, PH__ADDRESS_FIRST, PH__ADDRESS_END)) <
+                       node->info.word_count;
+         w++) {
         ph_word room;
         const ph_word *word = ph__record_word(&room, node, w);
         PH_TRY(add_word_input(g, at, word, is_untyped(word, &node->info)));

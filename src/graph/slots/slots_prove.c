@@ -24,6 +24,7 @@ typedef struct proof {
     size_t *leads;     /* of each span: the first one that every capture moved by its distance */
     ph_graph *shifted; /* the capture under comparison, and its number */
     size_t at;
+    uint64_t lowest, highest; /* all spans, also of that capture, lie there */
     const char *call;
     char reason[sizeof((ph_slot_proof *)0)
                     ->reason]; /* of the first difference that nothing explains; "": none */
@@ -170,14 +171,26 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
         (unsigned long long)(negative ? 0 - by : by));
 }
 
-/* Two words of vendor kernels' parameters, of which most are the same number in both. */
-static bool is_same_number(const proof *p, const ph__record_node *mine,
-                           const ph__record_node *theirs, size_t w)
+/* Of vendor kernels' parameters most words are the same number in both: the first one from w on
+ * that is not, or is in a span, or ends the parameters. */
+static size_t next_to_explain(const proof *p, const ph__record_node *mine,
+                              const ph__record_node *theirs, size_t w)
 {
-    if (mine->info.kind != PH_NODE_KERNEL || mine->kernel || theirs->kernel)
-        return false;
-    uint64_t value = ph__record_untyped_value(mine, w);
-    return value == ph__record_untyped_value(theirs, w) && !is_in_span(p, value);
+    enum {
+        WORD = sizeof(uint64_t)
+    };
+    const char *a = mine->info.args, *b = theirs->info.args;
+    if (mine->info.kind != PH_NODE_KERNEL || mine->kernel || theirs->kernel || !a || !b)
+        return w;
+    for (; (w + 1) * WORD <= mine->info.args_size && (w + 1) * WORD <= theirs->info.args_size;
+         w++) {
+        uint64_t value, other;
+        memcpy(&value, a + w * WORD, WORD);
+        memcpy(&other, b + w * WORD, WORD);
+        if (value != other || (value - p->lowest < p->highest - p->lowest && is_in_span(p, value)))
+            return w;
+    }
+    return w;
 }
 
 static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
@@ -193,9 +206,11 @@ static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_
     for (size_t w = 0; w < info->word_count; w++) {
         ph_word rooms[2];
         ph__word_slot slot = {.size = sizeof rooms[0].value};
+        const size_t next = next_to_explain(p, mine, theirs, w);
+        words.at += (next - w) * sizeof(uint64_t);
+        if ((w = next) >= info->word_count)
+            break;
         bool known = info->kind != PH_NODE_KERNEL || ph__words_next(&words, &slot);
-        if (known && is_same_number(p, mine, theirs, w))
-            continue;
         const ph_word *a = ph__record_word(&rooms[0], mine, w),
                       *b = ph__record_word(&rooms[1], theirs, w);
         if (!known || a->offset != b->offset)
@@ -244,6 +259,7 @@ static ph_status compare_with(proof *p)
                                  count),
                PH_OK;
     memset(p->found, 0, p->count * sizeof *p->found);
+    ph__slot_spans_window(&p->lowest, &p->highest, p->spans, p->count, p->at);
     for (size_t i = 0; i < count && same; i++)
         same = prove_node(p, i, &status);
     if (same)

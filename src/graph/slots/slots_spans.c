@@ -136,3 +136,17 @@ const char *ph__slot_span_same_bits(const ph_slot_span *span, size_t capture_cou
         (unsigned long long)same, alignment, alignment);
     return text;
 }
+
+void ph__slot_spans_window(uint64_t *lowest, uint64_t *highest, const ph_slot_span *spans,
+                           size_t count, size_t capture)
+{
+    *lowest = count > 0 ? UINT64_MAX : 0;
+    *highest = 0;
+    for (size_t i = 0; i < 2 * count; i++) {
+        const ph_slot_span *span = &spans[i / 2];
+        const uint64_t begin = (uintptr_t)(i % 2 ? span->shifted[capture] : span->base),
+                       end = begin + span->bytes;
+        *lowest = begin < *lowest ? begin : *lowest;
+        *highest = end > *highest ? end : *highest;
+    }
+}

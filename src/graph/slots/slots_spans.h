@@ -16,4 +16,8 @@ size_t ph__slot_span_lead(const ph_slot_span *spans, size_t i, size_t capture_co
 size_t ph__slot_span_alignment(const ph_slot_span *span, size_t capture_count);
 const char *ph__slot_span_same_bits(const ph_slot_span *span, size_t capture_count, char *text,
                                     size_t size);
+/* Where all of them lie, as captured and as that capture has them: [*lowest, *highest), empty where
+ * there is none. */
+void ph__slot_spans_window(uint64_t *lowest, uint64_t *highest, const ph_slot_span *spans,
+                           size_t count, size_t capture);
 #endif

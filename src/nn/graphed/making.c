@@ -14,7 +14,9 @@
 #include "nn/graphed/planned.h"
 #include "nn/graphed/prove.h"
 #include "nn/graphed/stage.h"
+#include "tensor/core/storage.h"
 #include "tensor/tape/node.h"
+#include "tensor/tape/tape.h"
 #include <phonograph/breaks.h>
 
 static ph__stage_room *shared_room(const ph__making *making, int direction)
@@ -248,12 +250,25 @@ static ph_status mark_allocations(uint64_t *out, const ph__graphed_set *set, con
     return status;
 }
 
+/* Memory of the device's default stream is ordered before the captures: one that waited for that
+ * stream would do so in each replay, and so each use would be noted again. */
+static ph_status use_parameters(const ph__callable *callable)
+{
+    const ph__graphed_set *set = callable->set;
+    for (size_t i = 0; i < callable->parameter_count; i++)
+        PH_TRY(ph__storage_use(ph__callable_parameters(callable)[i]->storage, set->stream,
+                               ph__tape_key(set->tape)));
+    return PH_OK;
+}
+
 static ph_status capture_all(ph__making *makings, size_t count, bool *again, const char *call)
 {
     ph__graphed_set *set = makings[0].callable->set;
     PH_TRY(new_tape(&set->tape, set));
     if (set->begun == 0)
         PH_TRY(mark_allocations(&set->begun, set, call));
+    for (size_t i = 0; i < count; i++)
+        PH_TRY(use_parameters(makings[i].callable));
     PH_TRY(ph__set_plan_begin(set, 2 * count, call));
     for (size_t i = 0; i < count && !*again; i++) {
         makings[i].plan_at[0] = i;

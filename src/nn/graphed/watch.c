@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/module/traverse.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/sightings.h"
@@ -47,22 +48,19 @@ void ph__storages_free(ph__storages *list)
 }
 
 /* ---- what the module changes ---- */
-static bool watch_tensor(const char *name, ph_tensor *x, void *user)
+static bool watch_entry(const ph__entry *entry, void *user)
 {
     ph__graphed_watch *watch = user;
-    (void)name;
-    watch->failed =
-        watch->failed ||
-        !ph__vec_push(&watch->seen, ((ph__seen){x->storage, version_of_watched(x->storage)}));
-    return !watch->failed;
+    if (!entry->tensor)
+        return true;
+    ph__storage *storage = entry->tensor->storage;
+    return ph__vec_push(&watch->seen, ((ph__seen){storage, version_of_watched(storage)}));
 }
 
 ph_status ph__watch_begin(ph__graphed_watch *watch, const ph_module *module, const char *call)
 {
     *watch = (ph__graphed_watch){0};
-    ph_module_buffers(module, watch_tensor, watch);
-    ph_module_parameters(module, watch_tensor, watch);
-    return watch->failed ? fail_watch_memory(call) : PH_OK;
+    return ph__module_walk(module, watch_entry, watch) ? PH_OK : fail_watch_memory(call);
 }
 
 /* ---- what backward reads ---- */

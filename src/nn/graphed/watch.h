@@ -11,7 +11,6 @@ typedef struct ph__seen {
 } ph__seen;
 typedef struct ph__graphed_watch {
     PH__VEC(ph__seen) seen;
-    bool failed;
 } ph__graphed_watch;
 /* Around the capture of forward: the callable's `changed` and
  * `exposed`. free: also after a failure. */

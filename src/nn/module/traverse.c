@@ -33,6 +33,11 @@ static bool first_time(walk *w, const void *object, bool *failed)
     }
     if (ph__map_get(&w->others, (uintptr_t)object))
         return false;
+    /* a network has about that many more, and a map that grows is filled again */
+    if (w->others.count == 0 && !ph__map_reserve(&w->others, 4 * FEW)) {
+        *failed = true;
+        return false;
+    }
     *failed = !ph__map_put(&w->others, (uintptr_t)object, w);
     return !*failed;
 }

@@ -154,6 +154,11 @@ static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, 
     uintptr_t addresses[PH__FIND_MOST];
     ph_allocation found[PH__FIND_MOST];
     size_t asked = 0;
+    if (count == 1) { /* as most times: straight to its place */
+        if (needs_check(staged->slot))
+            (void)ph__memory_find(&staged->where, graph->device, staged->value);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         if (needs_check(staged[i].slot))
             addresses[asked++] = (uintptr_t)staged[i].value;

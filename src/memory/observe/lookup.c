@@ -81,9 +81,10 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
                          size_t count)
 {
     ph__memory *memory = ph__memory_of(device);
-    memset(out, 0, count * sizeof *out);
-    if (!memory)
+    if (!memory) {
+        memset(out, 0, count * sizeof *out);
         return;
+    }
     ph__memory_lock(memory);
     ph__memory_find_locked(out, memory, addresses, count);
     for (size_t i = 0; memory->replay_allocators && i < count; i++) {
@@ -100,9 +101,10 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
 {
     const ph__memory *memory = ph__memory_of(device);
     const uintptr_t at = (uintptr_t)address;
-    memset(out, 0, sizeof *out);
-    if (!memory || !ph__memory_may_have(memory, at))
+    if (!memory || !ph__memory_may_have(memory, at)) {
+        memset(out, 0, sizeof *out);
         return false;
+    }
     ph__memory_find_all(out, device, &at, 1);
     return out->base != NULL;
 }

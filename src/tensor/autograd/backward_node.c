@@ -176,7 +176,7 @@ static bool fill_node(ph__pass *pass, ph__node *node)
 }
 
 /* A callable has an edge for each parameter: nearly all are to leaves that have no sum yet. */
-static inline void look_at_edge(ph__pass *pass, size_t i, const ph__edge *edge)
+static inline void read_edge(ph__pass *pass, size_t i, const ph__edge *edge)
 {
     const bool needed = ph__pass_needs(pass, edge);
     ph__gradient_slot *slot = needed && edge->leaf ? &pass->slots.at[edge->slot] : NULL;
@@ -189,12 +189,12 @@ static inline void look_at_edge(ph__pass *pass, size_t i, const ph__edge *edge)
     pass->sums[i] = needed && !(slot && !slot->grad) ? open_sum(pass, edge) : NULL;
 }
 
-static void look_at_edges(ph__pass *pass, const ph__node *node)
+static void read_edges(ph__pass *pass, const ph__node *node)
 {
     for (size_t i = 0; i < node->own_count; i++)
-        look_at_edge(pass, i, &node->edges[i]);
+        read_edge(pass, i, &node->edges[i]);
     for (size_t i = node->own_count; i < node->in_count; i++)
-        look_at_edge(pass, i, &node->leaf_edges->at[i - node->own_count]);
+        read_edge(pass, i, &node->leaf_edges->at[i - node->own_count]);
 }
 
 static bool run_node(ph__pass *pass, ph__node *node)
@@ -206,7 +206,7 @@ static bool run_node(ph__pass *pass, ph__node *node)
         return false;
     if (!check_saved_versions(node))
         return false;
-    look_at_edges(pass, node);
+    read_edges(pass, node);
     ph__grad_call call = {.tape = tape,
                           .state = node->state,
                           .saved = node->saved,

@@ -309,9 +309,8 @@ static bool make_scratch(ph__pass *pass)
     size_t most = pass->widest, bytes;
     if (most == 0)
         return true;
-    pass->in_grads = ph__mul(most, 3 * sizeof(ph_tensor *) + 4 * sizeof(bool), &bytes)
-                         ? ph__alloc(bytes)
-                         : NULL;
+    pass->in_grads =
+        ph__mul(most, 3 * sizeof(ph_tensor *) + 4 * sizeof(bool), &bytes) ? ph__alloc(bytes) : NULL;
     if (!pass->in_grads) {
         ph__tape_fail_host_memory(pass->tape, pass->call, "gradients");
         return false;

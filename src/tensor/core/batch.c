@@ -7,6 +7,7 @@
 #include "tensor/backend/backend.h"
 #include "tensor/core/storage.h"
 #include <limits.h>
+#include <string.h>
 
 typedef struct record {
     ph_tensor tensor;
@@ -71,6 +72,20 @@ ph_tensor *ph__tensor_batch_acquire(ph__tensor_batch *batch, ph_dtype dtype, con
     return &both->tensor;
 }
 
+/* As ph__tensor_init, of the dtype and shape of `like`, which is contiguous and has elements. */
+static void init_like(ph_tensor *x, ph__storage *storage, const ph_tensor *like)
+{
+    *x = (ph_tensor){.dtype = like->dtype,
+                     .count = like->count,
+                     .contiguous = true,
+                     .in_block = true,
+                     .data = storage->data,
+                     .storage = storage};
+    atomic_init(&x->references, 1);
+    x->shape = like->shape;
+    memcpy(x->stride, like->stride, sizeof x->stride);
+}
+
 ph_tensor *ph__tensor_batch_acquire_like(ph__tensor_batch *batch, const ph_tensor *like,
                                          size_t bytes)
 {
@@ -79,7 +94,7 @@ ph_tensor *ph__tensor_batch_acquire_like(ph__tensor_batch *batch, const ph_tenso
     record *both = next_record(batch, bytes);
     if (!both)
         return NULL;
-    ph__tensor_init_like(&both->tensor, &both->storage, like);
+    init_like(&both->tensor, &both->storage, like);
     return &both->tensor;
 }
 

@@ -83,19 +83,6 @@ void ph__tensor_init(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const p
     x->in_block = true;
 }
 
-void ph__tensor_init_like(ph_tensor *x, ph__storage *storage, const ph_tensor *like)
-{
-    *x = (ph_tensor){.dtype = like->dtype,
-                     .count = like->count,
-                     .contiguous = true,
-                     .in_block = true,
-                     .data = storage->data,
-                     .storage = storage};
-    atomic_init(&x->references, 1);
-    x->shape = like->shape;
-    memcpy(x->stride, like->stride, sizeof x->stride);
-}
-
 ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
                            const int64_t *strides, size_t offset)
 {

@@ -65,8 +65,6 @@ ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_d
 /* In place, contiguous, at the begin of the storage, whose reference it takes over: both are parts
  * of one host allocation. */
 void ph__tensor_init(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape);
-/* The same, of the dtype and shape of `like`, which is contiguous and has elements. */
-void ph__tensor_init_like(ph_tensor *x, ph__storage *storage, const ph_tensor *like);
 /* A handle on `from` is, from now on, as far behind `to` as it was behind that storage's memory,
  * which does not overlap `to`: a second time does nothing. Other handles, and NULL, are left
  * alone. */

@@ -32,11 +32,12 @@ static void run_command(ph__host_stream *stream, ph__host_command *command)
 }
 
 /* The count and the look for waiters are one order for all threads, as are a waiter's entry and
- * its look at the count: one of the two sees the other. */
+ * its look at the count: one of the two sees the other. Nobody is woken before the first number
+ * that is waited for: a wake is a call of the system, and its cost would be each command's. */
 static void publish_done(ph__host_stream *stream)
 {
-    atomic_fetch_add(&stream->completed, 1);
-    if (atomic_load(&stream->waiters) != 0)
+    const unsigned done = atomic_fetch_add(&stream->completed, 1) + 1;
+    if (atomic_load(&stream->waiters) != 0 && (int)(done - atomic_load(&stream->awaited)) >= 0)
         ph__futex_wake(&stream->completed, INT_MAX);
 }
 

@@ -33,7 +33,9 @@ struct ph__host_stream {
     unsigned spare_count;
     size_t scratch_promised;
     char apart_2[64];
-    atomic_uint completed, waiters;
+    /* awaited: while there are waiters no later than the first number that one waits for; written
+     * under lock */
+    atomic_uint completed, waiters, awaited;
     /* the runner's own: on their way to the spare ones */
     ph__host_command *finished, *finished_last;
     unsigned finished_count;

@@ -19,6 +19,24 @@ static bool wait_is_over(void *context)
     return ph__host_stream_done(wait->stream, wait->last);
 }
 
+/* The number is there before the waiter counts. One that stays from a waiter that has left is too
+ * early at worst: it wakes more often. */
+static void enter_wait(ph__host_stream *stream, unsigned last)
+{
+    ph__spin_lock(&stream->lock);
+    if (atomic_load(&stream->waiters) == 0 || (int)(last - atomic_load(&stream->awaited)) < 0)
+        atomic_store(&stream->awaited, last);
+    atomic_fetch_add(&stream->waiters, 1);
+    ph__spin_unlock(&stream->lock);
+}
+
+static void leave_wait(ph__host_stream *stream)
+{
+    ph__spin_lock(&stream->lock);
+    atomic_fetch_sub(&stream->waiters, 1);
+    ph__spin_unlock(&stream->lock);
+}
+
 void ph__host_queue_wait(ph__host_stream *stream, unsigned last)
 {
     wait_for wait = {stream, last};
@@ -33,10 +51,10 @@ void ph__host_queue_wait(ph__host_stream *stream, unsigned last)
             return;
         ph__pause();
     }
-    atomic_fetch_add(&stream->waiters, 1);
+    enter_wait(stream, last);
     for (unsigned seen; (int)((seen = atomic_load(&stream->completed)) - last) < 0;)
         ph__futex_wait(&stream->completed, seen, -1);
-    atomic_fetch_sub(&stream->waiters, 1);
+    leave_wait(stream);
 }
 
 /* Under streams_lock: the first stream created after number `id`. */

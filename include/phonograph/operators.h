@@ -150,7 +150,8 @@ PH_API bool ph_tf32(void);
  * - mean of nothing is NaN; max of nothing is an error.
  * - max: equal maxima share the gradient equally. argmax: i64, the first of equal maxima, no
  *   gradient.
- * - Sums are pairwise or in f64. They do not depend on the number of threads. */
+ * - Sums are in f64; of floats of 32 bits or fewer, groups of up to 32 elements are added in f32
+ *   first. They do not depend on the number of threads. */
 PH_API ph_tensor *ph_sum(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_sum_over(ph_tape *tape, ph_tensor *x, ph_axes axes, bool keep);
 PH_API ph_tensor *ph_mean(ph_tape *tape, ph_tensor *x);

@@ -7,7 +7,6 @@
 #include "support/tensors.h"
 #include "support/test.h"
 #include "tensor/core/tensor.h"
-#include "tensor/kernels/reduce_cores.h"
 #include "tensor/tape/tape.h"
 #include <math.h>
 
@@ -318,48 +317,6 @@ TEST(columns_have_one_sum_however_they_are_read)
     t_scene_close(&s);
 }
 
-/* ---- the order of sums ---- 32 side by side, folded by halves, at each level of instructions. The
- * terms cancel, so that another order has another sum. */
-static double sum_in_order(const float *x, size_t n)
-{
-    double lane[32] = {0};
-    for (size_t i = 0; i < n; i++)
-        lane[i % 32] += (double)x[i];
-    for (size_t width = 16; width > 0; width /= 2)
-        for (size_t k = 0; k < width; k++)
-            lane[k] += lane[k + width];
-    return lane[0];
-}
-
-TEST(sums_of_floats_keep_their_order)
-{
-    enum {
-        MOST = 1000,
-        STEP = MOST + 3
-    };
-    static float x[4 * STEP];
-    static double columns[MOST];
-    const ph__reduce_cores *cores = ph__reduce_cores_of(PH__REDUCE_sum, PH__CORE_F32);
-    ph__rng rng = {7};
-    for (size_t i = 0; i < 4 * STEP; i++)
-        x[i] = (float)ldexp((double)(ph__rng_next(&rng) >> 11) * 0x1p-52 - 1,
-                            (int)(ph__rng_next(&rng) % 90));
-    for (size_t n = 0; n <= MOST; n = n < 140 ? n + 1 : n + 43) {
-        double sum = 0.5;
-        cores->row(&sum, x + 1, (int64_t)n, 0, 0);
-        assert_true(sum == 0.5 + sum_in_order(x + 1, n));
-        for (size_t i = 0; i < n; i++)
-            columns[i] = (double)i;
-        cores->columns4(columns, x + 1, (int64_t)n, STEP, 0);
-        for (size_t i = 0; i < n; i++) {
-            double want = (double)i;
-            for (size_t k = 0; k < 4; k++)
-                want += (double)x[1 + k * STEP + i];
-            assert_true(columns[i] == want);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,7 +324,6 @@ int main(void)
         cmocka_unit_test(sums_do_not_drift),
         cmocka_unit_test(columns_have_one_sum_however_they_are_read),
         cmocka_unit_test(threads_do_not_change_a_bit),
-        cmocka_unit_test(sums_of_floats_keep_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ typedef void (*ph__reduce_core)(void *accumulators, const void *x, int64_t n, in
 typedef struct ph__reduce_cores {
     size_t accumulator;
     ph__reduce_core start; /* n accumulators */
-    ph__reduce_core row, columns, columns4;
+    ph__reduce_core row, columns, columns4, columns8;
     ph__reduce_core join; /* accumulator i of x into accumulator i */
     void (*end)(void *out, const void *accumulator, double a, double b);
 } ph__reduce_cores;
@@ -27,4 +27,7 @@ enum {
 };
 /* Of the best level that this processor runs; type: a ph__core_type. */
 const ph__reduce_cores *ph__reduce_cores_of(unsigned reduction, unsigned type);
+/* Of a level, which the processor must run: at most ph__core_level(). */
+const ph__reduce_cores *ph__reduce_cores_at(ph__core_level_number level, unsigned reduction,
+                                            unsigned type);
 #endif

@@ -119,21 +119,21 @@ static void end_output(const job *j, const ph__reduce_info *info, char *to, cons
         to, &result, NULL, NULL, 1, (ph__scalar){0}, (ph__scalar){0});
 }
 
+/* Where several blocks share an output: the accumulator that a block leaves of it. */
+static char *part_of(const job *j, int64_t output, uint32_t split)
+{
+    return (char *)j->args->out +
+           (size_t)(split * j->args->outputs + output) * j->cores->accumulator;
+}
+
 /* Of n outputs side by side. */
 static void put_results(const job *j, const ph__reduce_info *info, int64_t output, int64_t n,
-                        uint32_t split, const char *accumulators)
+                        const char *accumulators)
 {
-    const ph__reduce_args *args = j->args;
-    const size_t size = j->cores->accumulator;
-    char *to = (char *)args->out;
-    if (args->splits > 1) {
-        memcpy(to + (size_t)(split * args->outputs + output) * size, accumulators,
-               (size_t)n * size);
-        return;
-    }
-    to += (size_t)output * j->result;
+    char *to = (char *)j->args->out + (size_t)output * j->result;
     for (int64_t i = 0; i < n; i++)
-        end_output(j, info, to + (size_t)i * j->result, accumulators + (size_t)i * size);
+        end_output(j, info, to + (size_t)i * j->result,
+                   accumulators + (size_t)i * j->cores->accumulator);
 }
 
 void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
@@ -157,12 +157,14 @@ void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
             else if (x)
                 x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) *
                      (int64_t)j.size;
-            j.cores->start(accumulator, NULL, 1, 0, args->a);
+            char *to = split_up ? part_of(&j, o, split) : accumulator;
+            j.cores->start(to, NULL, 1, 0, args->a);
             if (one_line && begin < end)
-                j.cores->row(accumulator, x + begin * (int64_t)j.size, end - begin, begin, args->a);
+                j.cores->row(to, x + begin * (int64_t)j.size, end - begin, begin, args->a);
             else
-                reduce_row(&j, accumulator, x, begin, end);
-            put_results(&j, info, o, 1, split, accumulator);
+                reduce_row(&j, to, x, begin, end);
+            if (!split_up)
+                put_results(&j, info, o, 1, accumulator);
         }
     }
 }
@@ -181,10 +183,13 @@ static void reduce_columns(const job *j, void *accumulators, int64_t output, int
              (int64_t)j->size;
     j->cores->start(accumulators, NULL, n, 0, args->a);
     int64_t r = begin;
-    if (args->gone_rank == 1 && !j->half && j->cores->columns4)
-        for (; r + 4 <= end; r += 4)
-            j->cores->columns4(accumulators, x + r * args->gone_stride[0] * (int64_t)j->size, n,
-                               args->gone_stride[0], args->a);
+    if (args->gone_rank == 1 && !j->half) {
+        const int64_t step = args->gone_stride[0], bytes = step * (int64_t)j->size;
+        for (; j->cores->columns8 && r + 8 <= end; r += 8)
+            j->cores->columns8(accumulators, x + r * bytes, n, step, args->a);
+        for (; j->cores->columns4 && r + 4 <= end; r += 4)
+            j->cores->columns4(accumulators, x + r * bytes, n, step, args->a);
+    }
     for (; r < end; r++) {
         int64_t at =
             offset_of(r, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
@@ -209,10 +214,25 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
             smaller_index(TOGETHER / width, (int64_t)range->end - block), across - first);
         const int64_t n = smaller_index(together * width, columns - first * width),
                       output = place / across * columns + first * width;
-        reduce_columns(&j, accumulators, output, n, split);
-        put_results(&j, info, output, n, split, accumulators);
+        char *to = args->splits > 1 ? part_of(&j, output, split) : accumulators;
+        reduce_columns(&j, to, output, n, split);
+        if (args->splits == 1)
+            put_results(&j, info, output, n, accumulators);
         block += together;
     }
+}
+
+/* Of one output: as many parts side by side, then by halves. */
+static void join_one_output(const job *j, char *accumulators)
+{
+    const ph__reduce_args *args = j->args;
+    const size_t size = j->cores->accumulator;
+    j->cores->start(accumulators, NULL, COLUMNS, 0, args->a);
+    for (int64_t i = 0; i < args->length; i += COLUMNS)
+        j->cores->join(accumulators, (const char *)args->x + (size_t)i * size,
+                       smaller_index(COLUMNS, args->length - i), 0, args->a);
+    for (int64_t half = COLUMNS / 2; half > 0; half /= 2)
+        j->cores->join(accumulators, accumulators + (size_t)half * size, half, 0, args->a);
 }
 
 /* x: [length][outputs] accumulators. */
@@ -225,6 +245,11 @@ void ph__reduce_host_join(const ph_block_range *range, const void *args_,
     _Alignas(16) char accumulators[COLUMNS * ACCUMULATOR];
     const int64_t first = (int64_t)range->begin * args->width;
     const int64_t stop = smaller_index((int64_t)range->end * args->width, args->outputs);
+    if (args->outputs == 1 && first < stop) {
+        join_one_output(&j, accumulators);
+        put_results(&j, info, 0, 1, accumulators);
+        return;
+    }
     for (int64_t o = first; o < stop; o += COLUMNS) {
         const int64_t n = smaller_index(COLUMNS, stop - o);
         j.cores->start(accumulators, NULL, n, 0, args->a);
@@ -232,6 +257,6 @@ void ph__reduce_host_join(const ph_block_range *range, const void *args_,
             j.cores->join(accumulators,
                           (const char *)args->x + (size_t)(i * args->outputs + o) * size, n, 0,
                           args->a);
-        put_results(&j, info, o, n, 0, accumulators);
+        put_results(&j, info, o, n, accumulators);
     }
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/reduce_wide.h: included by reduce_cores.c for each level of vectors that converts
- * f32 to f64 as it reads: the loops of `sum` over f32. The compiler's own read a whole vector of
- * f32 and take it apart, which keeps one unit busy all the time. WIDE: a vector of f64, of WIDTH
- * elements; READ_WIDE, ADD_WIDE, ZERO_WIDE. Sums are in the order of reduce_loops.h, to the bit. */
+/* tensor/kernels/reduce_wide.h: included by reduce_cores.c for each level of vectors: the loops of
+ * `sum` over f32, in the order of reduce_sum.h, to the bit.
+ * - WIDE: a vector of f64, of WIDTH elements; READ_WIDE, ADD_WIDE, ZERO_WIDE.
+ * - NARROW: a vector of f32, of twice as many; IN_VECTOR: the letter of assembly for where it is;
+ *   READ, ADD_NARROW; WIDEN_LOW, WIDEN_HIGH: its halves in f64; ALL_FINITE: whether all of its
+ *   elements are. */
 #define WIDE_NAME_(name, level) name##_##level
 #define WIDE_NAME(name, level)  WIDE_NAME_(name, level)
 #define OF_LEVEL(name)          WIDE_NAME(name, PH__LEVEL)
@@ -10,18 +12,51 @@
     for (int v = 0; v < (half); v++)                                                               \
     part[v] = ADD_WIDE(part[v], part[v + (half)])
 
+/* Of eight vectors, `step` elements from one to the next. They are read in this order: the compiler
+ * would begin with the last, and what the processor fetches ahead of its reads goes upwards. */
+PH__LEVEL_TARGET static inline NARROW OF_LEVEL(sum_eight)(const float *x, int64_t step)
+{
+    NARROW t[8];
+    for (int k = 0; k < 8; k++) {
+        t[k] = READ(x + k * step);
+        __asm__ volatile("" : "+" IN_VECTOR(t[k]));
+    }
+    return ADD_NARROW(ADD_NARROW(ADD_NARROW(t[0], t[1]), ADD_NARROW(t[2], t[3])),
+                      ADD_NARROW(ADD_NARROW(t[4], t[5]), ADD_NARROW(t[6], t[7])));
+}
+
+/* Joins what the lanes hold into *to. */
+PH__LEVEL_TARGET static inline void OF_LEVEL(sum_lanes)(double *to, WIDE *part)
+{
+    double lane[WIDTH];
+    if (SUM_LANES / WIDTH == 4)
+        FOLD_WIDE(2);
+    FOLD_WIDE(1);
+    memcpy(lane, part, sizeof lane);
+    if (WIDTH == 8)
+        for (int k = 0; k < 4; k++)
+            lane[k] += lane[k + 4];
+    *to += (lane[0] + lane[2]) + (lane[1] + lane[3]);
+}
+
 PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_row)(void *accumulators, const void *x, int64_t n,
                                                     int64_t index, double a)
 {
     const float *xs = x;
-    double *to = accumulators, lane[LANES];
-    WIDE part[LANES / WIDTH];
+    double *to = accumulators, lane[SUM_LANES], sum = 0;
+    WIDE part[SUM_LANES / WIDTH];
     int64_t i = 0;
     (void)index, (void)a;
-    for (int v = 0; v < LANES / WIDTH; v++)
+    for (int v = 0; v < SUM_LANES / WIDTH; v++)
         part[v] = ZERO_WIDE();
-    for (; i + LANES <= n; i += LANES)
-        for (int v = 0; v < LANES / WIDTH; v++)
+    for (; i + SUM_GROUP <= n; i += SUM_GROUP)
+        for (int v = 0; v < SUM_LANES / WIDTH; v += 2) {
+            const NARROW t = OF_LEVEL(sum_eight)(xs + i + v * WIDTH, SUM_LANES);
+            part[v] = ADD_WIDE(part[v], WIDEN_LOW(t));
+            part[v + 1] = ADD_WIDE(part[v + 1], WIDEN_HIGH(t));
+        }
+    for (; i + SUM_LANES <= n; i += SUM_LANES)
+        for (int v = 0; v < SUM_LANES / WIDTH; v++)
             part[v] = ADD_WIDE(part[v], READ_WIDE(xs + i + v * WIDTH));
     if (i < n) {
         memcpy(lane, part, sizeof lane);
@@ -29,15 +64,8 @@ PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_row)(void *accumulators, const vo
             lane[k] += (double)xs[i + k];
         memcpy(part, lane, sizeof lane);
     }
-    if (LANES / WIDTH == 8)
-        FOLD_WIDE(4);
-    FOLD_WIDE(2);
-    FOLD_WIDE(1);
-    memcpy(lane, part, sizeof *part);
-    if (WIDTH == 8)
-        for (int k = 0; k < 4; k++)
-            lane[k] += lane[k + 4];
-    *to += (lane[0] + lane[2]) + (lane[1] + lane[3]);
+    OF_LEVEL(sum_lanes)(&sum, part);
+    *to += isfinite(sum) ? sum : sum_row_in_f64(xs, n);
 }
 
 PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_columns4)(void *accumulators, const void *x,
@@ -59,12 +87,37 @@ PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_columns4)(void *accumulators, con
             to[i] += (double)xs[k * step + i];
 }
 
+PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_columns8)(void *accumulators, const void *x,
+                                                         int64_t n, int64_t step, double a)
+{
+    const float *xs = x;
+    double *to = accumulators;
+    int64_t i = 0;
+    (void)a;
+    for (; i + 2 * WIDTH <= n; i += 2 * WIDTH) {
+        const NARROW t = OF_LEVEL(sum_eight)(xs + i, step);
+        WIDE part[2];
+        if (__builtin_expect(!ALL_FINITE(t), 0)) {
+            for (int k = 0; k < 2 * WIDTH; k++)
+                to[i + k] += sum_eight_in_column(xs + i + k, step);
+            continue;
+        }
+        memcpy(part, to + i, sizeof part);
+        part[0] = ADD_WIDE(part[0], WIDEN_LOW(t));
+        part[1] = ADD_WIDE(part[1], WIDEN_HIGH(t));
+        memcpy(to + i, part, sizeof part);
+    }
+    for (; i < n; i++)
+        to[i] += sum_eight_in_column(xs + i, step);
+}
+
 static const ph__reduce_cores OF_LEVEL(sum_wide) = {
     .accumulator = sizeof(double),
     .start = WIDE_NAME(sum_start_f32, PH__LEVEL),
     .row = OF_LEVEL(sum_wide_row),
     .columns = WIDE_NAME(sum_columns_f32, PH__LEVEL),
     .columns4 = OF_LEVEL(sum_wide_columns4),
+    .columns8 = OF_LEVEL(sum_wide_columns8),
     .join = WIDE_NAME(sum_join_f32, PH__LEVEL),
     .end = WIDE_NAME(sum_end_f32, PH__LEVEL)};
 
@@ -77,5 +130,12 @@ static const ph__reduce_cores OF_LEVEL(sum_wide) = {
 #undef READ_WIDE
 #undef ADD_WIDE
 #undef ZERO_WIDE
+#undef NARROW
+#undef IN_VECTOR
+#undef READ
+#undef ADD_NARROW
+#undef WIDEN_LOW
+#undef WIDEN_HIGH
+#undef ALL_FINITE
 #undef PH__LEVEL
 #undef PH__LEVEL_TARGET

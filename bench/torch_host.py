@@ -87,6 +87,10 @@ def cases(torch, ph):
     yield "sum, 4096 x 4096", lambda: large.sum(), lambda: ph.call("ph_sum", of(large))
     yield "sum along rows", lambda: x.sum(1), lambda: ph.call("ph_sum_over", of(x), Axes(1, (ctypes.c_int * 8)(1)), False)
     yield "sum along columns", lambda: x.sum(0), lambda: ph.call("ph_sum_over", of(x), Axes(1, (ctypes.c_int * 8)(0)), False)
+    yield ("sum along rows, 4096 x 4096", lambda: large.sum(1),
+           lambda: ph.call("ph_sum_over", of(large), Axes(1, (ctypes.c_int * 8)(1)), False))
+    yield ("sum along columns, 4096 x 4096", lambda: large.sum(0),
+           lambda: ph.call("ph_sum_over", of(large), Axes(1, (ctypes.c_int * 8)(0)), False))
     yield "softmax", lambda: functional.softmax(x, -1), lambda: ph.call("ph_softmax", of(x), -1)
     yield "gelu", lambda: functional.gelu(x), lambda: ph.call("ph_gelu", of(x))
     yield ("gelu (tanh)", lambda: functional.gelu(x, approximate="tanh"), lambda: ph.call("ph_gelu_tanh", of(x)))

@@ -107,13 +107,9 @@ static void reduce_row(const job *j, void *accumulator, const char *x, int64_t b
     }
 }
 
-static void end_output(const job *j, const ph__reduce_info *info, char *to, const char *accumulator)
+static void end_half(const job *j, const ph__reduce_info *info, char *to, const char *accumulator)
 {
     float result;
-    if (info->result != PH_DTYPE_F16 && info->result != PH_DTYPE_BF16) {
-        j->cores->end(to, accumulator, j->args->a, j->args->b);
-        return;
-    }
     j->cores->end(&result, accumulator, j->args->a, j->args->b);
     ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](
         to, &result, NULL, NULL, 1, (ph__scalar){0}, (ph__scalar){0});
@@ -131,9 +127,48 @@ static void put_results(const job *j, const ph__reduce_info *info, int64_t outpu
                         const char *accumulators)
 {
     char *to = (char *)j->args->out + (size_t)output * j->result;
+    const size_t size = j->cores->accumulator;
+    const bool half = info->result == PH_DTYPE_F16 || info->result == PH_DTYPE_BF16;
     for (int64_t i = 0; i < n; i++)
-        end_output(j, info, to + (size_t)i * j->result,
-                   accumulators + (size_t)i * j->cores->accumulator);
+        if (half)
+            end_half(j, info, to + (size_t)i * j->result, accumulators + (size_t)i * size);
+        else
+            j->cores->end(to + (size_t)i * j->result, accumulators + (size_t)i * size, j->args->a,
+                          j->args->b);
+}
+
+/* Reduced elements [begin, end) of one output. */
+static void reduce_output(const job *j, bool one_line, void *accumulator, int64_t output,
+                          int64_t begin, int64_t end)
+{
+    const ph__reduce_args *args = j->args;
+    const char *x = args->x; /* NULL where there is nothing to reduce */
+    if (x && args->kept_rank == 1)
+        x += output * args->kept_stride[0] * (int64_t)j->size;
+    else if (x)
+        x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) *
+             (int64_t)j->size;
+    if (one_line && begin < end)
+        j->cores->row(accumulator, x + begin * (int64_t)j->size, end - begin, begin, args->a);
+    else
+        reduce_row(j, accumulator, x, begin, end);
+}
+
+static void reduce_split_rows(const job *j, const ph_block_range *range, bool one_line)
+{
+    const ph__reduce_args *args = j->args;
+    for (uint64_t block = range->begin; block < range->end; block++) {
+        const uint32_t split = (uint32_t)(block % args->splits);
+        const int64_t first = (int64_t)(block / args->splits) * args->width,
+                      stop = smaller_index(first + args->width, args->outputs),
+                      begin = split * args->segment,
+                      end = smaller_index(begin + args->segment, args->length);
+        for (int64_t o = first; o < stop; o++) {
+            char *to = part_of(j, o, split);
+            j->cores->start(to, NULL, 1, 0, args->a);
+            reduce_output(j, one_line, to, o, begin, end);
+        }
+    }
 }
 
 void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
@@ -142,30 +177,20 @@ void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
     const ph__reduce_args *args = args_;
     const job j = set_up_reduce_job(args, info);
     const bool one_line = args->gone_rank == 1 && args->gone_stride[0] == 1 && !j.half;
-    _Alignas(16) char accumulator[ACCUMULATOR];
-    for (uint64_t block = range->begin; block < range->end; block++) {
-        const bool split_up = args->splits > 1;
-        const uint32_t split = split_up ? (uint32_t)(block % args->splits) : 0;
-        const int64_t first = (int64_t)(split_up ? block / args->splits : block) * args->width,
-                      begin = split * args->segment,
-                      end = smaller_index(begin + args->segment, args->length);
-        const int64_t stop = smaller_index(first + args->width, args->outputs);
-        for (int64_t o = first; o < stop; o++) {
-            const char *x = args->x; /* NULL where there is nothing to reduce */
-            if (x && args->kept_rank == 1)
-                x += o * args->kept_stride[0] * (int64_t)j.size;
-            else if (x)
-                x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) *
-                     (int64_t)j.size;
-            char *to = split_up ? part_of(&j, o, split) : accumulator;
-            j.cores->start(to, NULL, 1, 0, args->a);
-            if (one_line && begin < end)
-                j.cores->row(to, x + begin * (int64_t)j.size, end - begin, begin, args->a);
-            else
-                reduce_row(&j, to, x, begin, end);
-            if (!split_up)
-                put_results(&j, info, o, 1, accumulator);
-        }
+    _Alignas(16) char accumulators[COLUMNS * ACCUMULATOR];
+    if (args->splits > 1) {
+        reduce_split_rows(&j, range, one_line);
+        return;
+    }
+    const int64_t first = (int64_t)range->begin * args->width,
+                  stop = smaller_index((int64_t)range->end * args->width, args->outputs);
+    for (int64_t o = first; o < stop; o += COLUMNS) {
+        const int64_t n = smaller_index(COLUMNS, stop - o);
+        j.cores->start(accumulators, NULL, n, 0, args->a);
+        for (int64_t i = 0; i < n; i++)
+            reduce_output(&j, one_line, accumulators + (size_t)i * j.cores->accumulator, o + i, 0,
+                          args->length);
+        put_results(&j, info, o, n, accumulators);
     }
 }
 

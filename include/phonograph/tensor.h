@@ -56,7 +56,8 @@ PH_CALL ph_tensor_create(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_
 PH_CALL ph_tensor_create_pinned(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
 /* A tensor over memory of the user that the device can address. release(user), which may be NULL,
  * is called when the last view is gone, in host order: synchronize its users first. strides: in
- * elements; NULL: contiguous. */
+ * elements; NULL: contiguous. Where they put several elements at one address, the tensor is read
+ * only: changes in place are refused (ARGUMENT). */
 typedef void (*ph_tensor_release_fn)(void *user);
 PH_CALL ph_tensor_wrap(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape,
                        const int64_t *strides, void *data, ph_tensor_release_fn release,

@@ -25,6 +25,17 @@ static bool fail_gradient(gathering *to, const char *name, const char *what)
     return false;
 }
 
+static bool check_elements(gathering *to, const char *name, const ph_tensor *grad)
+{
+    const char *shared = to->gradients->writes ? ph__tensor_shared_elements(grad) : NULL;
+    if (shared)
+        ph_tape_fail(to->tape, PH_ERROR_STATE,
+                     "%s: the gradient of parameter %s %s: several of its elements are one; "
+                     "ph_contiguous it",
+                     to->gradients->call, name, shared);
+    return !shared;
+}
+
 /* Only memory with several handles can have been met before. */
 static bool check_shared(gathering *to, const char *name, const ph_tensor *grad, bool *known)
 {
@@ -77,10 +88,7 @@ static bool add_gradient(gathering *to, const char *name, const ph_tensor *param
     }
     if (grad->storage->read_only)
         return fail_gradient(to, name, "is in read-only memory");
-    if (to->gradients->writes && ph__tensor_is_expanded(grad))
-        return fail_gradient(to, name,
-                             "is expanded: several of its elements are one; ph_contiguous it");
-    if (!check_shared(to, name, grad, &known))
+    if (!check_elements(to, name, grad) || !check_shared(to, name, grad, &known))
         return false;
     if (!ph__vec_push(&to->gradients->params, param)) {
         ph__tape_fail_host_memory(to->tape, to->gradients->call, "a list of parameters");

@@ -46,12 +46,13 @@ static bool check_writable(ph_tape *tape, const ph_optimizer *optimizer, const c
     for (size_t i = 0; i < optimizer->params.count; i++) {
         const ph__trained *p = &optimizer->params.at[i];
         const ph_tensor *grad = ph_tensor_grad(p->param);
-        if (!grad || !(grad->storage->read_only || ph__tensor_is_expanded(grad)))
+        const char *shared = grad ? ph__tensor_shared_elements(grad) : NULL;
+        if (!grad || !(grad->storage->read_only || shared))
             continue;
-        ph_tape_fail(tape, PH_ERROR_STATE, "%s: the gradient of parameter %s is %s", call, p->name,
-                     grad->storage->read_only
-                         ? "in read-only memory"
-                         : "expanded: several of its elements are one; ph_contiguous it");
+        ph_tape_fail(
+            tape, PH_ERROR_STATE, "%s: the gradient of parameter %s %s%s", call, p->name,
+            grad->storage->read_only ? "is in read-only memory" : shared,
+            grad->storage->read_only ? "" : ": several of its elements are one; ph_contiguous it");
         return false;
     }
     return true;

@@ -73,6 +73,101 @@ int64_t ph__shape_extent(const ph_shape *shape, const int64_t *strides)
     return empty ? 0 : extent;
 }
 
+/* ---- elements that are one ---- Two elements are one where the difference of their indices d is
+ * not 0 and the sum of d[i] * stride[i] is. */
+enum {
+    MOST_STEPS = 4096
+};
+typedef struct differences {
+    size_t count;
+    int64_t stride[PH_MAX_RANK];      /* the longest first */
+    int64_t most[PH_MAX_RANK];        /* of |d| */
+    int64_t reach[PH_MAX_RANK + 1];   /* the largest sum from here on */
+    int64_t divisor[PH_MAX_RANK + 1]; /* of all strides from here on */
+    unsigned steps;
+} differences;
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void add_dimension(differences *to, int64_t dim, int64_t stride)
+{
+    size_t at = to->count++;
+    for (; at > 0 && to->stride[at - 1] < stride; at--) {
+        to->stride[at] = to->stride[at - 1];
+        to->most[at] = to->most[at - 1];
+    }
+    to->stride[at] = stride;
+    to->most[at] = dim - 1;
+}
+
+/* The usual case: a step is longer than all steps of the inner dimensions together. */
+static bool are_nested(differences *of)
+{
+    bool nested = true;
+    of->reach[of->count] = of->divisor[of->count] = 0;
+    for (size_t i = of->count; i-- > 0;) {
+        nested = nested && of->stride[i] > of->reach[i + 1];
+        of->reach[i] = of->reach[i + 1] + of->most[i] * of->stride[i];
+    }
+    return nested;
+}
+
+static int64_t divide_down(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* Whether some d from `at` on takes `sum` to 0; moved: not all d before it are 0. Of a difference
+ * and its opposite one is enough. True where the steps are used up. */
+static bool reach_zero(differences *of, size_t at, int64_t sum, bool moved)
+{
+    if (at == of->count)
+        return moved && sum == 0;
+    if (sum % of->divisor[at] != 0)
+        return false;
+    int64_t step = of->stride[at], most = of->most[at], rest = of->reach[at + 1];
+    int64_t first = -divide_down(rest + sum, step), last = divide_down(rest - sum, step);
+    if (first < (moved ? -most : 0))
+        first = moved ? -most : 0;
+    if (last > most)
+        last = most;
+    for (int64_t d = first; d <= last; d++)
+        if (of->steps++ == MOST_STEPS || reach_zero(of, at + 1, sum + d * step, moved || d != 0))
+            return true;
+    return false;
+}
+
+const char *ph__shape_shared_elements(const ph_shape *shape, const int64_t *strides)
+{
+    differences of = {0};
+    if (ph__shape_extent(shape, strides) == 0)
+        return NULL;
+    for (size_t i = 0; i < shape->rank; i++) {
+        if (shape->dim[i] == 1)
+            continue;
+        if (strides[i] == 0)
+            return "is expanded";
+        add_dimension(&of, shape->dim[i], strides[i]);
+    }
+    if (are_nested(&of))
+        return NULL;
+    if (of.reach[0] > INT64_MAX / 4)
+        return "has strides that go beyond any memory";
+    for (size_t i = of.count; i-- > 0;)
+        of.divisor[i] = common_divisor(of.stride[i], of.divisor[i + 1]);
+    if (!reach_zero(&of, 0, 0, false))
+        return NULL;
+    return of.steps > MOST_STEPS ? "has strides that may overlap" : "has strides that overlap";
+}
+
 bool ph__shape_broadcast(ph_shape *out, const ph_shape *a, const ph_shape *b)
 {
     ph_shape shape = {.rank = a->rank > b->rank ? a->rank : b->rank};

@@ -10,6 +10,9 @@ ph_status ph__shape_check(size_t *bytes, ph_dtype dtype, const ph_shape *shape, 
 /* Elements from the first to behind the last one; 0 when empty; -1: a negative stride, or an
  * overflow. */
 int64_t ph__shape_extent(const ph_shape *shape, const int64_t *strides);
+/* Why several elements are one in memory; NULL where each has a place of its own. Strides that
+ * cannot be told apart in some thousand steps count as those that overlap. */
+const char *ph__shape_shared_elements(const ph_shape *shape, const int64_t *strides);
 void ph__shape_strides(int64_t strides[PH_MAX_RANK], const ph_shape *shape);
 /* ph_shape_equal, of shapes of tensors. */
 static inline bool ph__shape_same(const ph_shape *a, const ph_shape *b)

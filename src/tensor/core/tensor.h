@@ -86,13 +86,11 @@ static inline void *ph__tensor_show(const ph_tensor *x)
         atomic_store_explicit(&x->storage->shown, true, memory_order_relaxed);
     return x->data;
 }
-/* Whether several elements are one in memory. */
-static inline bool ph__tensor_is_expanded(const ph_tensor *x)
+/* Why the tensor cannot be written element by element: several of its elements are one in memory.
+ * "is expanded", for example; NULL: each element has a place of its own. */
+static inline const char *ph__tensor_shared_elements(const ph_tensor *x)
 {
-    for (size_t i = 0; i < x->shape.rank; i++)
-        if (x->stride[i] == 0 && x->shape.dim[i] > 1)
-            return true;
-    return false;
+    return x->contiguous ? NULL : ph__shape_shared_elements(&x->shape, x->stride);
 }
 /* Whether the bytes from the first to the last element of the two overlap; false when one is
  * empty. */

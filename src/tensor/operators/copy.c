@@ -117,11 +117,10 @@ bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor 
 {
     if (!ph__op_begin(op, tape, name, in, count, count))
         return false;
-    if (ph__tensor_is_expanded(in[0]))
-        return ph__op_fail(
-            op, PH_ERROR_ARGUMENT,
-            "it is expanded: several of its elements are one; ph_contiguous it first");
-    return true;
+    const char *shared = ph__tensor_shared_elements(in[0]);
+    return !shared ||
+           ph__op_fail(op, PH_ERROR_ARGUMENT,
+                       "it %s: several of its elements are one; ph_contiguous it first", shared);
 }
 
 static bool check_whole(ph__op *op, ph_dtype dtype, double value)

@@ -74,6 +74,17 @@ class CUDAGraph(_TorchGraph):
     time uses a graph.
     """
 
+    def __init_subclass__(cls, **keywords):
+        """TypeError: a class between this one and torch's in the order of bases has a replay, which replay() here would pass over."""
+        super().__init_subclass__(**keywords)
+        order = cls.__mro__
+        for between in order[order.index(CUDAGraph) + 1 : order.index(_TorchGraph)]:
+            if "replay" in vars(between):
+                raise TypeError(
+                    f"{cls.__name__}: {between.__name__}.replay stands behind phonograph.torch.CUDAGraph in the order of bases, and would "
+                    f"never be called: name {between.__name__} before it, as in class {cls.__name__}({between.__name__}, CUDAGraph)"
+                )
+
     def __new__(cls, keep_graph=False):
         return super().__new__(cls, True)
 

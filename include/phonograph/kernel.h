@@ -14,7 +14,8 @@ typedef struct ph_kernel ph_kernel;
  * - Blocks of one launch may run in several calls, on several threads, in any order. A block must
  *   not depend on another block of its launch.
  * - Threads are the library's. A host_inline kernel may also run on the thread that calls ph_launch
- *   or ph_graph_replay. Use no thread-local state, and do not call the library.
+ *   or ph_graph_replay. Use no thread-local state, and do not call the library: it refuses at once
+ *   (STATE, 800; docs/reference/threading.md).
  * - The kernel runs the threads of a block itself. The usual one-dimensional kernel loops over the
  *   items from begin * block[0] to end * block[0], clipped to its n (examples/saxpy).
  * - shared: config.shared_bytes of scratch memory, 64-byte aligned, contents undefined, reused from
@@ -168,8 +169,10 @@ PH_CALL ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream);
 PH_CALL ph_memset_u32(void *dst, uint32_t value, size_t count, ph_stream *stream);
 
 /* Calls fn(user) in stream order, on a thread of the library, with no lock held. A capture records
- * the call, and each replay makes it. fn must not call the library, and must not wait for later
- * work. user must outlive the last call. */
+ * the call, and each replay makes it. user must outlive the last call.
+ * - fn must not wait for later work.
+ * - fn must not call the library, as no host function may call CUDA. The host device refuses such
+ *   calls (STATE, 800); a GPU's driver may. */
 typedef void (*ph_host_fn)(void *user);
 PH_CALL ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user);
 

@@ -43,6 +43,7 @@ typedef enum ph__fork_order {
     PH__FORK_DRIVERS,
     PH__FORK_NVTX,
     PH__FORK_SOURCE_LINES,
+    PH__FORK_CALLBACKS,
     PH__FORK_LOG
 } ph__fork_order;
 

@@ -100,11 +100,11 @@ static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const c
     return ph__fail_host_memory(call, "the kernels of the capture");
 }
 
-/* Whether ph__stream_check lets the stream pass. */
+/* False: ph__stream_check says whether the stream may be used. */
 static inline bool is_usable(const ph_stream *stream)
 {
     return stream && !atomic_load_explicit(&stream->destroyed, memory_order_relaxed) &&
-           !stream->device->forked;
+           !ph__device_may_refuse();
 }
 
 ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config,
@@ -112,7 +112,7 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
 {
     static const char call[] = "ph_launch";
     if (!is_usable(stream))
-        return ph__stream_check(stream, call);
+        PH_TRY(ph__stream_check(stream, call));
     if (!kernel)
         return ph__fail_null(call, "kernel");
     if (kernel->device != stream->device)

@@ -3,35 +3,67 @@
 #include "driver/reason.h"
 #include "base/line.h"
 
-static _Thread_local char reason[256];
-static _Thread_local bool has_reason;
+/* depth: of callbacks that the thread runs (callback.h). */
+static _Thread_local struct {
+    char reason[256];
+    bool has_reason;
+    unsigned depth;
+} own;
 atomic_uint ph__driver_reasons;
+
+/* ---- callbacks ---- */
+unsigned ph__driver_enter_callback(void)
+{
+    return own.depth++;
+}
+
+bool ph__driver_leave_callback(void)
+{
+    return own.depth > 0 && --own.depth == 0; /* 0: in a child, which has forked inside */
+}
+
+void ph__driver_leave_callbacks(void)
+{
+    own.depth = 0;
+}
+
+bool ph__driver_in_callback(void)
+{
+    return own.depth > 0;
+}
+
+bool ph__driver_thread_is_noted(void)
+{
+    return own.has_reason || own.depth > 0;
+}
+
+/* ---- words ---- */
 
 const char *ph__driver_reason(void)
 {
-    return reason;
+    return own.reason;
 }
 
 void ph__driver_set_reason(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    ph__line_vformat(reason, sizeof reason, format, args);
+    ph__line_vformat(own.reason, sizeof own.reason, format, args);
     va_end(args);
-    if (!has_reason)
+    if (!own.has_reason)
         atomic_fetch_add_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
-    has_reason = true;
+    own.has_reason = true;
 }
 
 void ph__driver_clear_reason(void)
 {
-    reason[0] = '\0';
-    if (has_reason)
+    own.reason[0] = '\0';
+    if (own.has_reason)
         atomic_fetch_sub_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
-    has_reason = false;
+    own.has_reason = false;
 }
 
 bool ph__driver_thread_has_reason(void)
 {
-    return has_reason;
+    return own.has_reason;
 }

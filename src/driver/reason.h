@@ -16,6 +16,12 @@ void ph__driver_clear_reason(void);
  * loaded by dlopen. Threads that end with words stay counted, which costs that call alone. */
 extern atomic_uint ph__driver_reasons __attribute__((visibility("hidden")));
 bool ph__driver_thread_has_reason(void);
+/* Whether it has words, or runs a callback: threads that do are counted, too (callback.h). */
+bool ph__driver_thread_is_noted(void);
+bool ph__driver_in_callback(void);
+unsigned ph__driver_enter_callback(void); /* how many it ran already */
+bool ph__driver_leave_callback(void);     /* that was the last */
+void ph__driver_leave_callbacks(void);
 static inline bool ph__driver_may_have_reason(void)
 {
     return atomic_load_explicit(&ph__driver_reasons, memory_order_relaxed) != 0;

@@ -118,7 +118,7 @@ static const result_words words[] = {
     {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
      "the cooperative launch has more blocks than fit at once"},
     {721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", "a kernel ended without giving its tensor memory back"},
-    {800, "CUDA_ERROR_NOT_PERMITTED", "not permitted"},
+    {800, "CUDA_ERROR_NOT_PERMITTED", "not permitted, as no call is in a host function"},
     {801, "CUDA_ERROR_NOT_SUPPORTED", "not supported"},
     {802, "CUDA_ERROR_SYSTEM_NOT_READY", "the system's services for the device do not run yet"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
@@ -221,6 +221,7 @@ ph_status ph__status_of_result(int result)
     case PH__R_INVALID_DEVICE:
         return PH_ERROR_NOT_FOUND;
     case PH__R_ILLEGAL_STATE:
+    case PH__R_NOT_PERMITTED:
         return PH_ERROR_STATE;
     case PH__R_NOT_SUPPORTED:
         return PH_ERROR_UNSUPPORTED;

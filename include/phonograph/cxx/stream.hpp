@@ -131,7 +131,7 @@ class stream_view
     }
 
     /* Calls fn() in stream order on a thread of the library.
-     * - fn must not throw (the program ends), nor call the library.
+     * - fn must not throw (the program ends), nor call the library (STATE, 800).
      * - A copy of fn is kept: outside captures until it was called; in a capture as long as the
      *   graph has it, or another graph that runs a copy of its nodes. Their resets wait for their
      *   replays.

@@ -41,7 +41,12 @@ struct ph__capture {
     ph__capture *next_reading;
     PH__VEC(ph__fork) forks; /* under the device's capture_lock */
     ph__map fork_of;         /* stream -> its place in forks, from 1; as forks */
-    bool annotated;          /* set by the layer above before begin, as checks and scope are */
+    /* Calls of its thread that submitted to streams outside of it, and the first of them
+     * (outside.h). As forks. */
+    unsigned outside;
+    const char *outside_call;
+    const void *outside_stream; /* an identity, never followed */
+    bool annotated;             /* set by the layer above before begin, as checks and scope are */
     /* its graph is told what memory it uses: counted in ph_device.open_checks */
     bool checks;
     ph__marks *marks; /* NULL: it is not annotated */

@@ -4,8 +4,11 @@
 #include "device/handles/device.h"
 #include "base/alloc.h"
 #include "base/fork.h"
+#include "base/log.h"
 #include "device/handles/own_kernels.h"
+#include "driver/callback.h"
 #include "driver/forked.h"
+#include "driver/result.h"
 
 /* Every open device of the process, for who comes with a handle of the driver's instead of a
  * device. */
@@ -37,6 +40,7 @@ static void remove_from_list(ph_device *device)
 static void abandon_device(ph_device *device)
 {
     device->forked = true;
+    atomic_fetch_add(&ph__driver_reasons, 1);
     device->driver = &ph__driver_forked;
     atomic_store(&device->open_captures, 0);
     atomic_store(&device->open_checks, 0);
@@ -63,6 +67,15 @@ PH__FORK_PART(.order = PH__FORK_DEVICES, .lock = &open_lock, .child = abandon_al
 ph_status ph__fail_forked(const ph_device *device, const char *call)
 {
     return ph_fail(PH_ERROR_STATE, "%s: %s (%s)", call, ph__driver_forked_words, device->name);
+}
+
+ph_status ph__device_refuse(const ph_device *device, const char *call)
+{
+    if (device->forked)
+        return ph__fail_forked(device, call);
+    return ph__driver_in_callback() ? ph__fail_native(PH_ERROR_STATE, PH__R_NOT_PERMITTED, NULL,
+                                                      "%s: %s", call, ph__driver_callback_words)
+                                    : PH_OK;
 }
 
 /* One that is on its way out is none. */
@@ -124,6 +137,11 @@ void ph_device_release(ph_device *device)
         return;
     if (device->forked)
         return;
+    if (ph__driver_refuses()) {
+        ph__log(PH_LOG_WARNING, "ph_device_release, of the last reference to %s: %s; it stays open",
+                device->name, ph__driver_callback_words);
+        return;
+    }
     remove_from_list(device);
     /* The attachments may still submit work and make calls that set the record; a release never
      * does. */

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "device/handles/stream.h"
 #include "driver/driver.h"
+#include "driver/reason.h"
 
 typedef struct ph__capture ph__capture;         /* captures.h */
 typedef struct ph__failed_work ph__failed_work; /* failed.h */
@@ -94,9 +95,17 @@ static inline ph__attachment *ph__device_attached(const ph_device *device, int s
  * it must stop here: locks may be held by threads that the child does not have, and what they
  * guard may be half changed. What destroys does nothing there. */
 ph_status ph__fail_forked(const ph_device *device, const char *call);
+/* STATE, too, with CUDA's number 800, on a thread of the host device that runs a host function or
+ * the body of a kernel: the call could wait for that (driver/callback.h). */
+ph_status ph__device_refuse(const ph_device *device, const char *call);
+/* One load: devices of before a fork count as threads with a reason. */
+static inline bool ph__device_may_refuse(void)
+{
+    return __builtin_expect(ph__driver_may_have_reason(), 0);
+}
 static inline ph_status ph__device_check(const ph_device *device, const char *call)
 {
-    return __builtin_expect(device->forked, 0) ? ph__fail_forked(device, call) : PH_OK;
+    return ph__device_may_refuse() ? ph__device_refuse(device, call) : PH_OK;
 }
 
 /* The oldest open device with that table (drivers.h) and ordinal, retained; NULL: none. */

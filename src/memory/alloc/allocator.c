@@ -67,8 +67,9 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     if (!out_pointer)
         return ph__fail_null(call, "out_pointer");
     memcpy(out_pointer, &address, sizeof address);
-    if (!stream || atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
-        return ph__stream_check(stream, call);
+    if (!stream || atomic_load_explicit(&stream->destroyed, memory_order_relaxed) ||
+        ph__device_may_refuse())
+        PH_TRY(ph__stream_check(stream, call));
     ph__memory *memory = ph__memory_of(stream->device);
     if (!memory && !(memory = ph__memory_attach(stream->device, call)))
         return ph_error_last()->status;

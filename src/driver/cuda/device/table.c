@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/device/table.c: the CUDA driver's table. */
+#include "driver/callback.h"
 #include "driver/cuda/load/entries.h"
 
 #define PH__TABLE_OWN(name) ph__cuda_##name

@@ -178,8 +178,9 @@ int ph__host_device_synchronize(ph__drv_device *handle)
 {
     ph__host_device *device = (ph__host_device *)handle;
     int result = ph__host_rule(device, PH__RULE_DEVICE_SYNC);
-    if (result)
-        return result;
-    ph__host_streams_wait(device);
-    return 0;
+    if (!result)
+        result = ph__host_wait_check(device);
+    if (!result)
+        ph__host_streams_wait(device);
+    return result;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/device/driver.c: the host device's table. */
+#include "driver/callback.h"
 #include "driver/host/stream/entries.h"
 #include <phonograph/version.h>
 #include <stdio.h>

@@ -104,16 +104,24 @@ static int apply_rule(ph__host_stream *stream, ph__rule capturing, ph__rule othe
     return ph__host_rule(stream->device, other);
 }
 
+static int wait_for_all(ph__host_stream *stream)
+{
+    unsigned last = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (ph__host_stream_done(stream, last))
+        return 0;
+    int result = ph__host_wait_check(stream->device);
+    if (!result)
+        ph__host_queue_wait(stream, last);
+    return result;
+}
+
 int ph__host_stream_synchronize(ph__drv_stream *handle)
 {
     ph__host_stream *stream = stream_of(handle);
     int result = apply_rule(stream, PH__RULE_STREAM_SYNC_CAPTURING, PH__RULE_STREAM_SYNC_OTHER);
     if (!result && stream->is_legacy)
         result = ph__host_stream_order(stream);
-    if (result)
-        return result;
-    ph__host_queue_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
-    return 0;
+    return result ? result : wait_for_all(stream);
 }
 
 int ph__host_stream_wait(ph__drv_stream *handle)
@@ -121,8 +129,7 @@ int ph__host_stream_wait(ph__drv_stream *handle)
     ph__host_stream *stream = stream_of(handle);
     if (atomic_load_explicit(&stream->capturing, memory_order_acquire))
         return PH__R_CAPTURE_UNSUPPORTED;
-    ph__host_queue_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
-    return 0;
+    return wait_for_all(stream);
 }
 
 int ph__host_stream_query(ph__drv_stream *handle)

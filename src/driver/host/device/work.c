@@ -262,6 +262,8 @@ static int submit_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, bool
         return 0;
     }
     unsigned number;
+    if (wait && (result = ph__host_wait_check(stream->device)))
+        return result;
     result = queue_copy(stream, copy, pageable_source && !wait, &number);
     if (!result && wait)
         ph__host_queue_wait(stream, number);

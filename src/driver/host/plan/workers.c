@@ -3,6 +3,7 @@
 #include "driver/host/plan/workers.h"
 #include "base/alloc.h"
 #include "base/sync.h"
+#include "driver/callback.h"
 #include <limits.h>
 #include <stdalign.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ static void *worker_main(void *argument)
 {
     worker *self = argument;
     unsigned seen = 0;
+    ph__driver_callbacks_help();
     for (;;) {
         await_order(self, seen);
         seen += ORDER_STEP;

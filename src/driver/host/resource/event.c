@@ -4,6 +4,7 @@
 #include "driver/host/resource/rules.h"
 #include "driver/host/stream/chaos.h"
 #include "driver/host/stream/entries.h"
+#include "driver/host/stream/wait.h"
 
 static ph__host_event *event_of(ph__drv_event *handle)
 {
@@ -112,9 +113,12 @@ int ph__host_event_synchronize(ph__drv_event *handle)
     ph__host_marker *marker = ph__host_event_marker(event);
     if (!marker)
         return 0;
-    ph__host_marker_wait(marker);
+    if (!ph__host_marker_done(marker))
+        result = ph__host_wait_check(event->device);
+    if (!result)
+        ph__host_marker_wait(marker);
     ph__host_marker_release(marker);
-    return 0;
+    return result;
 }
 
 static int elapsed_between(float *milliseconds, ph__host_marker *start, ph__host_marker *end)

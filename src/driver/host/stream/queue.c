@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/queue.c: a stream's queue of commands, and the thread that runs it. */
 #include "driver/host/stream/queue.h"
+#include "driver/callback.h"
 #include "driver/host/stream/chaos.h"
 #include <limits.h>
 
@@ -101,8 +102,11 @@ static ph__host_command *await_commands(ph__host_stream *stream)
 static void *stream_main(void *argument)
 {
     ph__host_stream *stream = argument;
-    for (ph__host_command *first; (first = await_commands(stream));)
+    for (ph__host_command *first; (first = await_commands(stream));) {
+        ph__driver_callbacks_begin();
         run_all(stream, first);
+        ph__driver_callbacks_end();
+    }
     return NULL;
 }
 
@@ -214,6 +218,7 @@ int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *mark
 
 void ph__host_stream_leave_inline(ph__host_stream *stream)
 {
+    atomic_store_explicit(&stream->runner, 0, memory_order_relaxed);
     ph__spin_lock(&stream->lock);
     stream->running = false;
     bool wanted = atomic_load_explicit(&stream->head, memory_order_relaxed) ||
@@ -246,7 +251,9 @@ void ph__host_stream_run_one(ph__host_stream *stream)
         stream->tail = NULL;
     stream->running = true;
     ph__spin_unlock(&stream->lock);
+    ph__driver_callbacks_begin();
     run_command(stream, first);
+    ph__driver_callbacks_end();
     ph__spin_lock(&stream->lock);
     ph__host_commands_give_finished(stream);
     stream->running = false;

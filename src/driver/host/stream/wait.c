@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/stream/wait.c: waiting for the work of streams. */
 #include "driver/host/stream/wait.h"
+#include "driver/callback.h"
 #include "driver/host/stream/chaos.h"
 
 bool ph__host_stream_done(ph__host_stream *stream, unsigned last)
@@ -55,6 +56,17 @@ void ph__host_queue_wait(ph__host_stream *stream, unsigned last)
     for (unsigned seen; (int)((seen = atomic_load(&stream->completed)) - last) < 0;)
         ph__futex_wait(&stream->completed, seen, -1);
     leave_wait(stream);
+}
+
+int ph__host_wait_check(ph__host_device *device)
+{
+    bool own = false;
+    pthread_mutex_lock(&device->streams_lock);
+    for (size_t i = 0; i < device->streams.count && !own; i++)
+        own = atomic_load_explicit(&device->streams.at[i]->runner, memory_order_relaxed) ==
+              (uintptr_t)pthread_self();
+    pthread_mutex_unlock(&device->streams_lock);
+    return own ? ph__driver_refuse_callback() : 0;
 }
 
 /* Under streams_lock: the first stream created after number `id`. */

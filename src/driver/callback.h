@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/callback.h: threads of the host device, on which host functions and bodies of kernels
+ * run. No call of the library is permitted there, as none of CUDA's is: it could wait for the very
+ * function that makes it. */
+#ifndef PH_DRIVER_CALLBACK_H
+#define PH_DRIVER_CALLBACK_H
+#include "driver/reason.h"
+
+/* Around all work that a thread of a stream runs; may be nested. */
+void ph__driver_callbacks_begin(void);
+void ph__driver_callbacks_end(void);
+/* Of a thread that helps those, once: it runs nothing else. */
+void ph__driver_callbacks_help(void);
+
+/* Whether the calling thread is one of them, and runs something. */
+static inline bool ph__driver_refuses(void)
+{
+    return ph__driver_may_have_reason() && ph__driver_in_callback();
+}
+extern const char ph__driver_callback_words[];
+/* Sets the reason, and gives 800. */
+int ph__driver_refuse_callback(void);
+#endif

@@ -6,6 +6,7 @@
 #include "nn/graphed/callable.h"
 #include "nn/module/parameter_slots.h"
 #include "tensor/core/describe.h"
+#include "tensor/core/released.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
@@ -38,6 +39,11 @@ static COLD bool fail_call_input(ph_tape *tape, const ph__callable *callable, si
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
                      "graphed callable '%s': input %s is NULL; expected %s",
                      callable->original->name, path, ph__describe(want, &expected));
+    else if (x->storage->backend == &ph__backend_gone)
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "graphed callable '%s': input %s (%s) is gone: its last reference was "
+                     "released, or its tape was cleared; PH_QUARANTINE=100000 says which",
+                     callable->original->name, path, ph__describe(got, x));
     else if (x->storage->backend->device != callable->set->device)
         fail_device(tape, callable, path, x);
     else if (x->dtype != binding->dtype || !ph_shape_equal(&x->shape, &binding->shape))

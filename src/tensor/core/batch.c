@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/status.h"
 #include "tensor/backend/backend.h"
+#include "tensor/core/released.h"
 #include "tensor/core/storage.h"
 #include <limits.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static void drop_references(ph__tensor_batch *batch, int count)
         return;
     ph_device_free(batch->backend->device, batch->memory);
     ph__backend_release(batch->backend);
-    ph__free(batch);
+    ph__released_put(batch);
 }
 
 void ph__tensor_batch_end(ph__tensor_batch *batch)

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "tensor/backend/backend.h"
 #include "tensor/core/describe.h"
-#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/released.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include <string.h>
@@ -25,7 +25,6 @@ struct ph__quarantine {
     ph__storage
         /* the resources of kept handles: no memory, of the backend, which is not retained */
         nothing;
-    ph__overwrite_tag gone; /* their mark, by which all readers know them */
 };
 
 typedef struct tracked {
@@ -41,15 +40,6 @@ size_t ph__quarantine_asked(void)
     return value && ph__config_u64(value, &handles) && handles <= SIZE_MAX ? (size_t)handles : 0;
 }
 
-static void report_release(const ph__overwrite_tag *tag, uint64_t sequence, uint64_t call,
-                           char *text, size_t size)
-{
-    (void)tag;
-    (void)sequence;
-    (void)call;
-    ph__line_format(text, size, "it was let go of");
-}
-
 static ph__quarantine *make_quarantine(ph__backend *backend)
 {
     ph__quarantine *quarantine = ph__calloc(1, sizeof *quarantine);
@@ -58,9 +48,6 @@ static ph__quarantine *make_quarantine(ph__backend *backend)
     pthread_mutex_init(&quarantine->lock, NULL);
     quarantine->nothing = (ph__storage){.kind = PH__STORAGE_FOREIGN, .backend = backend};
     atomic_init(&quarantine->nothing.references, 1);
-    quarantine->gone.describe = report_release;
-    atomic_init(&quarantine->gone.references, 1);
-    atomic_init(&quarantine->gone.now, 1); /* kept handles have 0 */
     return quarantine;
 }
 
@@ -142,7 +129,7 @@ void ph__quarantine_put(ph__backend *backend, ph_tensor *x, ph__going going)
     ph__quarantine *quarantine = atomic_load_explicit(&backend->quarantine, memory_order_acquire);
     ((tracked *)x)->going = going;
     x->storage = &quarantine->nothing;
-    x->overwrite_tag = &quarantine->gone;
+    x->overwrite_tag = &ph__released_tag;
     x->sequence = 0;
     x->data = NULL;
     x->node = NULL;
@@ -177,6 +164,12 @@ ph_status ph__quarantine_fail(const ph_tensor *x, const char *call, const char *
 {
     const tracked *t = (const tracked *)x;
     char shape[PH__DESCRIBE];
+    if (!x->tracked)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: %s (%s) is gone: its last reference was released, or its tape was cleared; "
+            "PH_QUARANTINE=100000 says which; ph_tensor_retain keeps a tensor longer",
+            call, what, ph__describe_shape(shape, x->dtype, &x->shape));
     return ph_fail(
         PH_ERROR_STATE,
         "%s: %s (%s) is gone: '%s' made it, and %s; ph_tensor_retain keeps a tensor longer", call,

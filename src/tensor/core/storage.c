@@ -7,6 +7,7 @@
 #include "tensor/backend/backend.h"
 #include "tensor/core/batch.h"
 #include "tensor/core/guard.h"
+#include "tensor/core/released.h"
 
 static const char call[] = "the memory of a tensor";
 
@@ -150,18 +151,23 @@ static void *release_storage(ph__storage *storage, ph_stream *stream)
     if (!ph__drop_reference(&storage->references))
         return NULL;
     if (storage->batch) {
-        storage->backend = NULL; /* as of records that are set aside */
+        storage->backend = &ph__backend_gone;
         ph__tensor_batch_release(storage->batch);
         return NULL;
     }
     free_storage_memory(storage, stream);
     ph__backend_release(storage->backend);
+    storage->backend = &ph__backend_gone;
     return storage->block;
 }
 
 void ph__storage_release(ph__storage *storage)
 {
-    ph__free(release_storage(storage, NULL));
+    void *block = release_storage(storage, NULL);
+    if (block == storage)
+        ph__free(block);
+    else
+        ph__released_put(block);
 }
 
 void *ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key)

@@ -6,16 +6,10 @@
 #include "tensor/backend/backend.h"
 #include "tensor/core/dtype.h"
 #include "tensor/core/quarantine.h"
+#include "tensor/core/released.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/storage.h"
 #include <string.h>
-
-/* Tools that watch the heap see each handle come and go. */
-#if defined(__SANITIZE_ADDRESS__) || defined(PH__WATCHED_HEAP)
-#define PH__RECYCLES 0
-#else
-#define PH__RECYCLES 1
-#endif
 
 static bool is_contiguous(const ph_tensor *x)
 {
@@ -123,12 +117,11 @@ static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtyp
 void ph__tensor_recycle(ph__spare_tensors *spares, void *block)
 {
     if (!PH__RECYCLES || spares->count == PH__MOST_SPARE_TENSORS) {
-        ph__free(block);
+        ph__released_put(block);
         return;
     }
     fresh *both = block;
     ph__alloc_set_aside();
-    both->storage.backend = NULL;
     both->tensor.tape = (ph_tape *)(void *)spares->first;
     spares->first = &both->tensor;
     spares->count++;
@@ -146,7 +139,7 @@ static fresh *unlink_spare(ph__spare_tensors *spares)
 void ph__tensor_spares_free(ph__spare_tensors *spares)
 {
     while (spares->first)
-        ph__alloc_drop(unlink_spare(spares));
+        ph__released_keep(unlink_spare(spares));
 }
 
 /* NULL: no host memory. used: it was a tensor's before. */

@@ -49,7 +49,7 @@ typedef struct ph__spare_tensors {
     unsigned count;
 } ph__spare_tensors;
 /* The block of a tensor that ph__tensor_fresh made, whose storage is gone. A handle to it that is
- * used nevertheless has no backend until the record is used again. */
+ * used nevertheless is of no device (released.h) until the record is used again. */
 void ph__tensor_recycle(ph__spare_tensors *spares, void *block);
 void ph__tensor_spares_free(ph__spare_tensors *spares);
 /* A new contiguous one with memory of its own, for a tape's stream: cheaper than the two steps.

@@ -93,11 +93,11 @@ static ph_status lend_tensor(lent **out, ph_tape *tape, ph_tensor *x, ph_stream 
     PH_TRY(ph__tape_refuse(tape, call));
     if (!x)
         return ph__fail_null(call, "x");
+    if (ph__tensor_is_overwritten(x))
+        return ph__fail_overwritten(x, call, "the tensor");
     if (x->storage->backend != tape->backend)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %s is of another device than the tape", call,
                        ph__describe(text, x));
-    if (ph__tensor_is_overwritten(x))
-        return ph__fail_overwritten(x, call, "the tensor");
     if (ph__needs_grad(x))
         return ph_fail(PH_ERROR_STATE,
                        "%s: %s requires a gradient, which another library would not know of; "

@@ -255,11 +255,11 @@ ph_status ph_tensor_format(char **out, ph_tape *tape, const ph_tensor *x)
         return ph__fail_null(call, "tape");
     PH_TRY(ph__tape_refuse(tape, call));
     ph_status status = x ? ph__refuse_in_capture(tape, call) : ph__fail_null(call, "x");
+    if (status == PH_OK && ph__tensor_is_overwritten(x))
+        status = ph__fail_overwritten(x, call, "the tensor");
     if (status == PH_OK && x->storage->backend != tape->backend)
         status = ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the tensor is of another device than the tape",
                          call);
-    if (status == PH_OK && ph__tensor_is_overwritten(x))
-        status = ph__fail_overwritten(x, call, "the tensor");
     printer p = {.width = 0};
     char *data = NULL;
     if (status == PH_OK)

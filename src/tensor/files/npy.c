@@ -364,11 +364,11 @@ ph_status ph_npy_write(ph_tape *tape, ph_tensor *x, const char *path)
     PH_TRY(ph__file_begin(tape, path, call));
     if (!x)
         return ph__fail_null(call, "x");
+    if (ph__tensor_is_overwritten(x))
+        return ph__fail_overwritten(x, call, "the tensor");
     if (x->storage->backend != tape->backend)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %s is of another device than the tape", call,
                        ph__describe(text, x));
-    if (ph__tensor_is_overwritten(x))
-        return ph__fail_overwritten(x, call, "the tensor");
     const char *code = code_of(x->dtype);
     if (!code)
         return ph_fail(PH_ERROR_UNSUPPORTED, "%s: .npy has no dtype for %s; ph_cast it first", call,

@@ -161,11 +161,11 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
     PH_TRY(ph__file_begin(tape, file->path, call));
     if (!dst)
         return ph__fail_null(call, "dst");
+    if (ph__tensor_is_overwritten(dst))
+        return ph__fail_overwritten(dst, call, "the tensor");
     if (dst->storage->backend != tape->backend)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %s is of another device than the tape", call,
                        ph__describe(have, dst));
-    if (ph__tensor_is_overwritten(dst))
-        return ph__fail_overwritten(dst, call, "the tensor");
     if (dst->dtype != entry->dtype || !ph_shape_equal(&dst->shape, &entry->shape)) {
         ph_tensor like = {.dtype = entry->dtype, .shape = entry->shape};
         return ph_fail(PH_ERROR_MISMATCH,
@@ -223,14 +223,14 @@ static ph_status check_named_tensors(const ph_tape *tape, const ph_named_tensor 
         if (strcmp(t->name, "__metadata__") == 0)
             return ph_fail(PH_ERROR_ARGUMENT,
                            "%s: '__metadata__' is the name of no tensor in this format", call);
-        if (t->tensor->storage->backend != tape->backend)
-            return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: '%s' is of another device than the tape",
-                           call, t->name);
         if (ph__tensor_is_overwritten(t->tensor)) {
             char quoted[96];
             (void)snprintf(quoted, sizeof quoted, "'%s'", t->name);
             return ph__fail_overwritten(t->tensor, call, quoted);
         }
+        if (t->tensor->storage->backend != tape->backend)
+            return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: '%s' is of another device than the tape",
+                           call, t->name);
     }
     return PH_OK;
 }

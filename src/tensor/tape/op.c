@@ -9,6 +9,7 @@
 #include "tensor/core/describe.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/quarantine.h"
+#include "tensor/core/released.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
@@ -87,7 +88,7 @@ static COLD bool fail_operand(ph__op *op, size_t i)
     const ph_tensor *x = op->in[i];
     if (!x)
         ph__op_fail(op, PH_ERROR_ARGUMENT, "operand %zu is NULL", i);
-    else if (!x->storage->backend)
+    else if (x->storage->backend == &ph__backend_gone)
         ph__op_fail(
             op, PH_ERROR_STATE,
             "operand %zu is gone: its last reference was released, or its tape was cleared; "

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/quarantine.h"
+#include "tensor/core/released.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/hooks.h"
@@ -29,10 +30,19 @@ static ph__storage *dissolve_handle(ph_tensor *x, ph__going going)
         ph__node_release(x->node);
     if (x->overwrite_tag)
         ph__overwrite_tag_release(x->overwrite_tag);
-    if (__builtin_expect(x->tracked, 0))
+    if (__builtin_expect(x->tracked, 0)) {
         ph__quarantine_put(storage->backend, x, going);
-    else if (!x->in_block)
-        ph__free(x);
+        return storage;
+    }
+    x->leaf = NULL;
+    x->node = NULL;
+    x->overwrite_tag = &ph__released_tag;
+    x->sequence = 0;
+    x->gone = true;
+    if (!x->in_block) {
+        x->storage = &ph__storage_gone;
+        ph__released_put(x);
+    }
     return storage;
 }
 
@@ -49,7 +59,7 @@ static void release_last(ph_tensor *x, ph_tape *tape)
     if (block && in_block)
         ph__tensor_recycle(&tape->spares, block);
     else
-        ph__free(block);
+        ph__released_put(block);
 }
 
 void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)

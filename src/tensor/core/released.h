@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/core/released.h: handles behind their last release. Their memory is kept for a while and
+ * is nothing else meanwhile, so that a call which gets such a handle may look at it, and refuses
+ * it. */
+#ifndef PH_TENSOR_CORE_RELEASED_H
+#define PH_TENSOR_CORE_RELEASED_H
+#include "tensor/core/overwrite_tag.h"
+#include "tensor/core/storage.h"
+
+/* Tools that watch the heap see each handle come and go. */
+#if defined(__SANITIZE_ADDRESS__) || defined(PH__WATCHED_HEAP)
+#define PH__RECYCLES 0
+#else
+#define PH__RECYCLES 1
+#endif
+
+enum {
+    PH__RELEASED_KEPT = 256 /* in the process */
+};
+/* Released tensors are of these: no device, and no memory. */
+extern ph__backend ph__backend_gone;
+extern ph__storage ph__storage_gone;
+extern ph__overwrite_tag ph__released_tag; /* with sequence 0: by which all readers know them */
+
+/* Frees the block of a handle that is gone (x->gone), once so many others have come. Takes NULL.
+ * Thread-safe. */
+void ph__released_put(void *block);
+/* The same for a block that was set aside (alloc.h). */
+void ph__released_keep(void *block);
+#endif

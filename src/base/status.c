@@ -2,6 +2,7 @@
 /* base/status.c: the error record of the thread, and the names of the statuses. */
 #include "base/status.h"
 #include <stdarg.h>
+#include <string.h>
 
 static _Thread_local ph_error record;
 
@@ -14,6 +15,30 @@ ph_status ph_error_set(const ph_error *error)
 {
     record = *error;
     return record.status;
+}
+
+/* ---- the mark ---- */
+#define MARK_AT (sizeof record.native_call - sizeof(uint32_t))
+
+static bool has_room(void)
+{
+    return memchr(record.native_call, '\0', MARK_AT) != NULL;
+}
+
+uint32_t ph__error_marked(void)
+{
+    uint32_t mark = 0;
+    if (has_room())
+        memcpy(&mark, record.native_call + MARK_AT, sizeof mark);
+    return mark;
+}
+
+uint32_t ph__error_mark(uint32_t mark)
+{
+    uint32_t before = ph__error_marked();
+    if (has_room())
+        memcpy(record.native_call + MARK_AT, &mark, sizeof mark);
+    return before;
 }
 
 ph_status ph_fail(ph_status status, const char *format, ...)

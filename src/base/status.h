@@ -5,6 +5,7 @@
 #define PH_BASE_STATUS_H
 #include <phonograph/status.h>
 #include <stdarg.h>
+#include <stdint.h>
 
 /* Sets the record and returns status. native 0 and call NULL where no driver call stands behind
  * the failure. The message says what was called, with what, why it failed and what to do. status
@@ -13,6 +14,12 @@ ph_status ph__fail_native(ph_status status, int native, const char *native_call,
                           ...) PH_PRINTF(4, 5);
 ph_status ph__vfail(ph_status status, int native, const char *native_call, const char *format,
                     va_list args) PH_PRINTF(4, 0);
+
+/* Marks the thread's record behind the text of native_call, where nobody looks; gives the mark that
+ * it had, 0 for none. A failure writes a record without a mark, and a record that is restored has
+ * its own: so who marked it learns whether a call has failed since. */
+uint32_t ph__error_mark(uint32_t mark);
+uint32_t ph__error_marked(void);
 
 /* Puts "prefix: " (cut when very long) before the message of the record; keeps everything else.
  * For an outer call that adds what it was doing. */

@@ -52,6 +52,29 @@ static void test_exceptions()
     EXPECT(x.data(), 2);
 }
 
+/* An exception that the body catches leaves its call out of the graph: a strict capture says so. */
+static void test_caught_refusals()
+{
+    scene s;
+    auto x = s.ints(0);
+    phonograph::graph graph;
+    phonograph::capture_options strict;
+    strict.strict = true;
+    const auto body = [&] {
+        s.plus(x.data(), x.data(), 2, s.stream);
+        try {
+            s.stream.synchronize();
+        } catch (const phonograph::error &) {
+        }
+    };
+    for (int i = 0; i < 2; i++) { /* with the same words again */
+        const phonograph::error lacks = THROWN(graph.capture(s.stream, strict, body));
+        CHECK(lacks.status() == PH_ERROR_STATE && std::strstr(lacks.what(), "a call failed in it"));
+        CHECK(!s.stream.is_capturing());
+        graph.clear();
+    }
+}
+
 static void test_options()
 {
     scene s;
@@ -173,6 +196,7 @@ int main()
 {
     test_bodies();
     test_exceptions();
+    test_caught_refusals();
     test_options();
     test_slots();
     test_hooks();

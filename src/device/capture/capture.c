@@ -154,6 +154,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     capture->kernels = (ph__map){0};
     capture->events = (ph__map){0};
     capture->marks = NULL;
+    capture->outside = 0;
     atomic_store(&capture->reported, false);
     ph__captures_watch_exit();
     ph__suspects_open();

@@ -7,6 +7,7 @@
 #include "device/capture/capture.h"
 #include "graph/capture/complete.h"
 #include "graph/capture/debug.h"
+#include "graph/capture/lacks.h"
 #include "graph/capture/options.h"
 #include "graph/capture/planned.h"
 #include "graph/capture/segment.h"
@@ -121,6 +122,7 @@ static ph_status begin_prepared(ph_graph *graph, ph_stream *stream,
     status = ph__locate_begin(graph, call);
     if (status == PH_OK)
         status = ph__hooks_run(graph, PH_HOOK_CAPTURE_START, stream, 0);
+    ph__lacks_begin(graph);
     if (status != PH_OK && graph->state == PH_GRAPH_CAPTURING)
         ph_graph_capture_abort(graph);
     return status;
@@ -264,6 +266,9 @@ static void complete_misended(ph_graph *graph)
 
 static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
 {
+    if (body == PH_OK && graph && graph->state == PH_GRAPH_CAPTURING && graph->capture_open &&
+        !graph->device->forked)
+        body = ph__lacks_check(graph, call);
     if (body != PH_OK)
         return end_body_failed(graph, body);
     if (graph && graph->state == PH_GRAPH_FAILED && graph->capture_open && !graph->busy)

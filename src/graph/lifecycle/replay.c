@@ -3,6 +3,7 @@
 #include "memory/pool/replay.h"
 #include "device/annotate/nvtx.h"
 #include "device/capture/legacy.h"
+#include "device/capture/outside.h"
 #include "device/capture/refuse.h"
 #include "graph/inputs/liveness.h"
 #include "graph/lifecycle/child.h"
@@ -51,6 +52,7 @@ static ph_status find_open_capture(uint64_t *capture_id, ph_stream *stream, cons
     PH_TRY(ph__stream_find_capture(capture_id, stream, call));
     if (*capture_id != 0)
         return PH_OK;
+    ph__outside_note(stream, call);
     PH_TRY(ph__legacy_check(stream, PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING));
     return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
 }

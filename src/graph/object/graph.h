@@ -91,10 +91,12 @@ struct ph_graph {
     size_t plan_bytes, plan_bound;
     const char *plan_ended; /* NULL: it did not, or there is none */
     bool strict;            /* a warning of its end fails it */
-    bool empty;             /* its last capture was found to be so, at its end */
-    bool read_at_end;       /* the record is made at its end */
-    bool in_end_hooks;      /* the template is visible */
-    bool capture_open;      /* at the driver; also in FAILED after an end on the wrong thread */
+    /* of the thread's error record since the begin, and before it (capture/lacks.h) */
+    uint32_t record_mark, record_before;
+    bool empty;        /* its last capture was found to be so, at its end */
+    bool read_at_end;  /* the record is made at its end */
+    bool in_end_hooks; /* the template is visible */
+    bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     /* destroyed inside one of its own callbacks: goes when the outermost call is done */
     bool doomed;
     unsigned bodies;         /* capture functions of it that are running */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* device/capture/outside.h: work that a thread submits while it captures, to streams that are not
+ * in the capture. It runs at once, and the graph lacks it: mostly a mistake. */
+#ifndef PH_DEVICE_CAPTURE_OUTSIDE_H
+#define PH_DEVICE_CAPTURE_OUTSIDE_H
+#include "device/handles/captures.h"
+
+/* Before a submission by `call`, a static text, while captures are open on the device. */
+void ph__outside_add(ph_stream *stream, const char *call);
+static inline void ph__outside_note(ph_stream *stream, const char *call)
+{
+    if (__builtin_expect(
+            atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0, 0))
+        ph__outside_add(stream, call);
+}
+/* "2 calls of its thread ..."; false: there was none. */
+bool ph__outside_describe(char *out, size_t size, ph__capture *capture);
+#endif

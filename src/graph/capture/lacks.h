@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/capture/lacks.h: what a captured graph may lack although its function succeeded. */
+#ifndef PH_GRAPH_CAPTURE_LACKS_H
+#define PH_GRAPH_CAPTURE_LACKS_H
+#include <phonograph/graph.h>
+
+/* The capture has begun: marks the calling thread's error record. */
+void ph__lacks_begin(ph_graph *graph);
+/* At the end of a capture that is about to succeed: warns of calls that failed since (a strict
+ * capture fails, STATE), and of work that ran at once on other streams. */
+ph_status ph__lacks_check(ph_graph *graph, const char *call);
+#endif

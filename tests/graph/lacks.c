@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/lacks.c: captures whose function succeeds although the graph lacks something: a call
+ * that was refused while its status was dropped, work on a stream outside of the capture. Each is
+ * said at the end. */
+#include "support/support.h"
+#include "support/test.h"
+
+enum {
+    BYTES = 256
+};
+typedef struct scene {
+    t_world w;
+    ph_stream *other;
+    ph_graph *graph, *inner;
+    char *memory;
+    bool joins;
+} scene;
+static char pageable[BYTES];
+static const char failed[] = "a call failed in it, and the graph may lack its work: ";
+static const char outside[] = "work on a stream that is not in it ran at once";
+
+static ph_status fill(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    return ph_memset(s->memory, 1, BYTES, stream);
+}
+
+static void open_scene(scene *s)
+{
+    t_open(&s->w, NULL);
+    s->joins = false;
+    assert_ok(ph_stream_create(&s->other, s->w.device, NULL));
+    assert_ok(PH_NEW(&s->memory, BYTES, s->w.stream));
+    assert_ok(ph_graph_create(&s->graph, NULL));
+    assert_ok(ph_graph_create(&s->inner, NULL));
+    assert_ok(ph_graph_capture(s->inner, s->w.stream, NULL, fill, s));
+    assert_ok(ph_stream_synchronize(s->w.stream));
+    t_log_start();
+}
+
+static void close_scene(scene *s)
+{
+    t_log_stop();
+    assert_ok(ph_device_synchronize(s->w.device));
+    ph_graph_destroy(s->graph);
+    ph_graph_destroy(s->inner);
+    ph_free(s->memory, s->w.stream);
+    ph_stream_destroy(s->other);
+    t_close(&s->w);
+}
+
+/* Only once in the log. */
+static void expect_warning(scene *s, ph_capture_fn body, const char *words, const char *detail)
+{
+    assert_ok(ph_graph_capture(s->graph, s->w.stream, NULL, body, s));
+    assert_int_equal(t_log_count(words), 1);
+    assert_int_equal(t_log_count(detail), 1);
+    assert_int_equal(t_log_count(""), 1);
+    assert_ok(ph_graph_replay(s->graph, s->w.stream));
+    assert_ok(ph_graph_reset(s->graph));
+}
+
+static void expect_failure(scene *s, ph_capture_fn body, const char *words)
+{
+    const ph_capture_options strict = {.strict = true};
+    assert_error(ph_graph_capture(s->graph, s->w.stream, &strict, body, s), PH_ERROR_STATE, words);
+    assert_int_equal(ph_graph_get_state(s->graph), PH_GRAPH_FAILED);
+    assert_int_equal(t_log_count(""), 1);
+    assert_ok(ph_graph_reset(s->graph));
+    assert_ok(ph_graph_capture(s->graph, s->w.stream, &strict, fill, s)); /* the stream is free */
+    assert_ok(ph_graph_reset(s->graph));
+}
+
+static void expect_silent(scene *s, ph_capture_fn body)
+{
+    assert_ok(
+        ph_graph_capture(s->graph, s->w.stream, &(ph_capture_options){.strict = true}, body, s));
+    assert_ok(ph_graph_reset(s->graph));
+    assert_int_equal(t_log_count(""), 0);
+}
+
+/* ---- calls that fail ---- */
+static ph_status drop_a_status(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    ph_ignore(ph_memcpy(s->memory, pageable, BYTES, stream));
+    return fill(stream, user);
+}
+
+TEST(a_refusal_that_was_dropped_is_said)
+{
+    scene s;
+    open_scene(&s);
+    expect_warning(&s, drop_a_status, failed,
+                   "ph_memcpy: cannot copy between pageable host memory");
+    expect_failure(&s, drop_a_status, failed);
+    close_scene(&s);
+}
+
+TEST(a_failure_of_before_is_none_of_the_capture)
+{
+    scene s;
+    open_scene(&s);
+    assert_status(ph_memcpy(NULL, pageable, BYTES, s.w.stream), PH_ERROR_ARGUMENT);
+    expect_silent(&s, fill);
+    close_scene(&s);
+}
+
+static ph_status fail_itself(ph_stream *stream, void *user)
+{
+    (void)stream;
+    (void)user;
+    return ph_fail(PH_ERROR_CALLER, "by itself");
+}
+
+TEST(a_function_that_fails_is_not_said_twice)
+{
+    scene s;
+    open_scene(&s);
+    assert_error(ph_graph_capture(s.graph, s.w.stream, NULL, fail_itself, &s), PH_ERROR_CALLER,
+                 "by itself");
+    assert_int_equal(t_log_count(""), 0);
+    close_scene(&s);
+}
+
+TEST(the_open_form_says_it_too)
+{
+    scene s;
+    open_scene(&s);
+    assert_ok(ph_graph_capture_begin(s.graph, s.w.stream, NULL));
+    assert_ok(drop_a_status(s.w.stream, &s));
+    assert_ok(ph_graph_capture_end(s.graph, PH_OK));
+    assert_int_equal(t_log_count(failed), 1);
+    assert_ok(ph_graph_reset(s.graph));
+    assert_ok(ph_graph_capture_begin(s.graph, s.w.stream, &(ph_capture_options){.strict = true}));
+    assert_ok(drop_a_status(s.w.stream, &s));
+    assert_error(ph_graph_capture_end(s.graph, PH_OK), PH_ERROR_STATE, failed);
+    assert_int_equal(ph_graph_get_state(s.graph), PH_GRAPH_FAILED);
+    close_scene(&s);
+}
+
+/* ---- nested captures ---- the inner one leaves the outer one's view of failures as it was. */
+static ph_status capture_inside(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    if (s->joins)
+        ph_ignore(ph_memcpy(s->memory, pageable, BYTES, stream));
+    PH_TRY(ph_graph_reset(s->inner));
+    PH_TRY(ph_graph_capture(s->inner, s->other, NULL, fill, user));
+    return fill(stream, user);
+}
+
+TEST(a_capture_inside_hides_no_failure_and_makes_none)
+{
+    scene s;
+    open_scene(&s);
+    expect_silent(&s, capture_inside);
+    s.joins = true;
+    assert_ok(ph_graph_capture(s.graph, s.w.stream, NULL, capture_inside, &s));
+    assert_int_equal(t_log_count(failed), 1);
+    close_scene(&s);
+}
+
+/* ---- work on other streams ---- */
+static ph_status fill_both(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    if (s->joins)
+        PH_TRY(ph_stream_wait_stream(s->other, stream));
+    PH_TRY(fill(stream, user));
+    PH_TRY(ph_memset(s->memory, 2, BYTES, s->other));
+    PH_TRY(ph_memset(s->memory, 3, BYTES, s->other));
+    return s->joins ? ph_stream_wait_stream(stream, s->other) : PH_OK;
+}
+
+TEST(work_on_another_stream_is_said)
+{
+    scene s;
+    open_scene(&s);
+    expect_warning(&s, fill_both, outside, "2 calls, the first ph_memset on stream ");
+    assert_ok(ph_graph_capture(s.graph, s.w.stream, &(ph_capture_options){.strict = true},
+                               fill_both,
+                               &s)); /* it has run: see docs/reference/capture-rules.md */
+    assert_int_equal(t_log_count(outside), 2);
+    close_scene(&s);
+}
+
+TEST(work_on_a_stream_that_has_joined_is_not)
+{
+    scene s;
+    open_scene(&s);
+    s.joins = true;
+    expect_silent(&s, fill_both);
+    close_scene(&s);
+}
+
+static ph_status replay_outside(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    PH_TRY(fill(stream, user));
+    return ph_graph_replay(s->inner, s->other);
+}
+
+TEST(a_replay_on_another_stream_is_said)
+{
+    scene s;
+    open_scene(&s);
+    expect_warning(&s, replay_outside, outside, "ph_graph_replay on stream ");
+    close_scene(&s);
+}
+
+static void *fill_aside(void *user)
+{
+    const scene *s = user;
+    assert_ok(ph_memset(s->memory, 2, BYTES, s->other));
+    return NULL;
+}
+
+static ph_status let_another_thread_fill(ph_stream *stream, void *user)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, fill_aside, user), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return fill(stream, user);
+}
+
+TEST(work_of_another_thread_is_its_own)
+{
+    scene s;
+    open_scene(&s);
+    expect_silent(&s, let_another_thread_fill);
+    close_scene(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refusal_that_was_dropped_is_said),
+        cmocka_unit_test(a_failure_of_before_is_none_of_the_capture),
+        cmocka_unit_test(a_function_that_fails_is_not_said_twice),
+        cmocka_unit_test(the_open_form_says_it_too),
+        cmocka_unit_test(a_capture_inside_hides_no_failure_and_makes_none),
+        cmocka_unit_test(work_on_another_stream_is_said),
+        cmocka_unit_test(work_on_a_stream_that_has_joined_is_not),
+        cmocka_unit_test(a_replay_on_another_stream_is_said),
+        cmocka_unit_test(work_of_another_thread_is_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

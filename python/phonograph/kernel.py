@@ -2,6 +2,8 @@
 """Kernels: CUDA C text, PTX or compiled code for a GPU; a function for the host device."""
 
 import ctypes
+import sys
+import warnings
 from numbers import Integral
 from typing import NamedTuple
 
@@ -69,6 +71,33 @@ def _check_extent(call, kind, array, arguments):
             f"{kind.count}",
             core.PH_ERROR_ARGUMENT,
         )
+
+
+def _is_temporary(arguments, at):
+    """Whether nobody but this call has the array, or what it is a view of. Of a Python that counts references; others say no.
+
+    The tuple of arguments has one reference, the Array of the launch (its base) one, getrefcount one; a view has one to its base.
+    """
+    if sys.getrefcount(arguments[at]) > 3:
+        return False
+    base = getattr(arguments[at], "base", None)
+    while base is not None:
+        if sys.getrefcount(base) > 3:  # the view, this name, getrefcount
+            return False
+        base = getattr(base, "base", None)
+    return True
+
+
+def _warn_of_temporaries(kernel, arguments, places):
+    """A graph reads the memory that numpy computed while it was captured: nothing computes it again."""
+    for at in places:
+        if _is_temporary(arguments, at):
+            warnings.warn(
+                f"{kernel.name}: {kernel.parameters[at]}: the capture gets an array that only this expression has: numpy has computed it "
+                "once, now, and every replay reads these values; keep it under a name and write to it, or compute it by a kernel",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
 
 def _param(name, kind, layout):
@@ -150,7 +179,7 @@ class Kernel(Owner):
         """Launches the kernel: see Stream.launch."""
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({', '.join(self.parameters)}), not {len(arguments)}")
-        values, kept, counted = [], [self._thunk] if self._python else [], []
+        values, kept, counted, places = [], [self._thunk] if self._python else [], [], []
         for name, kind, value in zip(self.parameters, self._addresses, arguments):
             if kind is None or value is None or isinstance(value, Integral):
                 values.append(value if kind is None or value is None else int(value))
@@ -159,6 +188,7 @@ class Kernel(Owner):
             values.append(array.address)
             if array.is_host and array.is_foreign:
                 kept.append(array)  # until the kernel has run
+                places.append(len(values) - 1)
             if kind.count:
                 counted.append((name, kind, array))
         packed = self._layout(*values)
@@ -172,6 +202,9 @@ class Kernel(Owner):
         if status:
             raise error_of(status)
         if kept:
+            if places and hasattr(sys, "getrefcount") and stream.is_capturing:
+                name = kind = value = array = None  # which count as holders
+                _warn_of_temporaries(self, arguments, places)
             functions.hold_for_work(stream._stream_handle, tuple(kept))
 
     def _array(self, stream, name, kind, value):

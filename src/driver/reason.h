@@ -19,8 +19,9 @@ bool ph__driver_thread_has_reason(void);
 /* Whether it has words, or runs a callback: threads that do are counted, too (callback.h). */
 bool ph__driver_thread_is_noted(void);
 bool ph__driver_in_callback(void);
-unsigned ph__driver_enter_callback(void); /* how many it ran already */
-bool ph__driver_leave_callback(void);     /* that was the last */
+/* enter: how many it ran already; leave: whether none is left. */
+unsigned ph__driver_enter_callback(void);
+bool ph__driver_leave_callback(void);
 void ph__driver_leave_callbacks(void);
 static inline bool ph__driver_may_have_reason(void)
 {

@@ -31,7 +31,7 @@ static bool has_call_failed(const ph_graph *graph)
 }
 
 /* Strict captures fail, so that nobody replays the graph. */
-static ph_status report_failure(const ph_graph *graph, const char *call)
+static ph_status report_failed_call(const ph_graph *graph, const char *call)
 {
     static const char what[] = "a call failed in it, and the graph may lack its work",
                       remedy[] = "return the status of such a call from the function (PH_TRY)";
@@ -60,7 +60,7 @@ static void report_outside(ph__capture *capture, const char *call)
 ph_status ph__lacks_check(ph_graph *graph, const char *call)
 {
     if (has_call_failed(graph))
-        PH_TRY(report_failure(graph, call));
+        PH_TRY(report_failed_call(graph, call));
     report_outside(&graph->capture, call);
     return PH_OK;
 }

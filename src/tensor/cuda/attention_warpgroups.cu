@@ -2,8 +2,9 @@
 /* cuda/attention_warpgroups.cu: the third of the texts of tiled attention, for compute capability
  * 9.0 alone (sm_90a): TF32 products by whole warpgroups, after "FlashAttention-3: Fast and Accurate
  * Attention with Asynchrony and Low-precision" (Shah et al. 2024).
- * - A block of two warpgroups keeps 128 rows, 64 each, and goes through the rows of the other side
- *   in pieces of 64. D is 64.
+ * - Two warpgroups of a block keep 128 rows, 64 each, and go through the rows of the other side in
+ *   pieces of 64. D is 64. A third one brings the pieces, two ahead: the others never wait for
+ *   memory, nor for each other, so that one multiplies while the other works on its sums.
  * - A tile in shared memory is made of rows of 128 bytes, 32 numbers; a wider one of several such
  *   parts, one behind the other. The 16 bytes c of row r lie at c ^ r % 8, as the tensor cores
  *   expect (128-byte swizzle).
@@ -14,15 +15,43 @@
  *   an exchange; and its rows are 0, 1, 8, 9, 16, 17, 24, 25, then 2 more, 4 more, 6 more, and the
  *   same from 32 on, so that one thread's four by four numbers go into both tiles without a
  *   conflict of banks. */
-#define THREADS (ROWS * 2)
+#define WORKERS (ROWS * 2)
+#define THREADS (WORKERS + 128)
 #define STEP    64 /* rows of a piece */
 enum {
     TILE = STEP * D * 4, /* bytes */
     PART = STEP * 128    /* of a tile with STEP rows */
 };
 
-/* ---- tiles ---- A thread brings four by four numbers: four columns from my_column() on, of rows
- * my_line(), my_line() + 2, + 4 and + 6 of 64. */
+/* ---- meetings ---- of two warpgroups: the one that brings, and worker 0 or 1. */
+enum {
+    FULL = 1,  /* + 2 * place + worker: the piece is there */
+    EMPTY = 5, /* the same: nobody reads the place any more */
+    OWN = 9    /* + worker: the worker's own rows are there, for its four warps */
+};
+__device__ __forceinline__ void meet(u32 where, u32 threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(where), "r"(threads) : "memory");
+}
+/* The other side's meet() waits for this, this for nobody. */
+__device__ __forceinline__ void announce(u32 where, u32 threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(where), "r"(threads) : "memory");
+}
+/* Of 168 registers a thread, those that bring give some to those that work. */
+#define FEW  104
+#define MANY 200
+__device__ __forceinline__ void need_few_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FEW));
+}
+__device__ __forceinline__ void need_many_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(MANY));
+}
+
+/* ---- tiles ---- A warp brings eight rows of 64, a thread four by four numbers of them: four
+ * columns from my_column() on, of rows my_line(), my_line() + 2, + 4 and + 6 of the eight. */
 __device__ __forceinline__ u32 my_column()
 {
     const u32 lane = threadIdx.x % 32;
@@ -30,7 +59,7 @@ __device__ __forceinline__ u32 my_column()
 }
 __device__ __forceinline__ u32 my_line()
 {
-    return threadIdx.x / 32 % 8 * 8 + threadIdx.x / 4 % 2;
+    return threadIdx.x / 4 % 2;
 }
 struct block {
     float4 at[4];
@@ -47,11 +76,12 @@ __device__ __forceinline__ float4 four_at(const T *at, bool there)
                  : "memory");
     return x;
 }
-/* 64 rows, of which `valid` are there; zeros for the rest, and for columns from d on. */
-__device__ __forceinline__ void load(block &out, const T *from, i64 stride, i64 valid, u32 d,
-                                     bool vectors)
+/* Rows `eight` to `eight` + 7, of which those before `valid` are there; zeros for the rest, and for
+ * columns from d on. */
+__device__ __forceinline__ void load(block &out, u32 eight, const T *from, i64 stride, i64 valid,
+                                     u32 d, bool vectors)
 {
-    const u32 c = my_column(), first = my_line();
+    const u32 c = my_column(), first = eight + my_line();
     const T *at = from + first * stride + c;
     if (vectors) {
 #pragma unroll
@@ -94,18 +124,18 @@ __device__ __forceinline__ u32 rounded_result(f32 x)
     const i32 bits = __float_as_int(x), most = 0x7fffffff - HALF_STEP;
     return (u32)((bits < most ? bits : most) + HALF_STEP);
 }
-/* Into 64 rows of a tile whose parts are `part` bytes. */
-__device__ __forceinline__ void put_straight(unsigned char *to, u32 part, const block &x)
+/* Into a tile whose parts are `part` bytes. */
+__device__ __forceinline__ void put_straight(unsigned char *to, u32 eight, u32 part, const block &x)
 {
-    const u32 c = my_column() / 4, row = my_line();
+    const u32 c = my_column() / 4, row = eight + my_line();
     unsigned char *at = to + c / 8 * part + row * 128;
 #pragma unroll
     for (u32 m = 0; m < 4; m++)
         *(float4 *)(at + m * 256 + (c % 8 ^ (row + 2 * m) % 8) * 16) = x.at[m];
 }
-__device__ __forceinline__ void put_turned(unsigned char *to, const block &x)
+__device__ __forceinline__ void put_turned(unsigned char *to, u32 eight, const block &x)
 {
-    const u32 c = my_column() / 4, row = my_line(), chunk = row / 8 % 4 * 2 + row % 2,
+    const u32 c = my_column() / 4, row = eight + my_line(), chunk = row / 8 % 4 * 2 + row % 2,
               first = c / 8 * 32 + c % 2 * 16 + c / 2 % 4 * 2;
     unsigned char *at = to + row / 32 * PART;
 #pragma unroll
@@ -120,16 +150,42 @@ __device__ __forceinline__ void publish()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/* The block's own rows. */
+/* A worker's own 64 rows, by its four warps. */
 __device__ __forceinline__ void fetch_own(unsigned char *to, const T *from, i64 stride, i64 valid,
                                           u32 d, bool vectors)
 {
 #pragma unroll
-    for (u32 n = 0; n < TILES; n++) {
+    for (u32 n = 0; n < 2; n++) {
+        const u32 eight = threadIdx.x / 32 % 4 * 8 + 32 * n;
         block x;
-        load(x, from + (i64)(64 * n) * stride, stride, valid - 64 * n, d, vectors);
+        load(x, eight, from, stride, valid, d, vectors);
         round_all(x);
-        put_straight(to + 64 * n * 128, ROWS * 128, x);
+        put_straight(to, eight, ROWS * 128, x);
+    }
+}
+/* 64 rows of a piece, by the four warps that bring. */
+struct piece {
+    block half[2];
+};
+__device__ __forceinline__ void load_piece(piece &out, const T *from, i64 stride, i64 valid, u32 d,
+                                           bool vectors)
+{
+#pragma unroll
+    for (u32 n = 0; n < 2; n++)
+        load(out.half[n], threadIdx.x / 32 % 4 * 8 + 32 * n, from, stride, valid, d, vectors);
+}
+/* nullptr: not in this form. */
+__device__ __forceinline__ void store_piece(unsigned char *straight, unsigned char *turned,
+                                            piece &x)
+{
+#pragma unroll
+    for (u32 n = 0; n < 2; n++) {
+        const u32 eight = threadIdx.x / 32 % 4 * 8 + 32 * n;
+        round_all(x.half[n]);
+        if (straight)
+            put_straight(straight, eight, PART, x.half[n]);
+        if (turned)
+            put_turned(turned, eight, x.half[n]);
     }
 }
 
@@ -164,7 +220,7 @@ __device__ __forceinline__ void pin(f32 (&x)[8][4])
     for (u32 i = 0; i < 32; i++)
         asm volatile("" : "+f"(x[i / 4][i % 4])::"memory");
 }
-/* Of a tile, or of a place 32 bytes (a step of eight along its rows) further. */
+/* Of a tile. + 2 for each 32 bytes (a step of eight along its rows) further. */
 __device__ __forceinline__ u64 describe(u32 address)
 {
     return (u64)1 << 62 | (u64)(1024 / 16) << 32 | (u64)1 << 16 | (address & 0x3ffff) >> 4;
@@ -194,43 +250,14 @@ __device__ __forceinline__ void multiply_eight(f32 (&c)[8][4], u64 a, u64 b, u32
                  : "memory");
 }
 
-/* A warpgroup's own 64 rows as the left operand, in registers. */
-struct held_rows {
-    u32 part[8][4];
-};
-__device__ __forceinline__ void hold(held_rows &out, const unsigned char *tile)
-{
-    const u32 lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
-#pragma unroll
-    for (u32 k = 0; k < 8; k++)
-#pragma unroll
-        for (u32 e = 0; e < 4; e++)
-            out.part[k][e] = *(const u32 *)(tile + k / 4 * (ROWS * 128) + (row + e % 2 * 8) * 128 +
-                                            ((k % 4 * 2 + e / 2) ^ row % 8) * 16 + lane % 4 * 4);
-}
-/* The same, left in shared memory. */
-struct kept_rows {
-    u32 at;
-};
-__device__ __forceinline__ void hold(kept_rows &out, const unsigned char *tile)
-{
-    const u32 group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
-    out.at = (u32)__cvta_generic_to_shared(tile) + group * 64 * 128;
-}
-/* sum = rows * tile', begun. */
-__device__ __forceinline__ void begin_rows(f32 (&sum)[8][4], const held_rows &a, u32 tile)
+/* sum = own rows * tile', begun. Both stay in shared memory: ptxas 13.0 lets the left operand of a
+ * later product overwrite one that registers keep from piece to piece. */
+__device__ __forceinline__ void begin_rows(f32 (&sum)[8][4], u64 own, u64 tile)
 {
 #pragma unroll
     for (u32 k = 0; k < 8; k++)
-        multiply_eight(sum, a.part[k], describe(tile + k / 4 * PART + k % 4 * 32), k > 0);
-    close();
-}
-__device__ __forceinline__ void begin_rows(f32 (&sum)[8][4], const kept_rows &a, u32 tile)
-{
-#pragma unroll
-    for (u32 k = 0; k < 8; k++)
-        multiply_eight(sum, describe(a.at + k / 4 * (ROWS * 128) + k % 4 * 32),
-                       describe(tile + k / 4 * PART + k % 4 * 32), k > 0);
+        multiply_eight(sum, own + (k / 4 * (ROWS * 128) + k % 4 * 32) / 16,
+                       tile + (k / 4 * PART + k % 4 * 32) / 16, k > 0);
     close();
 }
 /* Numbers p, which were sums, as the left operand. */
@@ -256,11 +283,11 @@ __device__ __forceinline__ void round_weights(u32 (&out)[8][4], const f32 (&p)[8
     }
 }
 /* sum += p * b, begun; `turned` has b. */
-__device__ __forceinline__ void begin_mix(f32 (&sum)[8][4], const u32 (&p)[8][4], u32 turned)
+__device__ __forceinline__ void begin_mix(f32 (&sum)[8][4], const u32 (&p)[8][4], u64 turned)
 {
 #pragma unroll
     for (u32 k = 0; k < 8; k++)
-        multiply_eight(sum, p[k], describe(turned + k / 4 * PART + k % 4 * 32), 1);
+        multiply_eight(sum, p[k], turned + (k / 4 * PART + k % 4 * 32) / 16, 1);
     close();
 }
 __device__ __forceinline__ void zero(f32 (&x)[8][4])

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/attention_warpgroups_queries.cu: the passes over blocks of queries by warpgroups: the
  * forward pass, and the gradient of q. Behind cuda/attention_products.cu, cuda/attention_tiles.cu
- * and cuda/attention_warpgroups.cu. The next piece is loaded into registers while one is computed,
- * and stored while the last product runs. */
+ * and cuda/attention_warpgroups.cu. */
+/* Two places for what scores need: keys, and values in the gradient. Three for the turned tile
+ * whose product comes a piece later: values, or keys in the gradient. */
 #ifdef FORWARD
-#ifndef BLOCKS
-#define BLOCKS 1
-#endif
-#ifndef OWN
-#define OWN held_rows
-#endif
-#define PLACE (2 * TILE) /* keys, straight; values, turned */
+#define PLACE TILE
 #else
-#ifndef BLOCKS
-#define BLOCKS 1
+#define PLACE (2 * TILE)
 #endif
-#ifndef OWN
-#define OWN held_rows
-#endif
-#define PLACE (3 * TILE) /* keys, straight and turned; values, straight */
-#endif
+#define TURNED (2 * PLACE)
+#define MINE   (TURNED + 3 * TILE)
 
 #ifdef QUERIES
 /* delta of the warp's 16 rows from `first` on, eight at a time, of which all loads are on their way
@@ -74,8 +65,8 @@ __device__ __forceinline__ void times(f32 (&s)[8][4], f32 factor)
 }
 
 #ifdef FORWARD
-/* Scores to weights; `most`, `total` and the sums go on with them. */
-__device__ __forceinline__ void weigh(f32 (&s)[8][4], f32 (&sum)[8][4], f32 (&most)[2],
+/* Scores to weights; `most` and `total` go on with them, the sums are to be times `shrink`. */
+__device__ __forceinline__ void weigh(f32 (&s)[8][4], f32 (&shrink)[2], f32 (&most)[2],
                                       f32 (&total)[2], f32 size)
 {
 #pragma unroll
@@ -87,7 +78,8 @@ __device__ __forceinline__ void weigh(f32 (&s)[8][4], f32 (&sum)[8][4], f32 (&mo
         high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 1));
         high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 2));
         high = fmaxf(most[e], high * size);
-        const f32 base = high == -PH_INFINITY ? 0 : high, shrink = power_of_two(most[e] - base);
+        const f32 base = high == -PH_INFINITY ? 0 : high;
+        shrink[e] = power_of_two(most[e] - base);
         most[e] = high;
 #pragma unroll
         for (u32 j = 0; j < 8; j++) {
@@ -95,42 +87,86 @@ __device__ __forceinline__ void weigh(f32 (&s)[8][4], f32 (&sum)[8][4], f32 (&mo
             s[j][2 * e + 1] = power_of_two(fmaf(s[j][2 * e + 1], size, -base));
             all += s[j][2 * e] + s[j][2 * e + 1];
         }
-        total[e] = total[e] * shrink + all;
-        /* a new maximum is rare */
-        if (__any_sync(0xffffffffu, shrink != 1))
-#pragma unroll
-            for (u32 j = 0; j < 8; j++) {
-                sum[j][2 * e] *= shrink;
-                sum[j][2 * e + 1] *= shrink;
-            }
+        total[e] = total[e] * shrink[e] + all;
     }
 }
 #endif
 
-PH_KERNEL __launch_bounds__(THREADS, BLOCKS) KERNEL(PARAMETERS)
+/* Pieces that the rows from `group` on see, as far as they are a worker's. A causal row i sees
+ * i + more keys. */
+__device__ __forceinline__ u32 count_pieces(u32 group, u32 tq, u32 tk, i64 more, bool causal)
+{
+    const i64 last = (i64)group + 63 < tq ? (i64)group + 63 : (i64)tq - 1,
+              end = causal && last + more < tk ? last + more : (i64)tk;
+    return group < tq && end > 0 ? (u32)((end + STEP - 1) / STEP) : 0;
+}
+__device__ __forceinline__ void bring(unsigned char *places, const u32 (&counts)[2], const T *keys,
+                                      i64 k_t, const T *values, i64 v_t, u32 tk, u32 d,
+                                      bool vectors)
+{
+    const u32 pieces = counts[0] > counts[1] ? counts[0] : counts[1];
+    piece next_k, next_v;
+    for (u32 n = 0; n < pieces; n++) {
+        const i64 from = (i64)n * STEP;
+        const u32 place = n % 2;
+        unsigned char *to = places + place * PLACE, *turned = places + TURNED + n % 3 * TILE;
+        load_piece(next_k, keys + from * k_t, k_t, (i64)tk - from, d, vectors);
+        load_piece(next_v, values + from * v_t, v_t, (i64)tk - from, d, vectors);
+        for (u32 w = 0; w < 2; w++)
+            if (n >= 2 && n - 2 < counts[w])
+                meet(EMPTY + 2 * place + w, 256);
+#ifdef FORWARD
+        store_piece(to, nullptr, next_k);
+        store_piece(nullptr, turned, next_v);
+#else
+        store_piece(to, turned, next_k);
+        store_piece(to + TILE, nullptr, next_v);
+#endif
+        publish();
+        for (u32 w = 0; w < 2; w++)
+            if (n < counts[w])
+                announce(FULL + 2 * place + w, 256);
+    }
+}
+
+PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
 {
     PH_WAIT();
     const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32,
-              tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
+              worker = warp / 4, tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
     const u32 index = blockIdx.x % groups, batch = index / heads, head = index % heads,
               kv_head = head / (heads / kv_heads);
-    /* of the block, of the warpgroup, of the warp */
-    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS, group = first + warp / 4 * 64,
-              mine = first + warp * 16;
-    /* a causal row i sees i + more keys */
+    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS;
     const i64 row = (i64)index * tq, more = (i64)tk - (i64)tq + 1;
-    const i64 last = first + ROWS < tq ? first + ROWS : tq,
-              end = causal && last - 1 + more < tk ? last - 1 + more : (i64)tk;
-    const u32 pieces = end > 0 ? (u32)((end + STEP - 1) / STEP) : 0;
-    const f32 factor = (f32)(scale * LOG2_E);
-    const T *keys = k + batch * k_b + kv_head * k_h, *values = v + batch * v_b + kv_head * v_h;
+    const u32 counts[2] = {count_pieces(first, tq, tk, more, causal),
+                           count_pieces(first + 64, tq, tk, more, causal)};
     unsigned char *places = shared + (1024 - (u32)__cvta_generic_to_shared(shared) % 1024) % 1024,
-                  *own = places + 2 * PLACE;
-    fetch_own(own, q + batch * q_b + head * q_h + first * q_t, q_t, (i64)tq - first, d, vectors);
+                  *own = places + MINE;
 #ifdef QUERIES
-    fetch_own(own + ROWS * 256, g + batch * g_b + head * g_h + first * g_t, g_t, (i64)tq - first, d,
-              vectors);
     __shared__ f32 deltas[ROWS];
+#endif
+    if (worker == 2) {
+        need_few_registers();
+#ifdef QUERIES
+        if (!dq)
+            return;
+#endif
+        bring(places, counts, k + batch * k_b + kv_head * k_h, k_t, v + batch * v_b + kv_head * v_h,
+              v_t, tk, d, vectors);
+        return;
+    }
+    need_many_registers();
+    /* the worker's rows, the warp's */
+    const u32 group = first + worker * 64, mine = first + warp * 16,
+              count = worker ? counts[1] : counts[0],
+              pieces = counts[0] > counts[1] ? counts[0] : counts[1];
+    const f32 factor = (f32)(scale * LOG2_E);
+    unsigned char *rows_of_q = own + worker * 64 * 128;
+    fetch_own(rows_of_q, q + batch * q_b + head * q_h + group * q_t, q_t, (i64)tq - group, d,
+              vectors);
+#ifdef QUERIES
+    fetch_own(rows_of_q + ROWS * 256, g + batch * g_b + head * g_h + group * g_t, g_t,
+              (i64)tq - group, d, vectors);
     sum_deltas(deltas + warp * 16, delta + row, o + batch * o_b + head * o_h, o_t,
                g + batch * g_b + head * g_h, g_t, mine, tq, d);
     if (!dq)
@@ -143,113 +179,145 @@ PH_KERNEL __launch_bounds__(THREADS, BLOCKS) KERNEL(PARAMETERS)
         my_lse[e] = l == -PH_INFINITY ? PH_INFINITY : l * LOG2_E;
         my_delta[e] = mine + i < tq ? deltas[warp * 16 + i] : 0;
     }
-#endif
-    block next_k, next_v;
-    const auto load_piece = [&](u32 piece) {
-        const i64 from = (i64)piece * STEP;
-        load(next_k, keys + from * k_t, k_t, (i64)tk - from, d, vectors);
-        load(next_v, values + from * v_t, v_t, (i64)tk - from, d, vectors);
-    };
-    const auto store_piece = [&](u32 piece) {
-        unsigned char *to = places + piece % 2 * PLACE;
-        round_all(next_k);
-        round_all(next_v);
-        put_straight(to, PART, next_k);
-#ifdef FORWARD
-        put_turned(to + TILE, next_v);
 #else
-        put_turned(to + TILE, next_k);
-        put_straight(to + 2 * TILE, PART, next_v);
-#endif
-        publish();
-    };
-    if (pieces > 0) {
-        load_piece(0);
-        store_piece(0);
-    }
-    __syncthreads();
-    OWN rows_q;
-    hold(rows_q, own);
-#ifdef FORWARD
     f32 most[2] = {-PH_INFINITY, -PH_INFINITY}, total[2] = {0, 0};
-#else
-    OWN rows_g;
-    hold(rows_g, own + ROWS * 256);
 #endif
-    f32 sum[8][4];
+    publish();
+    meet(OWN + worker, 128);
+    const u64 my_q = describe((u32)__cvta_generic_to_shared(rows_of_q));
+    /* the first key that the warp's first row does not see, or that is not there */
+    const i64 limit = causal && mine + more < tk ? mine + more : (i64)tk;
+    f32 sum[8][4], s[8][4];
+    u32 mix[8][4];
     zero(sum);
-    for (u32 piece = 0; piece < pieces; piece++) {
-        const u32 tile = (u32)__cvta_generic_to_shared(places + piece % 2 * PLACE);
-        const i64 from = (i64)piece * STEP;
-        const bool more_pieces = piece + 1 < pieces;
-        if (more_pieces)
-            load_piece(piece + 1);
-        if (group < tq && (!causal || from < (i64)group + 63 + more)) {
-            f32 s[8][4];
-            u32 mix[8][4];
-            /* of the piece, by the warp's first row and by any row */
-            const i64 sees = causal ? mine + more - from : STEP, there = tk - from;
-            const bool hides = sees < STEP || there < STEP;
+#ifdef QUERIES
+    f32 ds[8][4];
+    const f32 slope = factor == 0 ? 1 : factor;
+#else
+    f32 shrink[2];
+#endif
+    /* of piece n */
+    const auto begin_scores = [&](u32 n) {
+        const u64 tile = describe((u32)__cvta_generic_to_shared(places + n % 2 * PLACE));
+        begin_rows(s, my_q, tile);
+#ifdef QUERIES
+        begin_rows(ds, my_q + ROWS * 256 / 16, tile + TILE / 16);
+#endif
+    };
+    const auto begin_sums = [&](u32 n) {
+        begin_mix(sum, mix,
+                  describe((u32)__cvta_generic_to_shared(places + TURNED + n % 3 * TILE)));
+    };
+    const auto weigh_scores = [&](u32 n) {
+        const i64 from = (i64)n * STEP;
+        /* A factor of 0 would make NaN of a hidden key's infinity: the products become 0
+         * instead. */
+#ifdef FORWARD
+        if (factor <= 0)
+            times(s, factor < 0 ? -1.0f : 0.0f);
+        const f32 hidden = -PH_INFINITY;
+#else
+        if (factor == 0)
+            times(s, 0.0f);
+        const f32 hidden = factor < 0 ? PH_INFINITY : -PH_INFINITY;
+#endif
+        if (from + STEP > limit) {
             i32 seen[2];
 #pragma unroll
             for (u32 e = 0; e < 2; e++) {
-                const i64 x = causal ? sees + lane / 4 + 8 * e : STEP, y = x < there ? x : there;
+                const i64 there = tk - from, x = mine + more - from + lane / 4 + 8 * e,
+                          y = causal && x < there ? x : there;
                 seen[e] = y < 0 ? 0 : y < STEP ? (i32)y : STEP;
             }
-#ifdef FORWARD
-            pin(s);
-            start();
-            begin_rows(s, rows_q, tile);
-            finish_products<0>();
-            pin(s);
-            /* A factor of 0 would make NaN of a hidden key's infinity: the products become 0
-             * instead. */
-            if (factor <= 0)
-                times(s, factor < 0 ? -1.0f : 0.0f);
-            if (hides)
-                hide(s, seen, -PH_INFINITY);
-            weigh(s, sum, most, total, factor == 0 ? 1 : fabsf(factor));
-            round_weights(mix, s);
-            pin(sum);
-            start();
-            begin_mix(sum, mix, tile + TILE);
-#else
-            f32 ds[8][4];
-            pin(s);
-            pin(ds);
-            start();
-            begin_rows(s, rows_q, tile);
-            begin_rows(ds, rows_g, tile + 2 * TILE);
-            finish_products<1>();
-            pin(s);
-            if (factor == 0)
-                times(s, 0.0f);
-            if (hides)
-                hide(s, seen, factor < 0 ? PH_INFINITY : -PH_INFINITY);
-            const f32 slope = factor == 0 ? 1 : factor;
-#pragma unroll
-            for (u32 i = 0; i < 32; i++)
-                s[i / 4][i % 4] = power_of_two(s[i / 4][i % 4] * slope - my_lse[i % 4 / 2]);
-            pin(s);
-            finish_products_here<0>(causal);
-            pin(ds);
-#pragma unroll
-            for (u32 i = 0; i < 32; i++)
-                ds[i / 4][i % 4] = s[i / 4][i % 4] * (ds[i / 4][i % 4] - my_delta[i % 4 / 2]);
-            round_sums(mix, ds);
-            pin(sum);
-            start();
-            begin_mix(sum, mix, tile + TILE);
-#endif
-            /* nobody reads the other place since the barrier */
-            if (more_pieces)
-                store_piece(piece + 1);
-            finish_products<0>();
-            pin(sum);
-        } else if (more_pieces) {
-            store_piece(piece + 1);
+            hide(s, seen, hidden);
         }
-        __syncthreads();
+#ifdef FORWARD
+        weigh(s, shrink, most, total, factor == 0 ? 1 : fabsf(factor));
+#else
+#pragma unroll
+        for (u32 i = 0; i < 32; i++)
+            s[i / 4][i % 4] = power_of_two(s[i / 4][i % 4] * slope - my_lse[i % 4 / 2]);
+#endif
+    };
+#ifdef QUERIES
+    const auto slopes_of_scores = [&]() {
+#pragma unroll
+        for (u32 i = 0; i < 32; i++)
+            ds[i / 4][i % 4] = s[i / 4][i % 4] * (ds[i / 4][i % 4] - my_delta[i % 4 / 2]);
+    };
+#endif
+    if (count > 0) {
+        meet(FULL + worker, 256);
+        pin(s);
+#ifdef FORWARD
+        start();
+        begin_scores(0);
+        finish_products<0>();
+        pin(s);
+        weigh_scores(0);
+        round_weights(mix, s);
+#else
+        pin(ds);
+        start();
+        begin_scores(0);
+        finish_products<0>();
+        pin(s);
+        pin(ds);
+        weigh_scores(0);
+        slopes_of_scores();
+        round_sums(mix, ds);
+#endif
+        if (2 < pieces)
+            announce(EMPTY + worker, 256);
+    }
+    for (u32 n = 1; n < count; n++) {
+        meet(FULL + 2 * (n % 2) + worker, 256);
+        pin(s);
+        pin(sum);
+#ifdef FORWARD
+        start();
+        begin_scores(n);
+        begin_sums(n - 1);
+        finish_products<1>();
+        pin(s);
+        weigh_scores(n);
+        pin(s);
+        finish_products_here<0>(causal);
+        pin(sum);
+        if (n + 2 < pieces)
+            announce(EMPTY + 2 * (n % 2) + worker, 256);
+        /* a new maximum is rare */
+        if (__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1))
+#pragma unroll
+            for (u32 i = 0; i < 32; i++)
+                sum[i / 4][i % 4] *= shrink[i % 4 / 2];
+        round_weights(mix, s);
+#else
+        pin(ds);
+        start();
+        begin_scores(n);
+        begin_sums(n - 1);
+        finish_products<2>();
+        pin(s);
+        weigh_scores(n);
+        pin(s);
+        finish_products_here<1>(causal);
+        pin(ds);
+        slopes_of_scores();
+        pin(ds);
+        finish_products_here<0>(causal);
+        pin(sum);
+        if (n + 2 < pieces)
+            announce(EMPTY + 2 * (n % 2) + worker, 256);
+        round_sums(mix, ds);
+#endif
+    }
+    if (count > 0) {
+        pin(sum);
+        start();
+        begin_sums(count - 1);
+        finish_products<0>();
+        pin(sum);
     }
     const i64 valid = (i64)tq - mine;
 #ifdef FORWARD

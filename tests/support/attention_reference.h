@@ -87,7 +87,7 @@ static inline double t_attention_weights(double *p, const t_attention *a, const 
     for (int64_t j = 0; j < seen; j++) {
         p[j] = a->scale * t_dot(&size, q, k + j * a->d, a->d);
         most = fmax(most, p[j]);
-        widest = fmax(widest, a->scale * size);
+        widest = fmax(widest, fabs(a->scale) * size);
     }
     for (int64_t j = 0; j < seen; j++)
         total += p[j] = exp(p[j] - most);
@@ -128,7 +128,7 @@ static inline void t_attention_row(const t_attention *a, const t_units *u, int64
     double sum = t_dot(&size, g, a->want[0] + row * d, d);
     for (int64_t j = 0; j < seen; j++) {
         double dp = t_dot(&size, g, v + j * d, d), ds = a->scale * p[j] * (dp - sum);
-        double off_ds = a->scale * p[j] * (off * fabs(dp - sum) + u->given * size + off_sum);
+        double off_ds = fabs(a->scale) * p[j] * (off * fabs(dp - sum) + u->given * size + off_sum);
         off_ds += u->computed * fabs(ds);
         for (int64_t c = 0; c < d; c++) {
             int64_t query = row * d + c, key = first + j * d + c;

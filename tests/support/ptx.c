@@ -55,10 +55,11 @@ char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const 
 {
     char option[64];
     const char *options[2] = {option, more};
+    const bool own = more && strncmp(more, "--gpu-architecture", 18) == 0;
     void *program;
     (void)snprintf(option, sizeof option, "--gpu-architecture=compute_%d", arch);
     assert_int_equal(n->create(&program, text, name, 0, NULL, NULL), 0);
-    int result = n->compile(program, more ? 2 : 1, options);
+    int result = n->compile(program, more && !own ? 2 : 1, own ? options + 1 : options);
     char *log = text_of(program, n->log_size, n->log), *ptx = NULL;
     if (result != 0 || strstr(log, "warning"))
         print_error("%s for compute_%d: %s\n", name, arch, log);

@@ -19,7 +19,8 @@ typedef struct t_nvrtc {
     int (*archs)(int *out);
 } t_nvrtc;
 bool t_nvrtc_load(t_nvrtc *n); /* false: it is not here */
-/* The PTX, to be freed; more: one further option, or NULL. NULL: it does not compile, or gives a
+/* The PTX, to be freed; more: one further option, which may name an architecture in the place of
+ * arch, or NULL. NULL: it does not compile, or gives a
  * warning, and that was said. */
 char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const char *more,
                     int arch);

@@ -8,6 +8,7 @@
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "support/test.h"
+#include <stdio.h>
 
 /* TF32 has 10 explicit bits of mantissa: an operand that is rounded to it is off by at most
  * 2^-11 of itself, and a product of two by 2^-10. Sums are of f32: 2^-20 is 16 roundings, which
@@ -28,7 +29,8 @@ typedef struct work {
     bool causal;
     ph_tensor *in[3], *g;
     ph_tensor *result[RESULTS]; /* of the last run; retained */
-    bool wide;                  /* a GPU takes wide tiles */
+    double scale;               /* 0: the usual one */
+    const char *form;           /* on a GPU, of attention; NULL: any */
     double *want[RESULTS], *bound[RESULTS];
 } work;
 
@@ -49,7 +51,7 @@ static ph_status run(ph_stream *stream, void *user)
         out = ph_linear(tape, w->in[0], w->in[1], w->in[2]);
     else
         out = ph_attention(tape, w->in[0], w->in[1], w->in[2],
-                           &(ph_attention_options){.causal = w->causal});
+                           &(ph_attention_options){.causal = w->causal, .scale = w->scale});
     ph_grad(tape, grads, w->in, w->kind == MATMUL ? 2 : 3, &out, &w->g, 1, NULL);
     PH_TRY(ph_tape_status(tape));
     w->result[0] = ph_tensor_retain(out);
@@ -125,10 +127,11 @@ static void check_graph(work *w, float *const eager[RESULTS])
         assert_ok(ph_graph_replay(graph, w->s.stream));
         assert_true(results_equal(w, eager));
     }
-    if (w->wide && !runs_on_the_processor()) {
-        assert_int_equal(t_count_named(graph, "ph_attention_forward_tf32_64_wide"), 1);
-        assert_int_equal(t_count_named(graph, "ph_attention_queries_tf32_64_wide"), 1);
-        assert_int_equal(t_count_named(graph, "ph_attention_keys_tf32_64_wide"), 1);
+    static const char *const passes[] = {"forward", "queries", "keys"};
+    for (size_t i = 0; w->form && !runs_on_the_processor() && i < 3; i++) {
+        char name[80];
+        (void)snprintf(name, sizeof name, "ph_attention_%s_tf32_%s", passes[i], w->form);
+        assert_int_equal(t_count_named(graph, name), 1);
     }
     drop_results(w);
     ph_graph_destroy(graph);
@@ -291,12 +294,13 @@ TEST(deep_products_are_near)
 }
 
 /* ---- attention ---- */
-static void check_attention(t_attention a, bool wide)
+static void check_attention(t_attention a, const char *form)
 {
-    work w = {.kind = ATTENTION, .causal = a.causal, .wide = wide};
+    work w = {.kind = ATTENTION, .causal = a.causal, .scale = a.scale, .form = form};
     ph__rng rng = {(uint64_t)(a.tq + a.d)};
     t_scene_open(&w.s);
     t_attention_make(&a);
+    a.scale = w.scale != 0 ? w.scale : a.scale;
     free(a.g);
     a.g = drawn(t_attention_count(&a, 0), &rng);
     for (int i = 0; i < 3; i++) {
@@ -320,23 +324,97 @@ TEST(attention_is_near)
 {
     static const int64_t widths[] = {24, 64, 128, 200};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        check_attention((t_attention){2, 1, 140, 140, widths[i], .causal = true}, false);
-        check_attention((t_attention){2, 2, 70, 140, widths[i], .causal = false}, false);
+        check_attention((t_attention){2, 1, 140, 140, widths[i], .causal = true}, NULL);
+        check_attention((t_attention){2, 2, 70, 140, widths[i], .causal = false}, NULL);
     }
 }
 
-/* As many heads as give each multiprocessor of a GPU two wide tiles; the second tile of a head has
- * rows that are not there. */
-TEST(wide_tiles_are_near)
+static ph_device_info device_info(void)
 {
     ph_device_info device;
     t_scene s;
     t_scene_open(&s);
     assert_ok(ph_device_get_info(&device, s.device));
     t_scene_close(&s);
+    return device;
+}
+
+/* As many heads as give each multiprocessor of a GPU two wide tiles; the second tile of a head has
+ * rows that are not there. */
+TEST(wide_tiles_are_near)
+{
+    const ph_device_info device = device_info();
+    const char *form = device.compute_capability == 90 ? "64_warpgroups" : "64_wide";
     int64_t heads = device.multiprocessors > 16 ? device.multiprocessors : 2;
-    check_attention((t_attention){heads, heads, 130, 75, 40, .causal = false}, true);
-    check_attention((t_attention){heads, heads, 130, 130, 64, .causal = true}, true);
+    check_attention((t_attention){heads, heads, 130, 75, 40, .causal = false}, form);
+    check_attention((t_attention){heads, heads, 130, 130, 64, .causal = true}, form);
+}
+
+/* Three heads that share keys, times as many as give every second multiprocessor a block of
+ * warpgroups: three blocks a head. */
+static int64_t heads_for_warpgroups(const ph_device_info *device)
+{
+    return device->multiprocessors > 16 ? (device->multiprocessors / 18 + 1) * 3 : 3;
+}
+
+/* Several pieces of both sides, and tails of them; rows that see nothing; rows that do not begin at
+ * multiples of 16 bytes; either sign of the scale. */
+TEST(warpgroups_are_near)
+{
+    const ph_device_info device = device_info();
+    const char *form = device.compute_capability == 90 ? "64_warpgroups" : NULL;
+    const int64_t heads = heads_for_warpgroups(&device), shared = heads / 3;
+    check_attention((t_attention){heads, shared, 270, 330, 64, .causal = true}, form);
+    check_attention((t_attention){heads, heads, 330, 140, 36, .causal = true}, form);
+    check_attention((t_attention){heads, shared, 260, 200, 33, .causal = false}, form);
+    check_attention((t_attention){heads, heads, 300, 300, 64, .causal = true, .scale = -0.4}, form);
+}
+
+/* The result, with `last` in each number of the last key. */
+static float *with_last_key(t_scene *s, const int64_t sizes[4], float last)
+{
+    const int64_t heads = sizes[0], tq = sizes[1], tk = sizes[2], d = sizes[3];
+    ph__rng rng = {7};
+    double *q = drawn(heads * tq * d, &rng), *k = drawn(heads * tk * d, &rng),
+           *v = drawn(heads * tk * d, &rng);
+    for (int64_t h = 1; h <= heads; h++)
+        for (int64_t c = 1; c <= d; c++)
+            k[h * tk * d - c] = (double)last;
+    ph_tensor *x = tensor_of(s, PH_SHAPE(heads, tq, d), q, false),
+              *y = tensor_of(s, PH_SHAPE(heads, tk, d), k, false),
+              *z = tensor_of(s, PH_SHAPE(heads, tk, d), v, false);
+    ph_tensor *o = ph_attention(s->tape, x, y, z, &(ph_attention_options){.causal = true});
+    float *out = malloc((size_t)(heads * tq * d) * sizeof *out);
+    assert_non_null(out);
+    assert_ok(ph_tensor_read(s->tape, o, out, (size_t)(heads * tq * d) * sizeof *out));
+    ph_tensor_release(x);
+    ph_tensor_release(y);
+    ph_tensor_release(z);
+    free(q);
+    free(k);
+    free(v);
+    return out;
+}
+
+/* The last key is seen by the last row alone, and counts nothing for the others, whatever it
+ * holds. */
+TEST(hidden_keys_count_nothing)
+{
+    const ph_device_info device = device_info();
+    const int64_t sizes[4] = {heads_for_warpgroups(&device), 300, 300, 64}, row = 300 * 64;
+    t_scene s;
+    t_scene_open(&s);
+    ph_set_tf32(true);
+    float *zero = with_last_key(&s, sizes, 0), *infinite = with_last_key(&s, sizes, INFINITY);
+    for (int64_t h = 0; h < sizes[0]; h++) {
+        const size_t bytes = (size_t)(row - 64) * sizeof *zero;
+        assert_memory_equal(zero + h * row, infinite + h * row, bytes);
+        for (int64_t c = row - 64; c < row; c++)
+            assert_false(fabsf(infinite[h * row + c]) < INFINITY);
+    }
+    free(zero);
+    free(infinite);
+    t_scene_close(&s);
 }
 
 int main(void)
@@ -347,6 +425,8 @@ int main(void)
         cmocka_unit_test_teardown(deep_products_are_near, switch_back),
         cmocka_unit_test_teardown(attention_is_near, switch_back),
         cmocka_unit_test_teardown(wide_tiles_are_near, switch_back),
+        cmocka_unit_test_teardown(warpgroups_are_near, switch_back),
+        cmocka_unit_test_teardown(hidden_keys_count_nothing, switch_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

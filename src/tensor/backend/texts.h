@@ -20,6 +20,9 @@
     X(attention)                                                                                   \
     X(attention_keys)                                                                              \
     X(attention_simple)                                                                            \
+    X(attention_warpgroups)                                                                        \
+    X(attention_warpgroups_queries)                                                                \
+    X(attention_warpgroups_keys)                                                                   \
     X(products)                                                                                    \
     X(transpose)                                                                                   \
     X(draws)                                                                                       \

@@ -21,12 +21,13 @@
 
 /* ---- kernels ---- on a GPU, tiles of 64 rows in shared memory, on tensor cores for f16, bf16
  * and, where it is allowed, TF32; wide ones of 128 rows for TF32, where enough of them are there
- * for the whole GPU; and a simple form for the rest: f64, d beyond 128, GPUs with little shared
- * memory. The host forms are the same for all, but for the rows of a block. */
+ * for the whole GPU, or on Hopper, for d of 33 to 64, the form whose products are of whole
+ * warpgroups; and a simple form for the rest: f64, d beyond 128, GPUs with little shared memory.
+ * The host forms are the same for all, but for the rows of a block. */
 typedef struct kernel_pass {
     ph__kernel_def *def;
-    uint32_t rows;       /* of a block */
-    size_t shared_bytes; /* on a GPU */
+    uint32_t rows, threads; /* of a block */
+    size_t shared_bytes;    /* on a GPU */
 } kernel_pass;
 typedef struct kernel_form {
     kernel_pass forward, queries, keys;
@@ -36,9 +37,12 @@ enum {
     SIMPLE_ROWS = 8,
     TILE_ROWS = 64,
     WIDE_ROWS = 128,
-    WIDE_BLOCKS = 2,    /* of a multiprocessor */
-    STATIC_BYTES = 512, /* of shared memory, beside a launch's own */
-    THREADS = 128
+    WIDE_BLOCKS = 2,     /* of a multiprocessor */
+    STATIC_BYTES = 1024, /* of shared memory, beside a launch's own */
+    THREADS = 128,
+    WARPGROUP_ROWS = 128,
+    WARPGROUP_THREADS = 384,
+    WARPGROUP_TILE = 64 * 64 * 4 /* bytes */
 };
 
 #define A(member) PH_PARAM(ph__attention_args, member, PH_PARAM_ADDRESS)
@@ -46,7 +50,7 @@ static const ph_param params[] = {A(q),   A(k),     A(v),  A(g),  A(o),
                                   A(lse), A(delta), A(dq), A(dk), A(dv)};
 #undef A
 
-#define DEF(pass, PASS, type, variant, element, defines, ...)                                      \
+#define DEF(pass, PASS, type, variant, element, defines, options, ...)                             \
     static ph__kernel_def pass##_##type##_##variant = {                                            \
         .name = "ph_attention_" #pass "_" #type "_" #variant,                                      \
         .cuda = (const char *const[]){"#define KERNEL ph_attention_" #pass "_" #type "_" #variant  \
@@ -55,13 +59,14 @@ static const ph_param params[] = {A(q),   A(k),     A(v),  A(g),  A(o),
         .host = ph__attention_##pass##_##element,                                                  \
         .args_size = sizeof(ph__attention_args),                                                   \
         .params = params,                                                                          \
-        .param_count = sizeof params / sizeof *params};
+        .param_count = sizeof params / sizeof *params,                                             \
+        .cuda_options = options};
 #define SIMPLE(type)                                                                               \
-    DEF(forward, FORWARD, type, simple, type, "", ph__text_attention_simple)                       \
-    DEF(queries, QUERIES, type, simple, type, "", ph__text_attention_simple)                       \
-    DEF(keys, KEYS, type, simple, type, "", ph__text_attention_simple)
+    DEF(forward, FORWARD, type, simple, type, "", NULL, ph__text_attention_simple)                 \
+    DEF(queries, QUERIES, type, simple, type, "", NULL, ph__text_attention_simple)                 \
+    DEF(keys, KEYS, type, simple, type, "", NULL, ph__text_attention_simple)
 #define TILED_DEF(pass, PASS, type, variant, element, defines, text)                               \
-    DEF(pass, PASS, type, variant, element, "#define MATH_" #type "\n" defines,                    \
+    DEF(pass, PASS, type, variant, element, "#define MATH_" #type "\n" defines, NULL,              \
         ph__text_attention_products, ph__text_attention_tiles, text)
 #define TILED_D(type, element, variant, defines)                                                   \
     TILED_DEF(forward, FORWARD, type, variant, element, defines, ph__text_attention)               \
@@ -80,12 +85,29 @@ TILED(f16, f16)
 TILED(bf16, bf16)
 TILED_D(tf32, f32, 64_wide, "#define D 64\n#define WIDE\n")
 
+/* wgmma is of the architecture of Hopper alone. */
+#define WARPGROUPS_DEF(pass, PASS, text)                                                           \
+    DEF(pass, PASS, tf32, 64_warpgroups, f32, "#define MATH_tf32\n#define D 64\n#define WIDE\n",   \
+        "--gpu-architecture=sm_90a", ph__text_attention_products, ph__text_attention_tiles,        \
+        ph__text_attention_warpgroups, text)
+WARPGROUPS_DEF(forward, FORWARD, ph__text_attention_warpgroups_queries)
+WARPGROUPS_DEF(queries, QUERIES, ph__text_attention_warpgroups_queries)
+WARPGROUPS_DEF(keys, KEYS, ph__text_attention_warpgroups_keys)
+
 #define THREE(type, variant)                                                                       \
     &forward_##type##_##variant, &queries_##type##_##variant, &keys_##type##_##variant
 #define FOUR(type) THREE(type, 32), THREE(type, 64), THREE(type, 128)
-ph__kernel_def *const ph__attention_kernels[] = {
-    THREE(f32, simple), THREE(f64, simple), THREE(f16, simple), THREE(bf16, simple),  FOUR(f32),
-    FOUR(tf32),         FOUR(f16),          FOUR(bf16),         THREE(tf32, 64_wide), NULL};
+ph__kernel_def *const ph__attention_kernels[] = {THREE(f32, simple),
+                                                 THREE(f64, simple),
+                                                 THREE(f16, simple),
+                                                 THREE(bf16, simple),
+                                                 FOUR(f32),
+                                                 FOUR(tf32),
+                                                 FOUR(f16),
+                                                 FOUR(bf16),
+                                                 THREE(tf32, 64_wide),
+                                                 THREE(tf32, 64_warpgroups),
+                                                 NULL};
 
 /* Shared memory of the tiles in cuda/attention*.cu: `stay` tiles of the block's rows, two pieces of
  * two in flight, rows of 16 bytes more than they have, and numbers. */
@@ -93,7 +115,7 @@ ph__kernel_def *const ph__attention_kernels[] = {
     (((stay) * (rows) + 4 * (piece)) * ((width) * (size) + 16) + 4 * (piece) * sizeof(float))
 #define PASS(pass, type, variant, rows, bytes)                                                     \
     {                                                                                              \
-        &pass##_##type##_##variant, rows, bytes                                                    \
+        &pass##_##type##_##variant, rows, THREADS, bytes                                           \
     }
 #define FORM(type, variant, rows, stays, two_stay)                                                 \
     {                                                                                              \
@@ -115,12 +137,21 @@ static const kernel_form tiled_f32[] = TILED_FORMS(f32, 4), tiled_tf32[] = TILED
                          tiled_f16[] = TILED_FORMS(f16, 2), tiled_bf16[] = TILED_FORMS(bf16, 2);
 static const kernel_form wide_tf32 =
     FORM(tf32, 64_wide, WIDE_ROWS, BYTES(1, WIDE_ROWS, 32, 64, 4), BYTES(2, WIDE_ROWS, 32, 64, 4));
+/* Tiles of two pieces, or three where the product comes later, then of the block's own rows, from a
+ * multiple of 1024 bytes on. */
+#define WARPGROUPS_PASS(pass, tiles)                                                               \
+    {                                                                                              \
+        &pass##_tf32_64_warpgroups, WARPGROUP_ROWS, WARPGROUP_THREADS,                             \
+            1024 + (tiles)*WARPGROUP_TILE                                                          \
+    }
+static const kernel_form warpgroups_tf32 = {
+    WARPGROUPS_PASS(forward, 5 + 2), WARPGROUPS_PASS(queries, 7 + 4), WARPGROUPS_PASS(keys, 8 + 4)};
 
 static bool device_accepts(const ph__backend *backend, const kernel_form *form)
 {
     return !backend->cuda ||
            (backend->info.compute_capability >= 80 &&
-            form->queries.shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
+            form->keys.shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
 }
 
 /* Wide tiles where there are enough for all multiprocessors: `heads` of `rows` queries each. By
@@ -131,6 +162,14 @@ static bool is_wide(const ph__backend *backend, int64_t d, int64_t rows, int64_t
     return backend->cuda && !ph__kernel_stand_in && d > 32 && d <= 64 &&
            device_accepts(backend, &wide_tf32) &&
            blocks >= (int64_t)backend->info.multiprocessors * WIDE_BLOCKS;
+}
+/* The same for warpgroups: one block keeps a multiprocessor busy, and has as many rows. */
+static bool is_for_warpgroups(const ph__backend *backend, int64_t d, int64_t rows, int64_t heads)
+{
+    int64_t blocks = (rows + WARPGROUP_ROWS - 1) / WARPGROUP_ROWS * heads;
+    return backend->cuda && !ph__kernel_stand_in && d > 32 && d <= 64 &&
+           backend->info.compute_capability == 90 && device_accepts(backend, &warpgroups_tf32) &&
+           2 * blocks >= (int64_t)backend->info.multiprocessors;
 }
 
 static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype,
@@ -146,6 +185,8 @@ static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dt
                                                         : tiled_f32;
     if (dtype == PH_DTYPE_F64)
         return &simple_f64;
+    if (tiled == tiled_tf32 && is_for_warpgroups(backend, d, args->tq, batch * args->heads))
+        return &warpgroups_tf32;
     if (tiled == tiled_tf32 && is_wide(backend, d, args->tq, batch * args->heads))
         return &wide_tf32;
     tiled += d <= 32 ? 0 : d <= 64 ? 1 : 2;
@@ -162,7 +203,8 @@ static bool launch_attention(ph__op *op, const kernel_pass *pass, ph__attention_
                                                                   pass->rows, args->d);
     args->rows = pass->rows;
     int64_t tiles = (rows + pass->rows - 1) / pass->rows;
-    return ph__op_launch(op, pass->def, (uint64_t)tiles * (uint64_t)groups, THREADS, scratch, args);
+    return ph__op_launch(op, pass->def, (uint64_t)tiles * (uint64_t)groups, pass->threads, scratch,
+                         args);
 }
 
 /* ---- gradient ---- saved: q, k, v as the kernels take them, o, lse. */

@@ -163,13 +163,11 @@ static bool is_wide(const ph__backend *backend, int64_t d, int64_t rows, int64_t
            device_accepts(backend, &wide_tf32) &&
            blocks >= (int64_t)backend->info.multiprocessors * WIDE_BLOCKS;
 }
-/* The same for warpgroups: one block keeps a multiprocessor busy, and has as many rows. */
-static bool is_for_warpgroups(const ph__backend *backend, int64_t d, int64_t rows, int64_t heads)
+/* By sizes and device alone, so that each call does the same. A host form has room for 64 rows. */
+static bool is_for_warpgroups(const ph__backend *backend, int64_t d)
 {
-    int64_t blocks = (rows + WARPGROUP_ROWS - 1) / WARPGROUP_ROWS * heads;
     return backend->cuda && !ph__kernel_stand_in && d > 32 && d <= 64 &&
-           backend->info.compute_capability == 90 && device_accepts(backend, &warpgroups_tf32) &&
-           2 * blocks >= (int64_t)backend->info.multiprocessors;
+           backend->info.compute_capability == 90 && device_accepts(backend, &warpgroups_tf32);
 }
 
 static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype,
@@ -185,7 +183,7 @@ static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dt
                                                         : tiled_f32;
     if (dtype == PH_DTYPE_F64)
         return &simple_f64;
-    if (tiled == tiled_tf32 && is_for_warpgroups(backend, d, args->tq, batch * args->heads))
+    if (tiled == tiled_tf32 && is_for_warpgroups(backend, d))
         return &warpgroups_tf32;
     if (tiled == tiled_tf32 && is_wide(backend, d, args->tq, batch * args->heads))
         return &wide_tf32;

@@ -2,7 +2,7 @@
 /* cuda/attention.cu: attention by tiles, after "FlashAttention-2: Faster Attention with Better
  * Parallelism and Work Partitioning" (Dao 2023): the values between the two products never leave
  * the registers. Behind cuda/attention_products.cu and cuda/attention_tiles.cu.
- * - A block of four warps keeps 64 rows, 16 a warp (WIDE: twice as many), and goes through the rows
+ * - A block of four warps keeps 64 rows, 16 a warp, and goes through the rows
  *   of the other side in pieces. The next piece is fetched while one is computed: for TF32 through
  *   registers, so that a number is rounded once, and not by each warp that multiplies it. */
 /* ---- blocks of queries ---- of the forward pass, and of the gradient of q. */
@@ -14,7 +14,7 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
     const u32 index = blockIdx.x % groups, batch = index / heads, head = index % heads,
               kv_head = head / (heads / kv_heads);
     /* of the block, of the warp */
-    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS, mine = first + warp * 16 * TILES;
+    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS, mine = first + warp * 16;
     /* a causal row i sees i + more keys */
     const i64 row = (i64)index * tq, more = (i64)tk - (i64)tq + 1;
     const i64 last = first + ROWS < tq ? first + ROWS : tq,
@@ -62,24 +62,17 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
     else
         commit();
 #endif
-    f32 sum[TILES][D / 8][4];
+    f32 sum[D / 8][4];
     clear(sum);
-    held rows_q[TILES];
+    held rows_q;
 #ifdef FORWARD
-    f32 most[TILES][2], total[TILES][2];
-#pragma unroll
-    for (u32 r = 0; r < TILES; r++)
-#pragma unroll
-        for (u32 e = 0; e < 2; e++) {
-            most[r][e] = -PH_INFINITY;
-            total[r][e] = 0;
-        }
+    f32 most[2] = {-PH_INFINITY, -PH_INFINITY}, total[2] = {0, 0};
 #else
-    held rows_g[TILES];
-    f32 my_lse[TILES][2], my_delta[TILES][2];
+    held rows_g;
+    f32 my_lse[2], my_delta[2];
     /* Eight rows at a time, of which all loads are on their way before the first sum. */
 #pragma unroll 1
-    for (u32 base = 0; base < 16 * TILES && mine + base < tq; base += 8) {
+    for (u32 base = 0; base < 16 && mine + base < tq; base += 8) {
         f32 part[8];
 #pragma unroll
         for (u32 i = 0; i < 8; i++) {
@@ -98,7 +91,7 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         for (u32 i = 0; i < 8; i++) {
             part[i] = ph_warp_sum(part[i]);
             if (lane == i && mine + base + i < tq)
-                delta[row + mine + base + i] = deltas[warp * 16 * TILES + base + i] = part[i];
+                delta[row + mine + base + i] = deltas[warp * 16 + base + i] = part[i];
         }
     }
     if (!dq) {
@@ -107,11 +100,11 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
     }
     __syncwarp();
 #pragma unroll
-    for (u32 n = 0; n < 2 * TILES; n++) {
-        u32 i = lane / 4 + 8 * n;
+    for (u32 e = 0; e < 2; e++) {
+        u32 i = lane / 4 + 8 * e;
         f32 l = mine + i < tq ? lse[row + mine + i] : -PH_INFINITY;
-        my_lse[n / 2][n % 2] = l == -PH_INFINITY ? PH_INFINITY : l * LOG2_E;
-        my_delta[n / 2][n % 2] = mine + i < tq ? deltas[warp * 16 * TILES + i] : 0;
+        my_lse[e] = l == -PH_INFINITY ? PH_INFINITY : l * LOG2_E;
+        my_delta[e] = mine + i < tq ? deltas[warp * 16 + i] : 0;
     }
 #endif
     for (u32 piece = 0; piece < pieces; piece++) {
@@ -131,16 +124,13 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 #endif
         __syncthreads();
         if (piece == 0) {
-#pragma unroll
-            for (u32 r = 0; r < TILES; r++) {
-                hold(rows_q[r], tile_q + (warp * TILES + r) * 16 * LD);
+            hold(rows_q, tile_q + warp * 16 * LD);
 #ifdef QUERIES
-                hold(rows_g[r], tile_g + (warp * TILES + r) * 16 * LD);
+            hold(rows_g, tile_g + warp * 16 * LD);
 #endif
-            }
         }
-        if (mine < tq && (!causal || from < (i64)mine + 16 * TILES - 1 + more)) {
-            f32 s[TILES][PIECE / 8][4];
+        if (mine < tq && (!causal || from < (i64)mine + 15 + more)) {
+            f32 s[PIECE / 8][4];
             clear(s);
             multiply_rows(s, rows_q, tile_k);
             const i64 seen = causal ? mine + more : (i64)tk; /* by the warp's first row */
@@ -149,74 +139,69 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 #ifdef FORWARD
             if (factor <= 0)
 #pragma unroll
-                for (u32 n = 0; n < TILES * PIECE / 8; n++)
+                for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                     for (u32 e = 0; e < 4; e++)
-                        s[n / (PIECE / 8)][n % (PIECE / 8)][e] *= factor < 0 ? -1.0f : 0.0f;
+                        s[j][e] *= factor < 0 ? -1.0f : 0.0f;
             const f32 size = factor == 0 ? 1 : fabsf(factor);
             const bool flipped = false;
 #else
             if (factor == 0)
 #pragma unroll
-                for (u32 n = 0; n < TILES * PIECE / 8; n++)
+                for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                     for (u32 e = 0; e < 4; e++)
-                        s[n / (PIECE / 8)][n % (PIECE / 8)][e] *= 0.0f;
+                        s[j][e] *= 0.0f;
             const f32 slope = factor == 0 ? 1 : factor;
             const bool flipped = factor < 0;
 #endif
             if (from + PIECE > seen || from + PIECE > tk) {
 #pragma unroll
-                for (u32 n = 0; n < TILES * PIECE / 8; n++)
+                for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                     for (u32 e = 0; e < 4; e++) {
-                        const u32 r = n / (PIECE / 8), j = n % (PIECE / 8);
                         i64 key = from + 8 * j + lane % 4 * 2 + e % 2,
-                            mine_sees = seen + (causal ? 16 * r + lane / 4 + e / 2 * 8 : 0);
+                            mine_sees = seen + (causal ? lane / 4 + e / 2 * 8 : 0);
                         if (key >= mine_sees || key >= tk)
-                            s[r][j][e] = flipped ? PH_INFINITY : -PH_INFINITY;
+                            s[j][e] = flipped ? PH_INFINITY : -PH_INFINITY;
                     }
             }
 #ifdef FORWARD
 #pragma unroll
-            for (u32 n = 0; n < 2 * TILES; n++) {
-                const u32 r = n / 2, e = n % 2;
+            for (u32 e = 0; e < 2; e++) {
                 f32 high = -PH_INFINITY, all = 0;
 #pragma unroll
                 for (u32 j = 0; j < PIECE / 8; j++)
-                    high = fmaxf(high, fmaxf(s[r][j][2 * e], s[r][j][2 * e + 1]));
+                    high = fmaxf(high, fmaxf(s[j][2 * e], s[j][2 * e + 1]));
                 high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 1));
                 high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 2));
-                high = fmaxf(most[r][e], high * size);
-                f32 base = high == -PH_INFINITY ? 0 : high,
-                    shrink = power_of_two(most[r][e] - base);
-                most[r][e] = high;
+                high = fmaxf(most[e], high * size);
+                f32 base = high == -PH_INFINITY ? 0 : high, shrink = power_of_two(most[e] - base);
+                most[e] = high;
 #pragma unroll
                 for (u32 j = 0; j < PIECE / 8; j++) {
-                    s[r][j][2 * e] = power_of_two(fmaf(s[r][j][2 * e], size, -base));
-                    s[r][j][2 * e + 1] = power_of_two(fmaf(s[r][j][2 * e + 1], size, -base));
-                    all += s[r][j][2 * e] + s[r][j][2 * e + 1];
+                    s[j][2 * e] = power_of_two(fmaf(s[j][2 * e], size, -base));
+                    s[j][2 * e + 1] = power_of_two(fmaf(s[j][2 * e + 1], size, -base));
+                    all += s[j][2 * e] + s[j][2 * e + 1];
                 }
-                total[r][e] = total[r][e] * shrink + all;
+                total[e] = total[e] * shrink + all;
 #pragma unroll
                 for (u32 j = 0; j < D / 8; j++) {
-                    sum[r][j][2 * e] *= shrink;
-                    sum[r][j][2 * e + 1] *= shrink;
+                    sum[j][2 * e] *= shrink;
+                    sum[j][2 * e + 1] *= shrink;
                 }
             }
             multiply_mix(sum, s, tile_v);
 #else
-            f32 ds[TILES][PIECE / 8][4];
+            f32 ds[PIECE / 8][4];
             clear(ds);
             multiply_rows(ds, rows_g, tile_v);
 #pragma unroll
-            for (u32 n = 0; n < TILES * PIECE / 8; n++)
+            for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
-                for (u32 e = 0; e < 4; e++) {
-                    const u32 r = n / (PIECE / 8), j = n % (PIECE / 8);
-                    ds[r][j][e] = power_of_two(s[r][j][e] * slope - my_lse[r][e / 2]) *
-                                  (ds[r][j][e] - my_delta[r][e / 2]);
-                }
+                for (u32 e = 0; e < 4; e++)
+                    ds[j][e] = power_of_two(s[j][e] * slope - my_lse[e / 2]) *
+                               (ds[j][e] - my_delta[e / 2]);
             multiply_mix(sum, ds, tile_k);
 #endif
         }
@@ -228,27 +213,22 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         __syncthreads();
 #endif
     }
-#pragma unroll
-    for (u32 r = 0; r < TILES; r++) {
-        const u32 at = mine + 16 * r;
-        const i64 valid = (i64)tq - at;
+    const i64 valid = (i64)tq - mine;
 #ifdef FORWARD
-        f32 inverse[2];
+    f32 inverse[2];
 #pragma unroll
-        for (u32 e = 0; e < 2; e++) {
-            f32 all = total[r][e];
-            all += __shfl_xor_sync(0xffffffffu, all, 1);
-            all += __shfl_xor_sync(0xffffffffu, all, 2);
-            inverse[e] = all == 0 ? 0 : 1 / all;
-            u32 i = lane / 4 + 8 * e;
-            if (lane % 4 == 0 && i < valid)
-                lse[row + at + i] = all == 0 ? -PH_INFINITY : most[r][e] * LN_2 + logf(all);
-        }
-        put_rows(o + batch * o_b + head * o_h + at * o_t, o_t, sum[r], inverse[0], inverse[1],
-                 valid, d);
-#else
-        put_rows(dq + batch * dq_b + head * dq_h + at * dq_t, dq_t, sum[r], (f32)scale, (f32)scale,
-                 valid, d);
-#endif
+    for (u32 e = 0; e < 2; e++) {
+        f32 all = total[e];
+        all += __shfl_xor_sync(0xffffffffu, all, 1);
+        all += __shfl_xor_sync(0xffffffffu, all, 2);
+        inverse[e] = all == 0 ? 0 : 1 / all;
+        u32 i = lane / 4 + 8 * e;
+        if (lane % 4 == 0 && i < valid)
+            lse[row + mine + i] = all == 0 ? -PH_INFINITY : most[e] * LN_2 + logf(all);
     }
+    put_rows(o + batch * o_b + head * o_h + mine * o_t, o_t, sum, inverse[0], inverse[1], valid, d);
+#else
+    put_rows(dq + batch * dq_b + head * dq_h + mine * dq_t, dq_t, sum, (f32)scale, (f32)scale,
+             valid, d);
+#endif
 }

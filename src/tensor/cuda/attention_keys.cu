@@ -10,7 +10,7 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
               groups = gridDim.x / tiles;
     const u32 index = blockIdx.x % groups, batch = index / kv_heads, kv_head = index % kv_heads,
               members = heads / kv_heads;
-    const u32 first = blockIdx.x / groups * ROWS, mine = first + warp * 16 * TILES;
+    const u32 first = blockIdx.x / groups * ROWS, mine = first + warp * 16;
     /* the first query that sees a key of the block */
     const i64 more = (i64)tk - (i64)tq + 1, sees = causal ? (i64)first - more + 1 : 0;
     const u32 begin = sees > 0 ? (u32)(sees / PIECE) : 0, end = (tq + PIECE - 1) / PIECE,
@@ -73,14 +73,14 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         }
     };
 #endif
-    f32 sum_k[TILES][D / 8][4], sum_v[TILES][D / 8][4];
+    f32 sum_k[D / 8][4], sum_v[D / 8][4];
     clear(sum_k);
     clear(sum_v);
     fetch_rows(tile_k, k + batch * k_b + kv_head * k_h + first * k_t, k_t, (i64)tk - first, d,
                vectors);
     fetch_rows(tile_v, v + batch * v_b + kv_head * v_h + first * v_t, v_t, (i64)tk - first, d,
                vectors);
-    held rows_k[TILES], rows_v[TILES];
+    held rows_k, rows_v;
     const u32 steps = each * members;
 #ifdef MATH_tf32
     if (steps > 0) {
@@ -107,32 +107,28 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 #endif
         __syncthreads();
         if (step == 0) {
-#pragma unroll
-            for (u32 r = 0; r < TILES; r++) {
-                hold(rows_k[r], tile_k + (warp * TILES + r) * 16 * LD);
-                hold(rows_v[r], tile_v + (warp * TILES + r) * 16 * LD);
-            }
+            hold(rows_k, tile_k + warp * 16 * LD);
+            hold(rows_v, tile_v + warp * 16 * LD);
         }
         const T *tile_q = stage + step % 2 * 2 * PIECE * LD, *tile_g = tile_q + PIECE * LD;
         const f32 *lses = numbers + step % 2 * 2 * PIECE, *deltas = lses + PIECE;
         const i64 from = (i64)(begin + step % each) * PIECE;
         if (mine < tk && (!causal || mine < from + PIECE - 1 + more)) {
-            f32 s[TILES][PIECE / 8][4], ds[TILES][PIECE / 8][4];
+            f32 s[PIECE / 8][4], ds[PIECE / 8][4];
             clear(s);
             clear(ds);
             multiply_rows(s, rows_k, tile_q);
             multiply_rows(ds, rows_v, tile_g);
-            const bool hides = causal && (i64)mine + 16 * TILES - 1 >= from + more;
+            const bool hides = causal && (i64)mine + 15 >= from + more;
 #pragma unroll
-            for (u32 n = 0; n < TILES * PIECE / 8; n++)
+            for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                 for (u32 e = 0; e < 4; e++) {
-                    const u32 r = n / (PIECE / 8), j = n % (PIECE / 8);
                     const u32 i = 8 * j + lane % 4 * 2 + e % 2;
-                    s[r][j][e] = power_of_two(s[r][j][e] * factor - lses[i]);
-                    if (hides && (i64)mine + 16 * r + lane / 4 + e / 2 * 8 >= from + i + more)
-                        s[r][j][e] = 0;
-                    ds[r][j][e] = s[r][j][e] * (ds[r][j][e] - deltas[i]);
+                    s[j][e] = power_of_two(s[j][e] * factor - lses[i]);
+                    if (hides && (i64)mine + lane / 4 + e / 2 * 8 >= from + i + more)
+                        s[j][e] = 0;
+                    ds[j][e] = s[j][e] * (ds[j][e] - deltas[i]);
                 }
             multiply_mix(sum_v, s, tile_g);
             multiply_mix(sum_k, ds, tile_q);
@@ -145,12 +141,8 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         __syncthreads();
 #endif
     }
-#pragma unroll
-    for (u32 r = 0; r < TILES; r++) {
-        const u32 at = mine + 16 * r;
-        const i64 valid = (i64)tk - at;
-        put_rows(dk + batch * dk_b + kv_head * dk_h + at * dk_t, dk_t, sum_k[r], (f32)scale,
-                 (f32)scale, valid, d);
-        put_rows(dv + batch * dv_b + kv_head * dv_h + at * dv_t, dv_t, sum_v[r], 1, 1, valid, d);
-    }
+    const i64 valid = (i64)tk - mine;
+    put_rows(dk + batch * dk_b + kv_head * dk_h + mine * dk_t, dk_t, sum_k, (f32)scale, (f32)scale,
+             valid, d);
+    put_rows(dv + batch * dv_b + kv_head * dv_h + mine * dv_t, dv_t, sum_v, 1, 1, valid, d);
 }

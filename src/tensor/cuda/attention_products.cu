@@ -3,7 +3,6 @@
  * tiles.
  * - FORWARD, QUERIES or KEYS: the pass. D: the width of a tile (at least d). T: the elements.
  * - MATH_f16, MATH_bf16, MATH_tf32 (tensor cores) or MATH_f32 (none): the way of multiplication.
- * - WIDE: a warp has two tiles.
  * - A warp's 16 x 8n tile of sums has two rows a lane, g and g + 8 (g = lane / 4), and two columns
  *   in each 8, 2t and 2t + 1 (t = lane % 4), in the order of the tensor cores. */
 #if defined(MATH_f32) || defined(MATH_tf32)
@@ -11,10 +10,10 @@
 #else
 #define CHUNK 8
 #endif
-/* Rows of the other side. For TF32, 16 keep registers free for wide tiles, and for two of them. */
+/* Rows of the other side. For TF32, 16 keep registers free for two wide tiles of sums. */
 #if CHUNK == 8 && D <= 64
 #define PIECE 64
-#elif defined(KEYS) && defined(MATH_tf32) && (D == 128 || defined(WIDE))
+#elif defined(KEYS) && defined(MATH_tf32) && D == 128
 #define PIECE 16
 #else
 #define PIECE 32
@@ -28,13 +27,7 @@
 #else
 #define BOUNDS __launch_bounds__(128, 3)
 #endif
-/* Tiles of 16 rows of a warp: what is read of the other side serves them all. */
-#ifdef WIDE /* with TF32 alone */
-#define TILES 2
-#else
-#define TILES 1
-#endif
-#define ROWS (64 * TILES)
+#define ROWS 64 /* of a block */
 /* Of a row in shared memory: no two rows of eight begin in the same bank. */
 #define LD     (D + CHUNK)
 #define LOG2_E 1.4426950408889634f
@@ -52,11 +45,8 @@ __device__ __forceinline__ void hold(held &out, const T *rows)
 
 /* sum += rows (16 x D) * b', b having 8 N rows. */
 template <int N>
-__device__ __forceinline__ void multiply_rows(f32 (&sums)[TILES][N][4], const held (&of)[TILES],
-                                              const T *b)
+__device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4], const held &a, const T *b)
 {
-    f32(&sum)[N][4] = sums[0];
-    const held &a = of[0];
     const u32 g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const T *a0 = a.rows + g * LD, *a1 = a0 + 8 * LD, *b0 = b + 2 * t * LD;
 #pragma unroll 1
@@ -82,11 +72,8 @@ __device__ __forceinline__ void multiply_rows(f32 (&sums)[TILES][N][4], const he
 /* sum (16 x 8 N) += p (16 x 8 K) * b, b having 8 K rows. The sum's columns are as column() says:
  * four neighbours in each 16. */
 template <int K, int N>
-__device__ __forceinline__ void multiply_mix(f32 (&sums)[TILES][N][4], const f32 (&ps)[TILES][K][4],
-                                             const T *b)
+__device__ __forceinline__ void multiply_mix(f32 (&sum)[N][4], const f32 (&p)[K][4], const T *b)
 {
-    f32(&sum)[N][4] = sums[0];
-    const f32(&p)[K][4] = ps[0];
     const u32 lane = threadIdx.x % 32, t = lane % 4;
 #pragma unroll
     for (u32 i = 0; i < K; i++)
@@ -189,39 +176,30 @@ __device__ __forceinline__ void hold(held &out, const T *rows)
 }
 
 template <int N>
-__device__ __forceinline__ void multiply_rows(f32 (&sum)[TILES][N][4], const held (&a)[TILES],
-                                              const T *b)
+__device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4], const held &a, const T *b)
 {
     const u32 lane = threadIdx.x % 32;
     const T *from = b + (lane % 8 + lane / 16 * 8) * LD + lane / 8 % 2 * CHUNK;
 #pragma unroll
     for (u32 k = 0; k < D / (2 * CHUNK); k++) {
 #if HELD
-#define X(r) a[r].part[k]
+        const u32(&x)[4] = a.part[k];
 #else
-        u32 x[TILES][4];
-#pragma unroll
-        for (u32 r = 0; r < TILES; r++)
-            load_four(x[r], a[r].rows + k * 2 * CHUNK);
-#define X(r) x[r]
+        u32 x[4];
+        load_four(x, a.rows + k * 2 * CHUNK);
 #endif
 #pragma unroll
         for (u32 j = 0; j < N; j += 2) {
             u32 y[4];
             load_four(y, from + 8 * j * LD + k * 2 * CHUNK);
-#pragma unroll
-            for (u32 r = 0; r < TILES; r++) {
-                multiply(sum[r][j], X(r), y[0], y[1]);
-                multiply(sum[r][j + 1], X(r), y[2], y[3]);
-            }
+            multiply(sum[j], x, y[0], y[1]);
+            multiply(sum[j + 1], x, y[2], y[3]);
         }
-#undef X
     }
 }
 
 template <int K, int N>
-__device__ __forceinline__ void multiply_mix(f32 (&sum)[TILES][N][4], const f32 (&p)[TILES][K][4],
-                                             const T *b)
+__device__ __forceinline__ void multiply_mix(f32 (&sum)[N][4], const f32 (&p)[K][4], const T *b)
 {
 #ifdef MATH_tf32
     /* The order along k is free: the lane's columns 2t and 2t + 1 of p are taken for the t and t
@@ -230,21 +208,12 @@ __device__ __forceinline__ void multiply_mix(f32 (&sum)[TILES][N][4], const f32 
     const T *from = b + 2 * (lane % 4) * LD + lane / 4;
 #pragma unroll
     for (u32 i = 0; i < K; i++) {
-        u32 x[TILES][4];
-#pragma unroll
-        for (u32 r = 0; r < TILES; r++) {
-            x[r][0] = rounded(p[r][i][0]);
-            x[r][1] = rounded(p[r][i][2]);
-            x[r][2] = rounded(p[r][i][1]);
-            x[r][3] = rounded(p[r][i][3]);
-        }
+        const u32 x[4] = {rounded(p[i][0]), rounded(p[i][2]), rounded(p[i][1]), rounded(p[i][3])};
 #pragma unroll
         for (u32 j = 0; j < N; j++) {
             const u32 y0 = __float_as_uint(from[8 * i * LD + 8 * j]),
                       y1 = __float_as_uint(from[(8 * i + 1) * LD + 8 * j]);
-#pragma unroll
-            for (u32 r = 0; r < TILES; r++)
-                multiply(sum[r][j], x[r], y0, y1);
+            multiply(sum[j], x, y0, y1);
         }
     }
 #else
@@ -252,17 +221,17 @@ __device__ __forceinline__ void multiply_mix(f32 (&sum)[TILES][N][4], const f32 
     const T *from = b + lane % 16 * LD + lane / 16 * 8;
 #pragma unroll
     for (u32 i = 0; i < K; i += 2) {
-        const u32 x[4] = {two_halves(p[0][i][0], p[0][i][1]), two_halves(p[0][i][2], p[0][i][3]),
-                          two_halves(p[0][i + 1][0], p[0][i + 1][1]),
-                          two_halves(p[0][i + 1][2], p[0][i + 1][3])};
+        const u32 x[4] = {two_halves(p[i][0], p[i][1]), two_halves(p[i][2], p[i][3]),
+                          two_halves(p[i + 1][0], p[i + 1][1]),
+                          two_halves(p[i + 1][2], p[i + 1][3])};
 #pragma unroll
         for (u32 j = 0; j < N; j += 2) {
             u32 y[4];
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                          : "=r"(y[0]), "=r"(y[1]), "=r"(y[2]), "=r"(y[3])
                          : "r"((u32)__cvta_generic_to_shared(from + 8 * i * LD + 8 * j)));
-            multiply(sum[0][j], x, y[0], y[1]);
-            multiply(sum[0][j + 1], x, y[2], y[3]);
+            multiply(sum[j], x, y[0], y[1]);
+            multiply(sum[j + 1], x, y[2], y[3]);
         }
     }
 #endif

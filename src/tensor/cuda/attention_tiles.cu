@@ -132,15 +132,13 @@ __device__ __forceinline__ void put_rows(T *to, i64 stride, const f32 (&sum)[D /
     }
 }
 
-template <int N> __device__ __forceinline__ void clear(f32 (&x)[TILES][N][4])
+template <int N> __device__ __forceinline__ void clear(f32 (&x)[N][4])
 {
 #pragma unroll
-    for (u32 r = 0; r < TILES; r++)
+    for (u32 i = 0; i < N; i++)
 #pragma unroll
-        for (u32 i = 0; i < N; i++)
-#pragma unroll
-            for (u32 e = 0; e < 4; e++)
-                x[r][i][e] = 0;
+        for (u32 e = 0; e < 4; e++)
+            x[i][e] = 0;
 }
 
 __device__ __forceinline__ f32 power_of_two(f32 x)

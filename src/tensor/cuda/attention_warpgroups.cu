@@ -15,9 +15,10 @@
  *   an exchange; and its rows are 0, 1, 8, 9, 16, 17, 24, 25, then 2 more, 4 more, 6 more, and the
  *   same from 32 on, so that one thread's four by four numbers go into both tiles without a
  *   conflict of banks. */
-#define WORKERS (ROWS * 2)
-#define THREADS (WORKERS + 128)
-#define STEP    64 /* rows of a piece */
+#define OWN_ROWS 128 /* of a block */
+#define WORKERS  (OWN_ROWS * 2)
+#define THREADS  (WORKERS + 128)
+#define STEP     64 /* rows of a piece */
 enum {
     TILE = STEP * D * 4, /* bytes */
     PART = STEP * 128    /* of a tile with STEP rows */
@@ -160,7 +161,7 @@ __device__ __forceinline__ void fetch_own(unsigned char *to, const T *from, i64 
         block x;
         load(x, eight, from, stride, valid, d, vectors);
         round_all(x);
-        put_straight(to, eight, ROWS * 128, x);
+        put_straight(to, eight, OWN_ROWS * 128, x);
     }
 }
 /* 64 rows of a piece, by the four warps that bring. */
@@ -256,7 +257,7 @@ __device__ __forceinline__ void begin_rows(f32 (&sum)[8][4], u64 own, u64 tile)
 {
 #pragma unroll
     for (u32 k = 0; k < 8; k++)
-        multiply_eight(sum, own + (k / 4 * (ROWS * 128) + k % 4 * 32) / 16,
+        multiply_eight(sum, own + (k / 4 * (OWN_ROWS * 128) + k % 4 * 32) / 16,
                        tile + (k / 4 * PART + k % 4 * 32) / 16, k > 0);
     close();
 }

@@ -13,10 +13,10 @@ PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
 {
     PH_WAIT();
     const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32,
-              worker = warp / 4, tiles = (tk + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
+              worker = warp / 4, tiles = (tk + OWN_ROWS - 1) / OWN_ROWS, groups = gridDim.x / tiles;
     const u32 index = blockIdx.x % groups, batch = index / kv_heads, kv_head = index % kv_heads,
               members = heads / kv_heads;
-    const u32 first = blockIdx.x / groups * ROWS;
+    const u32 first = blockIdx.x / groups * OWN_ROWS;
     /* the first query that sees a key of the block */
     const i64 more = (i64)tk - (i64)tq + 1, sees = causal ? (i64)first - more + 1 : 0;
     const u32 begin = sees > 0 ? (u32)(sees / STEP) : 0, end = (tq + STEP - 1) / STEP,
@@ -68,7 +68,7 @@ PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
     zero(sum_v);
     fetch_own(rows_of_k, k + batch * k_b + kv_head * k_h + group * k_t, k_t, (i64)tk - group, d,
               vectors);
-    fetch_own(rows_of_k + ROWS * 256, v + batch * v_b + kv_head * v_h + group * v_t, v_t,
+    fetch_own(rows_of_k + OWN_ROWS * 256, v + batch * v_b + kv_head * v_h + group * v_t, v_t,
               (i64)tk - group, d, vectors);
     publish();
     meet(OWN + worker, 128);
@@ -94,7 +94,7 @@ PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
             pin(ds);
             start();
             begin_rows(s, my_k, tile);
-            begin_rows(ds, my_k + ROWS * 256 / 16, tile + 2 * TILE / 16);
+            begin_rows(ds, my_k + OWN_ROWS * 256 / 16, tile + 2 * TILE / 16);
             finish_products<1>();
             pin(s);
 #pragma unroll

@@ -133,17 +133,17 @@ PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
 {
     PH_WAIT();
     const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32,
-              worker = warp / 4, tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
+              worker = warp / 4, tiles = (tq + OWN_ROWS - 1) / OWN_ROWS, groups = gridDim.x / tiles;
     const u32 index = blockIdx.x % groups, batch = index / heads, head = index % heads,
               kv_head = head / (heads / kv_heads);
-    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS;
+    const u32 first = (tiles - 1 - blockIdx.x / groups) * OWN_ROWS;
     const i64 row = (i64)index * tq, more = (i64)tk - (i64)tq + 1;
     const u32 counts[2] = {count_pieces(first, tq, tk, more, causal),
                            count_pieces(first + 64, tq, tk, more, causal)};
     unsigned char *places = shared + (1024 - (u32)__cvta_generic_to_shared(shared) % 1024) % 1024,
                   *own = places + MINE;
 #ifdef QUERIES
-    __shared__ f32 deltas[ROWS];
+    __shared__ f32 deltas[OWN_ROWS];
 #endif
     if (worker == 2) {
         need_few_registers();
@@ -165,7 +165,7 @@ PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
     fetch_own(rows_of_q, q + batch * q_b + head * q_h + group * q_t, q_t, (i64)tq - group, d,
               vectors);
 #ifdef QUERIES
-    fetch_own(rows_of_q + ROWS * 256, g + batch * g_b + head * g_h + group * g_t, g_t,
+    fetch_own(rows_of_q + OWN_ROWS * 256, g + batch * g_b + head * g_h + group * g_t, g_t,
               (i64)tq - group, d, vectors);
     sum_deltas(deltas + warp * 16, delta + row, o + batch * o_b + head * o_h, o_t,
                g + batch * g_b + head * g_h, g_t, mine, tq, d);
@@ -201,7 +201,7 @@ PH_KERNEL __launch_bounds__(THREADS, 1) KERNEL(PARAMETERS)
         const u64 tile = describe((u32)__cvta_generic_to_shared(places + n % 2 * PLACE));
         begin_rows(s, my_q, tile);
 #ifdef QUERIES
-        begin_rows(ds, my_q + ROWS * 256 / 16, tile + TILE / 16);
+        begin_rows(ds, my_q + OWN_ROWS * 256 / 16, tile + TILE / 16);
 #endif
     };
     const auto begin_sums = [&](u32 n) {

@@ -20,10 +20,9 @@
 #include <string.h>
 
 /* ---- kernels ---- on a GPU, tiles of 64 rows in shared memory, on tensor cores for f16, bf16
- * and, where it is allowed, TF32; wide ones of 128 rows for TF32, where enough of them are there
- * for the whole GPU, or on Hopper, for d of 33 to 64, the form whose products are of whole
- * warpgroups; and a simple form for the rest: f64, d beyond 128, GPUs with little shared memory.
- * The host forms are the same for all, but for the rows of a block. */
+ * and, where it is allowed, TF32; for TF32 on Hopper, for d of 33 to 64, the form whose products
+ * are of whole warpgroups; and a simple form for the rest: f64, d beyond 128, GPUs with little
+ * shared memory. The host forms are the same for all, but for the rows of a block. */
 typedef struct kernel_pass {
     ph__kernel_def *def;
     uint32_t rows, threads; /* of a block */
@@ -36,8 +35,6 @@ typedef struct kernel_form {
 enum {
     SIMPLE_ROWS = 8,
     TILE_ROWS = 64,
-    WIDE_ROWS = 128,
-    WIDE_BLOCKS = 2,     /* of a multiprocessor */
     STATIC_BYTES = 1024, /* of shared memory, beside a launch's own */
     THREADS = 128,
     WARPGROUP_ROWS = 128,
@@ -83,11 +80,10 @@ TILED(f32, f32)
 TILED(tf32, f32)
 TILED(f16, f16)
 TILED(bf16, bf16)
-TILED_D(tf32, f32, 64_wide, "#define D 64\n#define WIDE\n")
 
 /* wgmma is of the architecture of Hopper alone. */
 #define WARPGROUPS_DEF(pass, PASS, text)                                                           \
-    DEF(pass, PASS, tf32, 64_warpgroups, f32, "#define MATH_tf32\n#define D 64\n#define WIDE\n",   \
+    DEF(pass, PASS, tf32, 64_warpgroups, f32, "#define MATH_tf32\n#define D 64\n",                 \
         "--gpu-architecture=sm_90a", ph__text_attention_products, ph__text_attention_tiles,        \
         ph__text_attention_warpgroups, text)
 WARPGROUPS_DEF(forward, FORWARD, ph__text_attention_warpgroups_queries)
@@ -105,7 +101,6 @@ ph__kernel_def *const ph__attention_kernels[] = {THREE(f32, simple),
                                                  FOUR(tf32),
                                                  FOUR(f16),
                                                  FOUR(bf16),
-                                                 THREE(tf32, 64_wide),
                                                  THREE(tf32, 64_warpgroups),
                                                  NULL};
 
@@ -135,8 +130,6 @@ static const kernel_form simple_f32 = SIMPLE_FORM(f32), simple_f64 = SIMPLE_FORM
                          simple_f16 = SIMPLE_FORM(f16), simple_bf16 = SIMPLE_FORM(bf16);
 static const kernel_form tiled_f32[] = TILED_FORMS(f32, 4), tiled_tf32[] = TILED_FORMS(tf32, 4),
                          tiled_f16[] = TILED_FORMS(f16, 2), tiled_bf16[] = TILED_FORMS(bf16, 2);
-static const kernel_form wide_tf32 =
-    FORM(tf32, 64_wide, WIDE_ROWS, BYTES(1, WIDE_ROWS, 32, 64, 4), BYTES(2, WIDE_ROWS, 32, 64, 4));
 /* Tiles of two pieces, or three where the product comes later, then of the block's own rows, from a
  * multiple of 1024 bytes on. */
 #define WARPGROUPS_PASS(pass, tiles)                                                               \
@@ -154,15 +147,6 @@ static bool device_accepts(const ph__backend *backend, const kernel_form *form)
             form->keys.shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
 }
 
-/* Wide tiles where there are enough for all multiprocessors: `heads` of `rows` queries each. By
- * sizes and device alone, so that each call does the same. A host form has room for 64 rows. */
-static bool is_wide(const ph__backend *backend, int64_t d, int64_t rows, int64_t heads)
-{
-    int64_t blocks = (rows + WIDE_ROWS - 1) / WIDE_ROWS * heads;
-    return backend->cuda && !ph__kernel_stand_in && d > 32 && d <= 64 &&
-           device_accepts(backend, &wide_tf32) &&
-           blocks >= (int64_t)backend->info.multiprocessors * WIDE_BLOCKS;
-}
 /* By sizes and device alone, so that each call does the same. A host form has room for 64 rows. */
 static bool is_for_warpgroups(const ph__backend *backend, int64_t d)
 {
@@ -170,10 +154,8 @@ static bool is_for_warpgroups(const ph__backend *backend, int64_t d)
            backend->info.compute_capability == 90 && device_accepts(backend, &warpgroups_tf32);
 }
 
-static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype,
-                                         const ph__attention_args *args, int64_t batch)
+static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dtype, int64_t d)
 {
-    const int64_t d = args->d;
     const kernel_form *simple = dtype == PH_DTYPE_F16    ? &simple_f16
                                 : dtype == PH_DTYPE_BF16 ? &simple_bf16
                                                          : &simple_f32;
@@ -185,8 +167,6 @@ static const kernel_form *kernel_form_of(const ph__backend *backend, ph_dtype dt
         return &simple_f64;
     if (tiled == tiled_tf32 && is_for_warpgroups(backend, d))
         return &warpgroups_tf32;
-    if (tiled == tiled_tf32 && is_wide(backend, d, args->tq, batch * args->heads))
-        return &wide_tf32;
     tiled += d <= 32 ? 0 : d <= 64 ? 1 : 2;
     return d <= 128 && device_accepts(backend, tiled) ? tiled : simple;
 }
@@ -244,7 +224,7 @@ static void launch_backward(ph__op *op, const attention_state *state, ph_tensor 
     }
     if (ph__attention_by_cudnn(op, &args, o->dtype, x[0].batch, true) != PH__ATTENTION_ELSEWHERE)
         return;
-    const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, &args, x[0].batch);
+    const kernel_form *form = kernel_form_of(op->tape->backend, o->dtype, args.d);
     if (o->count > 0 &&
         !launch_attention(op, &form->queries, &args, args.tq, x[0].batch * args.heads))
         return;
@@ -307,7 +287,7 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
 /* batch 0: nothing is to be done. */
 static bool launch_forward(ph__op *op, ph__attention_args *args, ph_dtype dtype, int64_t batch)
 {
-    const kernel_form *form = kernel_form_of(op->tape->backend, dtype, args, batch);
+    const kernel_form *form = kernel_form_of(op->tape->backend, dtype, args->d);
     ph__attention_outcome outcome = ph__attention_by_cudnn(op, args, dtype, batch, false);
     if (outcome != PH__ATTENTION_ELSEWHERE || batch == 0)
         return outcome != PH__ATTENTION_FAILED;

@@ -134,6 +134,37 @@ TEST(test_wakes_only_for_what_follows)
     assert_true(m.runs[PH__RUN_LANES] < 60);
 }
 
+/* A run in lanes that another program interrupted says nothing of the next ones. */
+TEST(lanes_are_kept_when_one_run_is_interrupted)
+{
+    ph__choice c;
+    machine m = {.serial = 58e3, .lanes_awake = 4e4, .lanes_asleep = 4e4, .stays_awake = true},
+            interrupted = m;
+    interrupted.lanes_awake = interrupted.lanes_asleep = 1e6;
+    measured(&c, &m, 36e3);
+    run_many(&c, &m, 100);
+    uint64_t lanes = 0;
+    for (int i = 0; i < 20; i++) {
+        interrupted.awake = true;
+        run(&c, &interrupted);
+        run_many(&c, &m, 100);
+        lanes += m.runs[PH__RUN_LANES];
+    }
+    assert_true(lanes > 1950);
+}
+
+/* Pauses that end: that wakes were in vain for long does not keep lanes from what follows. */
+TEST(wakes_are_tried_again_when_they_were_in_vain)
+{
+    ph__choice c;
+    machine m = {.serial = 58e3, .lanes_awake = 4e4, .lanes_asleep = 9e4};
+    measured(&c, &m, 36e3);
+    run_many(&c, &m, 20000);
+    m.stays_awake = true;
+    run_many(&c, &m, 2000);
+    assert_true(m.runs[PH__RUN_LANES] > 1500);
+}
+
 TEST(test_changed_bodies_are_noticed)
 {
     ph__choice c;
@@ -253,6 +284,8 @@ int main(void)
         cmocka_unit_test(test_lanes_that_pay_are_kept),
         cmocka_unit_test(test_lanes_that_do_not_pay_are_left),
         cmocka_unit_test(test_wakes_only_for_what_follows),
+        cmocka_unit_test(lanes_are_kept_when_one_run_is_interrupted),
+        cmocka_unit_test(wakes_are_tried_again_when_they_were_in_vain),
         cmocka_unit_test(test_changed_bodies_are_noticed),
         cmocka_unit_test(test_one_interruption_is_not_a_change),
         cmocka_unit_test(a_first_serial_run_that_was_interrupted_does_not_keep_lanes),

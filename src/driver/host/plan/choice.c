@@ -9,7 +9,8 @@
 #define WORTH           0.85    /* of the serial time: more is not worth the second processor */
 #define KEEP            0.9
 #define DOUBTED         1.25 /* of the predicted time: the schedule may be of wrong costs */
-#define MOST_WAKE_PRICE 1e8
+#define MOST_WAKE_PRICE 5e6  /* a wake in vain costs some hundredth of that */
+#define OUTLIER         2.5 /* of the usual time: more was an interruption, and counts as so much */
 #define LONG_NS         5e6 /* of a profile */
 
 enum {
@@ -167,8 +168,8 @@ void ph__choice_lanes_measured(ph__choice *choice, double ns, bool awake)
         choice->trials_left--;
         return;
     }
-    if (ns > 4 * *known)
-        ns = 4 * *known;
+    if (ns > OUTLIER * *known)
+        ns = OUTLIER * *known;
     *known += (ns - *known) / 8;
     if (*known < choice->serial_ns * WORTH && ns < choice->serial_ns * WORTH)
         choice->retry_after = FIRST_RETRY;

@@ -17,8 +17,8 @@ enum {
 /* The cost of a wait for the lane that makes it, even when nothing is left to wait for. */
 #define PH__WAIT_NS      40.0f
 #define PH__RISK_NS      100.0f  /* an extra cost of a wait when schedules are compared */
-#define PH__SPLIT_NS     6000.0f /* kernels that cost more are split by blocks ... */
-#define PH__SPLIT_MIN_NS 2000.0f /* ... into parts that cost at least so much */
+#define PH__SPLIT_NS     1000.0f /* kernels that cost more are split by blocks ... */
+#define PH__SPLIT_MIN_NS 400.0f  /* ... into parts that cost at least so much */
 
 /* A DAG, nodes in topological order. Node n depends on dependencies[dependency_begin[n] ..
  * dependency_begin[n + 1]), each below n. */

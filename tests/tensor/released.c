@@ -7,7 +7,7 @@
 #include <phonograph/graphed.h>
 
 enum {
-    MANY = 100 /* more than a tape keeps for its next results */
+    MANY = 60 /* more than a tape keeps for its next results, and fewer than are kept in all */
 };
 static const char words[] = "is gone: its last reference was released, or its tape was cleared";
 

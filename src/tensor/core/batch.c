@@ -107,7 +107,7 @@ static void drop_references(ph__tensor_batch *batch, int count)
         return;
     ph_device_free(batch->backend->device, batch->memory);
     ph__backend_release(batch->backend);
-    ph__released_put(batch);
+    ph__released_put_batch(batch);
 }
 
 void ph__tensor_batch_end(ph__tensor_batch *batch)

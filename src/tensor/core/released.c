@@ -17,28 +17,55 @@ static void report_release(const ph__overwrite_tag *tag, uint64_t sequence, uint
 }
 ph__overwrite_tag ph__released_tag = {.references = 1, .now = 1, .describe = report_release};
 
-static _Atomic(void *) ring[PH__RELEASED_KEPT];
-static atomic_uint next;
+typedef struct ring {
+    _Atomic(void *) *at;
+    unsigned count;
+    atomic_uint next;
+} ring;
+static _Atomic(void *) kept[PH__RELEASED_KEPT], kept_batches[PH__RELEASED_BATCHES];
+static ring handles = {kept, PH__RELEASED_KEPT, 0},
+            batches = {kept_batches, PH__RELEASED_BATCHES, 0};
 
-void ph__released_put(void *block)
+static void keep_block(ring *in, void *block)
+{
+    unsigned at = atomic_fetch_add_explicit(&in->next, 1, memory_order_relaxed) % in->count;
+    ph__alloc_drop(atomic_exchange_explicit(&in->at[at], block, memory_order_acq_rel));
+}
+
+static void put_block(ring *in, void *block)
 {
     if (!PH__RECYCLES || !block) {
         ph__free(block);
         return;
     }
     ph__alloc_set_aside();
-    ph__released_keep(block);
+    keep_block(in, block);
+}
+
+void ph__released_put(void *block)
+{
+    put_block(&handles, block);
+}
+
+void ph__released_put_batch(void *batch)
+{
+    put_block(&batches, batch);
 }
 
 void ph__released_keep(void *block)
 {
-    unsigned at = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % PH__RELEASED_KEPT;
-    ph__alloc_drop(atomic_exchange_explicit(&ring[at], block, memory_order_acq_rel));
+    keep_block(&handles, block);
+}
+
+static void drop_ring(ring *of)
+{
+    for (unsigned i = 0; i < of->count; i++)
+        ph__alloc_drop(atomic_exchange_explicit(&of->at[i], NULL, memory_order_acq_rel));
 }
 
 /* The library is unloaded, or the process ends. */
 __attribute__((destructor)) static void drop_all(void)
 {
-    for (unsigned i = 0; i < PH__RELEASED_KEPT; i++)
-        ph__alloc_drop(atomic_exchange_explicit(&ring[i], NULL, memory_order_acq_rel));
+    drop_ring(&handles);
+    drop_ring(&batches);
 }

@@ -84,8 +84,8 @@ def read(paths):
     for path in paths:
         for text in pathlib.Path(path).read_text().splitlines():
             line = json.loads(text)
-            if "what" in line:
-                found[line["bench"], line["what"], line.get("nodes"), line["side"]] = line
+            if "what" in line and "bench" in line:
+                found[line["bench"], line["what"], line.get("nodes"), line.get("side")] = line
     return found
 
 

@@ -78,7 +78,7 @@ PH_API ph_tensor *ph_to_device(ph_tape *tape, ph_tensor *x);
  * - copy: src is cast and broadcast to dst. src may be of another device, as in to_device; then
  *   dtypes and shapes are equal, and both are contiguous.
  * - add: dst += alpha * src. scale: dst *= factor. */
-PH_API void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value);
+PH_API void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value); /* cast as by ph_cast */
 PH_API void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src);
 PH_API void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha);
 PH_API void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor);

@@ -56,17 +56,22 @@ static ph_status fail_pageable(const ph_device *device, const ph__drv_memcpy *co
 {
     const char *side = is_dst ? "dst" : "src";
     const void *address = is_dst ? copy->dst : copy->src;
-    return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
-                           "%s: cannot copy between %s (%s %p) and a device in a capture, as "
-                           "replays would read whatever is "
-                           "there then; refused before it could harm the capture; use memory from "
-                           "ph_malloc_pinned, or copy "
-                           "outside it",
-                           call,
-                           ph__device_others_have(device, address)
-                               ? "memory of another device, which is pageable here,"
-                               : "pageable host memory",
-                           side, address);
+    const char *whose = ph__device_others_have(device, address)
+                            ? "memory of another device, which is pageable here,"
+                            : "pageable host memory";
+    if (is_dst)
+        return ph__fail_native(
+            PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
+            "%s: cannot copy between %s (%s %p) and a device in a capture, as replays would write "
+            "over whatever is there then; refused before it could harm the capture; use memory "
+            "from ph_malloc_pinned, or copy outside the capture",
+            call, whose, side, address);
+    return ph__fail_native(
+        PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
+        "%s: cannot copy between %s (%s %p) and a device in a capture, as replays would read "
+        "whatever is there then; refused before it could harm the capture; use memory from "
+        "ph_malloc_pinned, or copy outside the capture",
+        call, whose, side, address);
 }
 
 ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy *copy,

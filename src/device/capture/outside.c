@@ -54,9 +54,6 @@ bool ph__outside_describe(char *out, size_t size, ph__capture *capture)
     pthread_mutex_unlock(&capture->device->capture_lock);
     if (calls == 0)
         return false;
-    if (calls == 1)
-        ph__line_format(out, size, "%s on stream %p", first, stream);
-    else
-        ph__line_format(out, size, "%u calls, the first %s on stream %p,", calls, first, stream);
+    ph__line_format(out, size, "%s%s on stream %p", calls > 1 ? "first " : "", first, stream);
     return true;
 }

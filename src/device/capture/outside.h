@@ -13,6 +13,6 @@ static inline void ph__outside_note(ph_stream *stream, const char *call)
             atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0, 0))
         ph__outside_add(stream, call);
 }
-/* "2 calls of its thread ..."; false: there was none. */
+/* "first ph_memset on stream ..."; false: there was none. */
 bool ph__outside_describe(char *out, size_t size, ph__capture *capture);
 #endif

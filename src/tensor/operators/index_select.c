@@ -95,9 +95,10 @@ ph_tensor *ph_embedding(ph_tape *tape, ph_tensor *weight, ph_tensor *index)
         return NULL;
     if (weight->shape.rank != 2 || !ph__dtype_is_index(index->dtype) ||
         index->shape.rank >= PH_MAX_RANK)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
-                           "weight must have two axes, index be of i64 or i32 and have at most %d",
-                           PH_MAX_RANK - 1);
+        return ph__op_fail(
+            &op, PH_ERROR_ARGUMENT,
+            "weight must have two axes, index at most %d, and index be of i64 or i32",
+            PH_MAX_RANK - 1);
     ph_shape shape = index->shape;
     shape.dim[shape.rank++] = weight->shape.dim[1];
     return take_along_axis(&op, 0, &shape);

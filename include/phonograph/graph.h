@@ -65,9 +65,9 @@ typedef struct ph_capture_options {
      * - UNPINNED: other code submitted a copy or fill of pageable host memory. A replay would read
      *   or overwrite the contents of that moment. Devices that can address pageable memory refuse
      *   it too.
-     * - STATE: the graph is empty, a call failed and the function went on, or the function left
-     *   annotation scopes open.
-     * - Work that ran at once, on a stream in no capture, is a warning here too.
+     * - STATE: the graph is empty, or the function left annotation scopes open.
+     * - A call that failed while the function went on, and work that ran at once on a stream in no
+     *   capture, are warnings here too.
      * - ph_graph_import_cuda applies the rule about copies too. It is also refused (STATE) where a
      *   node addresses memory of this library that was freed before the import. */
     bool strict;
@@ -109,7 +109,7 @@ typedef struct ph_capture_options {
  *   freed.
  * - Warnings, unless strict: an empty capture, copies of pageable host memory by other code, a call
  *   that failed in body although body succeeds, and work that this thread submitted to a stream
- *   which is in no capture: that runs at once.
+ *   of the device which is in no capture: that runs at once (docs/reference/capture-rules.md).
  * - Begin never synchronizes. It waits while another thread is inside ph_memcpy between pageable
  *   memory and this stream.
  * - Errors: STATE (see the table), DEFAULT_STREAM, POOL_BUSY, WRONG_DEVICE, CAPTURE (401: the

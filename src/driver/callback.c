@@ -33,11 +33,6 @@ void ph__driver_callbacks_end(void)
     atomic_fetch_sub_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
 }
 
-void ph__driver_callbacks_help(void)
-{
-    (void)ph__driver_enter_callback();
-}
-
 int ph__driver_refuse_callback(void)
 {
     ph__driver_set_reason("%s", ph__driver_callback_words);

@@ -6,11 +6,10 @@
 #define PH_DRIVER_CALLBACK_H
 #include "driver/reason.h"
 
-/* Around all work that a thread of a stream runs; may be nested. */
+/* Around all work that a thread of a stream runs, and around all that a thread does which helps
+ * those; may be nested. */
 void ph__driver_callbacks_begin(void);
 void ph__driver_callbacks_end(void);
-/* Of a thread that helps those, once: it runs nothing else. */
-void ph__driver_callbacks_help(void);
 
 /* Whether the calling thread is one of them, and runs something. */
 static inline bool ph__driver_refuses(void)

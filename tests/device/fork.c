@@ -375,6 +375,8 @@ TEST(a_grandchild_cannot_use_devices_of_its_parents)
         if (grandchild == 0) {
             WANT_STATE(ph_stream_synchronize(own.stream));
             WANT_STATE(ph_stream_synchronize(world.stream));
+            WANT_STATE(ph_memory_trim(own.device));
+            WANT_STATE(ph_memory_trim(world.device));
             use_own_device();
         }
         int status;

@@ -52,7 +52,14 @@ static void test_exceptions()
     EXPECT(x.data(), 2);
 }
 
-/* An exception that the body catches leaves its call out of the graph: a strict capture says so. */
+/* An exception that the body catches leaves its call out of the graph, and a warning says so. */
+static std::string warning;
+static void keep_warning(ph_log_level level, const char *message, void *)
+{
+    if (level == PH_LOG_WARNING)
+        warning = message;
+}
+
 static void test_caught_refusals()
 {
     scene s;
@@ -67,12 +74,15 @@ static void test_caught_refusals()
         } catch (const phonograph::error &) {
         }
     };
+    ph_log_set(keep_warning, nullptr);
     for (int i = 0; i < 2; i++) { /* with the same words again */
-        const phonograph::error lacks = THROWN(graph.capture(s.stream, strict, body));
-        CHECK(lacks.status() == PH_ERROR_STATE && std::strstr(lacks.what(), "a call failed in it"));
+        warning.clear();
+        graph.capture(s.stream, strict, body);
+        CHECK(warning.find("a call failed in it") != std::string::npos);
         CHECK(!s.stream.is_capturing());
         graph.clear();
     }
+    ph_log_set(nullptr, nullptr);
 }
 
 static void test_options()

@@ -101,8 +101,48 @@ static void test_growing()
         EXPECT(out.data(), (i % 2 ? 5 : 100) + 2 * i);
     }
     CHECK(warnings.empty());
-    /* captured with 1, proved with 0; compared with 2, 4 and so on, to 256 */
-    CHECK(bodies == 1 + 4 + 8 * 2);
+    /* captured with 1, proved with 0; proved anew with 2 and 3, 4 and 5 and so on, as the address
+     * has moved */
+    CHECK(bodies == 1 + 4 + 16 * 4);
+}
+
+/* The memory of the capture has gone when another number comes, and the body writes it. */
+static void test_freed_memory()
+{
+    scene s;
+    auto x = s.ints(1), out = s.ints(0);
+    int32_t value = 64, *staged = nullptr;
+    void *blocks[2];
+    for (void *&block : blocks)
+        OK(ph_malloc_pinned(&block, 1 << 20, 4, s.stream));
+    phonograph::graphed part;
+    staged = static_cast<int32_t *>(blocks[0]);
+    part.address("staged", staged, 1 << 20);
+    part.value("value", value);
+    const auto run = [&](int32_t number) {
+        value = number;
+        part.run(s.stream, [&] {
+            staged[0] = 100;
+            OK(ph_memcpy(x.data(), staged, x.bytes(), s.stream));
+            s.plus(out.data(), x.data(), value, s.stream);
+        });
+        std::vector<int32_t> got(scene::N);
+        OK(ph_memcpy(got.data(), out.data(), out.bytes(), s.stream));
+        OK(ph_stream_synchronize(s.stream));
+        CHECK(got[0] == 100 + number);
+    };
+    run(64);
+    run(64);
+    staged = static_cast<int32_t *>(blocks[1]);
+    run(64);
+    ph_free_pinned(blocks[0], s.stream);
+    s.stream.synchronize();
+    OK(ph_memory_trim(s.device));
+    for (int32_t number : {64, 65, 33, 200, 201})
+        run(number);
+    ph_free_pinned(blocks[1], s.stream);
+    s.stream.synchronize();
+    warnings.clear();
 }
 
 /* Each call's function has a copy of the pointer. */
@@ -160,6 +200,7 @@ int main()
     test_grid();
     test_rounded();
     test_growing();
+    test_freed_memory();
     test_copied_pointer();
     test_exception();
     ph_log_set(nullptr, nullptr);

@@ -33,8 +33,11 @@ namespace phonograph
  *   variable, which is then restored (ph_graph_slot_prove, _prove_scalar). A last capture with all
  *   values restored leaves what the body writes in host memory as the values want it. Those
  *   captures run nothing.
- * - Trusted, as no capture shows it: what follows from a variable and is equal in all of them, such
- *   as a count that is limited by a number above them.
+ * - Trusted, as no capture shows it: what follows from a variable in another way at some numbers
+ *   only, between those that were captured: a count that is rounded up to a multiple of 3, or a
+ *   floating number that is limited. Such a variable needs a key, or no slot.
+ * - Trusted too: numbers that come when addresses have moved, once all was proved anew 16 times
+ *   for such numbers.
  * - A variable that is not proved, and changes: the body is captured anew at each change, and one
  *   warning has the reason.
  * - PH_GRAPHS=0 in the environment: every call runs the body as it is. Calls on a capturing stream
@@ -50,7 +53,9 @@ class graphed
     ph_capture_options options_;
     unsigned eager_calls_, calls_ = 0;
     bool warned_ = false, provable_ = true;
-    bool slots_known_ = true; /* false: a replay failed, and slots may have its values */
+    bool slots_known_ = true;
+    static constexpr unsigned MOST_MADE_ANEW = 16; /* for numbers, while addresses move */
+    unsigned made_anew_ = 0; /* false: a replay failed, and slots may have its values */
     std::vector<std::unique_ptr<detail::variable>> variables_;
     std::vector<ph_slot_value> values_;
     handle<ph_graph, ph_graph_destroy> graph_;
@@ -117,20 +122,35 @@ class graphed
         ph_log_write(PH_LOG_WARNING, text.c_str());
     }
 
-    /* A value that is not like those of the captures so far (tried_numbers): the body is captured
-     * with it, where the other variables hold their values of the capture. */
+    bool is_due(const detail::variable &one) const noexcept
+    {
+        return one.slot() != PH_SLOT_NONE && one.has_changed() && !one.is_tried();
+    }
+
+    /* A number that is not like those of the captures so far (tried_numbers): the body is captured
+     * with it, where the other numbers are those of the capture. Where an address has moved, the
+     * memory of the capture may be gone: all is captured and proved anew then, the first times. */
     template <class Body> void try_values(ph_stream *on, Body &body)
     {
-        bool captured = false;
-        try {
-            for (const auto &one : variables_) {
-                if (one->slot() == PH_SLOT_NONE || !one->has_changed() || one->is_tried())
-                    continue;
-                captured = true;
-                try_value(*one, on, body);
+        bool due = false, moved = false;
+        for (const auto &one : variables_) {
+            due = due || is_due(*one);
+            moved = moved || one->has_moved();
+        }
+        if (!due)
+            return;
+        if (moved) {
+            if (made_anew_ < MOST_MADE_ANEW) {
+                made_anew_++;
+                graph_.reset();
             }
-            if (captured)
-                (void)capture(on, body); /* as in make */
+            return;
+        }
+        try {
+            for (const auto &one : variables_)
+                if (is_due(*one))
+                    try_value(*one, on, body);
+            (void)capture(on, body); /* as in make */
         } catch (...) {
             graph_.reset();
             throw;

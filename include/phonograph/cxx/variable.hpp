@@ -125,9 +125,18 @@ class variable
     virtual void prove_in(ph_graph *graph, ph_graph *later) = 0;
 
     virtual void keep_captured() = 0;
+    /* An address that is not the capture's any more. */
+    virtual bool has_moved() const noexcept
+    {
+        return false;
+    }
     /* Puts the value of the capture into the variable, and what it had before back. */
-    virtual void hold() noexcept = 0;
-    virtual void release() noexcept = 0;
+    virtual void hold() noexcept
+    {
+    }
+    virtual void release() noexcept
+    {
+    }
     /* Whether the value is like those that captures were made with. */
     virtual bool is_tried() const noexcept
     {
@@ -201,7 +210,7 @@ class stand_in
 template <class T> class address_variable : public variable
 {
     T *&pointer_;
-    T *last_ = nullptr, *other_ = nullptr, *captured_ = nullptr, *given_ = nullptr;
+    T *last_ = nullptr, *other_ = nullptr, *captured_ = nullptr;
     std::size_t bytes_;
     std::unique_ptr<far_block> block_;
 
@@ -237,14 +246,9 @@ template <class T> class address_variable : public variable
     {
         captured_ = pointer_;
     }
-    void hold() noexcept override
+    bool has_moved() const noexcept override
     {
-        given_ = pointer_;
-        pointer_ = captured_;
-    }
-    void release() noexcept override
-    {
-        pointer_ = given_;
+        return pointer_ != captured_;
     }
     void prove_in(ph_graph *graph, ph_graph *later) override
     {

@@ -56,8 +56,13 @@ static void abandon_device(ph_device *device)
     atomic_store(&device->legacy_waiters, 0);
 }
 
+/* Devices of a process before the last one count as well: a child's child has them too. */
 static void abandon_all(void)
 {
+    static bool has_forked;
+    if (has_forked)
+        atomic_fetch_add(&ph__driver_reasons, 1);
+    has_forked = has_forked || open_devices != NULL;
     for (ph_device *device = open_devices; device; device = device->next_open)
         abandon_device(device);
     open_devices = NULL;

@@ -268,7 +268,7 @@ static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
 {
     if (body == PH_OK && graph && graph->state == PH_GRAPH_CAPTURING && graph->capture_open &&
         !graph->device->forked)
-        body = ph__lacks_check(graph, call);
+        ph__lacks_check(graph, call);
     if (body != PH_OK)
         return end_body_failed(graph, body);
     if (graph && graph->state == PH_GRAPH_FAILED && graph->capture_open && !graph->busy)

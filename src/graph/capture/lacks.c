@@ -18,30 +18,29 @@ void ph__lacks_begin(ph_graph *graph)
         graph->record_mark = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
     while (graph->record_mark == 0);
     graph->record_before = ph__error_mark(graph->record_mark);
+    if (ph__error_marked() != graph->record_mark) /* the record has no room for it */
+        graph->record_mark = 0;
 }
 
 static bool has_call_failed(const ph_graph *graph)
 {
-    if (graph->capture.owner_thread != ph__thread_id())
+    const uint32_t mark = ph__error_marked();
+    if (graph->record_mark == 0 || graph->capture.owner_thread != ph__thread_id())
         return false;
-    if (ph__error_marked() != graph->record_mark)
-        return true;
-    (void)ph__error_mark(graph->record_before);
-    return false;
+    if (mark == graph->record_mark)
+        (void)ph__error_mark(graph->record_before);
+    return mark == 0; /* another one is of a capture that began later, and tells nothing */
 }
 
-/* Strict captures fail, so that nobody replays the graph. */
-static ph_status report_failed_call(const ph_graph *graph, const char *call)
+/* A warning, also where the capture is strict: a failure may have been the answer to a question. */
+static void report_failed_call(const char *call)
 {
-    static const char what[] = "a call failed in it, and the graph may lack its work",
-                      remedy[] = "return the status of such a call from the function (PH_TRY)";
     char detail[sizeof((ph_error *)0)->message];
     ph__line_format(detail, sizeof detail, "%s", ph_error_last()->message);
-    if (graph->strict)
-        return ph_fail(PH_ERROR_STATE, "%s: the capture is strict, and %s: %s; %s", call, what,
-                       detail, remedy);
-    ph__log(PH_LOG_WARNING, "%s: %s: %s; %s", call, what, detail, remedy);
-    return PH_OK;
+    ph__log(PH_LOG_WARNING,
+            "%s: a call failed in it, and the graph may lack its work: %s; return the status of "
+            "such a call from the function (PH_TRY)",
+            call, detail);
 }
 
 /* A warning, also where the capture is strict: the work has run, and a caller that takes a failure
@@ -57,10 +56,9 @@ static void report_outside(ph__capture *capture, const char *call)
                 call, detail);
 }
 
-ph_status ph__lacks_check(ph_graph *graph, const char *call)
+void ph__lacks_check(ph_graph *graph, const char *call)
 {
     if (has_call_failed(graph))
-        PH_TRY(report_failed_call(graph, call));
+        report_failed_call(call);
     report_outside(&graph->capture, call);
-    return PH_OK;
 }

@@ -6,7 +6,7 @@
 
 /* The capture has begun: marks the calling thread's error record. */
 void ph__lacks_begin(ph_graph *graph);
-/* At the end of a capture that is about to succeed: warns of calls that failed since (a strict
- * capture fails, STATE), and of work that ran at once on other streams. */
-ph_status ph__lacks_check(ph_graph *graph, const char *call);
+/* At the end of a capture that is about to succeed: warns of calls that failed since, and of work
+ * that ran at once on other streams. */
+void ph__lacks_check(ph_graph *graph, const char *call);
 #endif

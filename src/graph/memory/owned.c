@@ -3,8 +3,10 @@
  * what ph_graph_retain names. */
 #include "graph/memory/owned.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "device/handles/event.h"
 #include "device/wrap_cuda.h"
+#include "driver/callback.h"
 #include "graph/object/graph.h"
 
 /* ---- events ---- */
@@ -151,6 +153,13 @@ static void release_objects(ph__deferred *item)
 {
     ph__batch *batch = (ph__batch *)item; /* its first member */
     ph_device *device = batch->device;
+    if (device && batch->streams.count > 0 && ph__driver_refuses()) {
+        ph__log(PH_LOG_WARNING,
+                "a graph with objects that are released behind its replays (synchronize) ends: %s; "
+                "the objects are never released",
+                ph__driver_callback_words);
+        return;
+    }
     if (device && !wait_for_replay_streams(batch)) {
         ph__device_defer(device, item);
         return;

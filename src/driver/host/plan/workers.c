@@ -66,15 +66,17 @@ static void *worker_main(void *argument)
 {
     worker *self = argument;
     unsigned seen = 0;
-    ph__driver_callbacks_help();
+    ph__driver_callbacks_begin();
     for (;;) {
         await_order(self, seen);
         seen += ORDER_STEP;
         if (atomic_load_explicit(&self->team->stopping, memory_order_relaxed))
-            return NULL;
+            break;
         self->team->job(self->team->context, self->lane);
         report_done(self->team);
     }
+    ph__driver_callbacks_end();
+    return NULL;
 }
 
 static void give_order(worker *to)

@@ -105,7 +105,7 @@ def test_copies_are_refused(stream):
 
 
 def test_a_refusal_that_was_caught_is_said(stream):
-    """The graph lacks the copy; the log says so, and a strict capture fails."""
+    """The graph lacks the copy; the log says so, of a strict capture too."""
     x, array, graph, said = numpy.ones(4, "float32"), stream.zeros(4), ph.Graph(), []
 
     def work():
@@ -121,12 +121,11 @@ def test_a_refusal_that_was_caught_is_said(stream):
             work()
         assert len(said) == 1 and "a call failed in it, and the graph may lack its work: ph_memcpy" in said[0]
         graph.reset()
-        with pytest.raises(ph.StateError, match="the capture is strict, and a call failed in it"):
-            with graph.capture(stream, strict=True):
-                work()
+        with graph.capture(stream, strict=True):
+            work()
+        assert len(said) == 2 and "a call failed in it" in said[1]
     finally:
         ph.set_log(None)
-    assert graph.state.name == "PH_GRAPH_FAILED"
 
 
 def test_work_of_another_stream_is_said(device, stream):

@@ -237,6 +237,8 @@ TEST(a_refused_value_leaves_every_slot_as_it_was)
     assert_error(with(0, freed), PH_ERROR_ARGUMENT, "nothing is allocated there");
     assert_error(with(0, (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255)), PH_ERROR_ARGUMENT,
                  "neither memory of the device nor pinned");
+    assert_error(with(0, (void *)(((uintptr_t)(pageable + 64) & ~(uintptr_t)255) + 16)),
+                 PH_ERROR_ARGUMENT, "neither memory of the device nor pinned");
     assert_error(with(0, pinned), PH_ERROR_ARGUMENT, "captured with memory of the device");
     assert_error(ph_graph_replay_with(graph, world.stream, NULL, 1), PH_ERROR_ARGUMENT,
                  "values is NULL");

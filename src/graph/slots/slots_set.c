@@ -84,9 +84,11 @@ static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot
                                      const char *call)
 {
     uintptr_t address = (uintptr_t)value;
+    if (!where->base) { /* memory of a wrong kind is the fault, whatever its alignment */
+        PH_TRY(check_other(graph, slot, number, value, call));
+        return check_alignment(slot, number, value, call);
+    }
     PH_TRY(check_alignment(slot, number, value, call));
-    if (!where->base)
-        return check_other(graph, slot, number, value, call);
     size_t offset = address - (uintptr_t)where->base;
     size_t room = offset < where->requested ? where->requested - offset : 0;
     if (room < slot->bytes)

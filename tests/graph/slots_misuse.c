@@ -216,6 +216,23 @@ static void expect_taken(const int32_t *larger, const int32_t *freed, const int3
     assert_error(ph_graph_slot_takes(&taken, NULL, 0, x), PH_ERROR_ARGUMENT, "graph is NULL");
 }
 
+static void expect_refused(const int32_t *larger, const int32_t *freed, const int32_t *pinned,
+                           const int32_t *pageable)
+{
+    const int32_t *aligned = (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255);
+    assert_error(with(1, y), PH_ERROR_NOT_FOUND, "slot 1 does not exist");
+    assert_error(with(PH_SLOT_NONE, y), PH_ERROR_NOT_FOUND, "does not exist");
+    assert_error(with(0, NULL), PH_ERROR_ARGUMENT, "is NULL");
+    assert_error(with(0, y + 1), PH_ERROR_ARGUMENT, "no multiple of 256");
+    assert_error(with(0, larger + N + 64), PH_ERROR_ARGUMENT,
+                 "ends after 1792 bytes; the slot has 2048");
+    assert_error(with(0, freed), PH_ERROR_ARGUMENT, "nothing is allocated there");
+    assert_error(with(0, aligned), PH_ERROR_ARGUMENT, "neither memory of the device nor pinned");
+    assert_error(with(0, aligned + 4), PH_ERROR_ARGUMENT,
+                 "neither memory of the device nor pinned");
+    assert_error(with(0, pinned), PH_ERROR_ARGUMENT, "captured with memory of the device");
+}
+
 TEST(a_refused_value_leaves_every_slot_as_it_was)
 {
     int32_t *freed, *larger, *pinned, pageable[N] = {0};
@@ -228,18 +245,7 @@ TEST(a_refused_value_leaves_every_slot_as_it_was)
     expect_taken(larger, freed, pinned, (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255));
     const ph_slot_value twice[] = {{0, larger}, {0, larger}};
     const ph_slot_value half[] = {{0, larger}, {1, larger}};
-    assert_error(with(1, y), PH_ERROR_NOT_FOUND, "slot 1 does not exist");
-    assert_error(with(PH_SLOT_NONE, y), PH_ERROR_NOT_FOUND, "does not exist");
-    assert_error(with(0, NULL), PH_ERROR_ARGUMENT, "is NULL");
-    assert_error(with(0, y + 1), PH_ERROR_ARGUMENT, "no multiple of 256");
-    assert_error(with(0, larger + N + 64), PH_ERROR_ARGUMENT,
-                 "ends after 1792 bytes; the slot has 2048");
-    assert_error(with(0, freed), PH_ERROR_ARGUMENT, "nothing is allocated there");
-    assert_error(with(0, (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255)), PH_ERROR_ARGUMENT,
-                 "neither memory of the device nor pinned");
-    assert_error(with(0, (void *)(((uintptr_t)(pageable + 64) & ~(uintptr_t)255) + 16)),
-                 PH_ERROR_ARGUMENT, "neither memory of the device nor pinned");
-    assert_error(with(0, pinned), PH_ERROR_ARGUMENT, "captured with memory of the device");
+    expect_refused(larger, freed, pinned, pageable);
     assert_error(ph_graph_replay_with(graph, world.stream, NULL, 1), PH_ERROR_ARGUMENT,
                  "values is NULL");
     assert_error(ph_graph_replay_with(graph, world.stream, twice, 2), PH_ERROR_ARGUMENT,
@@ -247,6 +253,7 @@ TEST(a_refused_value_leaves_every_slot_as_it_was)
     /* Also where the first value is what the slot has. */
     const ph_slot_value as_it_is[] = {{0, x}, {0, larger}}, same[] = {{0, x}, {0, x}};
     assert_ok(ph_graph_replay_with(graph, world.stream, same, 1));
+    expect_refused(larger, freed, pinned, pageable); /* and where nothing but the value is new */
     assert_error(ph_graph_replay_with(graph, world.stream, as_it_is, 2), PH_ERROR_ARGUMENT,
                  "slot 0 (s) is named twice");
     assert_error(ph_graph_replay_with(graph, world.stream, same, 2), PH_ERROR_ARGUMENT,

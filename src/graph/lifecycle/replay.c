@@ -322,9 +322,30 @@ ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
     return launched ? PH_OK : replay(graph, stream, &plain);
 }
 
+/* The usual replay with one value: *launched as of ph__graph_relaunch. False with PH_OK: nothing
+ * was done, but that the slot may have the value. */
+static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream *stream,
+                                      const ph_slot_value *value, const char *call)
+{
+    uint64_t capture_id = 0;
+    *launched = false;
+    if (!ph__replays_as_before(graph, stream) || !graph->slots || !ph__replays_at_once(graph))
+        return PH_OK;
+    bool asks = may_capture(graph->device);
+    if (asks)
+        PH_TRY(find_open_capture(&capture_id, stream, call));
+    if (capture_id || !ph__slots_set_usual(graph, value))
+        return PH_OK;
+    PH_TRY(ph__slots_apply(graph, call));
+    return ph__exec_relaunch(launched, graph, stream, asks, call);
+}
+
 ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values,
                                size_t count)
 {
     const request with = {PH__CALL_REPLAY_WITH, "ph_graph_replay_with", values, count};
-    return replay(graph, stream, &with);
+    bool launched = false;
+    if (count == 1 && values)
+        PH_TRY(relaunch_with(&launched, graph, stream, values, with.call));
+    return launched ? PH_OK : replay(graph, stream, &with);
 }

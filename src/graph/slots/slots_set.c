@@ -1,100 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots/slots_set.c: the values of slots: checking them, and giving the executable those
- * that it has not. */
+/* graph/slots/slots_set.c: the values of slots: taking them down when all are right, and giving
+ * the executable those that it has not. */
 #include "graph/slots/slots_set.h"
 #include "graph/locate/probes_exec.h"
 #include "graph/object/graph.h"
-#include "graph/slots/slots.h"
+#include "graph/slots/slots_check.h"
 #include "graph/slots/slots_groups.h"
 #include "memory/observe/lookup.h"
 #include "memory/observe/track.h"
 #include "memory/reclaim/pinned_holders.h"
 #include <string.h>
-
-/* ---- checks ---- */
-static ph_status fail_value_memory(const ph__slot *slot, size_t number, const void *value,
-                                   const char *what, const char *call)
-{
-    return ph_fail(PH_ERROR_ARGUMENT, "%s: %p for slot %zu (%s): %s", call, value, number,
-                   slot->name, what);
-}
-
-static ph_status fail_short(const ph__slot *slot, size_t number, const void *value, size_t room,
-                            const char *call)
-{
-    return ph_fail(
-        PH_ERROR_ARGUMENT,
-        "%s: %p for slot %zu (%s): the allocation there ends after %zu bytes; the slot has %zu",
-        call, value, number, slot->name, room, slot->bytes);
-}
-
-static ph_status check_kind(const ph__slot *slot, size_t number, const void *value, bool pinned,
-                            const char *call)
-{
-    if (!slot->copied || pinned == slot->from_pinned)
-        return PH_OK;
-    return fail_value_memory(
-        slot, number, value,
-        pinned
-            ? "it is pinned memory, and the graph's copies were captured with memory of the device"
-            : "it is memory of the device, and the graph's copies were captured with pinned memory",
-        call);
-}
-
-/* Memory that this device's allocator did not give. */
-static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t number,
-                             const void *value, const char *call)
-{
-    ph__drv_pointer where;
-    ph_device *device = graph->device;
-    if (ph__memory_is_reserved(device, value))
-        return fail_value_memory(slot, number, value, "nothing is allocated there", call);
-    if (ph__device_others_have(device, value))
-        return ph_fail(PH_ERROR_WRONG_DEVICE,
-                       "%s: %p for slot %zu (%s) is memory of another device than %s; every "
-                       "ph_device_open makes a device of its own",
-                       call, value, number, slot->name, device->name);
-    int result = device->driver->pointer_info(&where, device->handle, value);
-    if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
-                               value);
-    if (where.kind == PH__MEMORY_PAGEABLE)
-        return fail_value_memory(slot, number, value,
-                                 "it is neither memory of the device nor pinned", call);
-    size_t room = where.size - ((uintptr_t)value - where.base);
-    if (room < slot->bytes)
-        return fail_short(slot, number, value, room, call);
-    return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
-}
-
-static ph_status check_alignment(const ph__slot *slot, size_t number, const void *value,
-                                 const char *call)
-{
-    if (((uintptr_t)value & (slot->alignment - 1)) == 0)
-        return PH_OK;
-    return ph_fail(
-        PH_ERROR_ARGUMENT,
-        "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment (ph_slot_options "
-        "lowers it, where the kernels allow that)",
-        call, value, number, slot->name, slot->alignment);
-}
-
-static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot, size_t number,
-                                     const void *value, const ph_allocation *where,
-                                     const char *call)
-{
-    uintptr_t address = (uintptr_t)value;
-    if (!where->base) { /* memory of a wrong kind is the fault, whatever its alignment */
-        PH_TRY(check_other(graph, slot, number, value, call));
-        return check_alignment(slot, number, value, call);
-    }
-    PH_TRY(check_alignment(slot, number, value, call));
-    size_t offset = address - (uintptr_t)where->base;
-    size_t room = offset < where->requested ? where->requested - offset : 0;
-    if (room < slot->bytes)
-        return fail_short(slot, number, value, room, call);
-    return check_kind(slot, number, value, where->pinned, call);
-}
 
 /* ---- taking values down ---- */
 /* Where allocations have died, the same address may be another one's; of those that nobody
@@ -145,11 +60,6 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
     return PH_OK;
 }
 
-static inline bool needs_check(const ph__slot *slot)
-{
-    return slot->address && (!(slot->trusted || slot->skip_lookup) || slot->copied);
-}
-
 /* The memory at the staged addresses: all are asked for at once. */
 static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, size_t count)
 {
@@ -157,18 +67,18 @@ static void look_up_slot_memory(const ph_graph *graph, ph__slot_staged *staged, 
     ph_allocation found[PH__FIND_MOST];
     size_t asked = 0;
     if (count == 1) { /* as most times: straight to its place */
-        if (needs_check(staged->slot))
+        if (ph__slot_needs_check(staged->slot))
             (void)ph__memory_find(&staged->where, graph->device, staged->value);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        if (needs_check(staged[i].slot))
+        if (ph__slot_needs_check(staged[i].slot))
             addresses[asked++] = (uintptr_t)staged[i].value;
     if (asked == 0)
         return;
     ph__memory_find_all(found, graph->device, addresses, asked);
     while (count-- > 0)
-        if (needs_check(staged[count].slot))
+        if (ph__slot_needs_check(staged[count].slot))
             staged[count].where = found[--asked];
 }
 
@@ -182,15 +92,15 @@ static ph_status check_staged(ph_graph *graph, const char *call)
                             count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
     for (size_t i = 0; i < count; i++) {
         ph__slot_staged *staged = &slots->staged.at[i];
-        if (status == PH_OK && staged->slot->address && !needs_check(staged->slot))
-            status = check_alignment(staged->slot, staged->number, staged->value, call);
-        if (needs_check(staged->slot) && status == PH_OK) {
+        if (status == PH_OK && staged->slot->address && !ph__slot_needs_check(staged->slot))
+            status = ph__slot_check_alignment(staged->slot, staged->number, staged->value, call);
+        if (ph__slot_needs_check(staged->slot) && status == PH_OK) {
             if (is_found_unchanged(staged)) {
                 staged->slot->staged = false;
                 continue;
             }
-            status = check_value_address(graph, staged->slot, staged->number, staged->value,
-                                         &staged->where, call);
+            status = ph__slot_check_memory(graph, staged->slot, staged->number, staged->value,
+                                           &staged->where, call);
         }
         if (kept != i)
             slots->staged.at[kept] = *staged;
@@ -233,38 +143,6 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     if (status != PH_OK)
         ph__slots_drop_staged(graph);
     return status;
-}
-
-/* A refusal is an answer here, and leaves no record. */
-ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, const void *value)
-{
-    static const char call[] = "ph_graph_slot_takes";
-    ph_allocation where;
-    ph_error before;
-    if (out == NULL)
-        return ph__fail_null(call, "out");
-    *out = false;
-    PH_TRY(ph__graph_check(graph, PH__CALL_SLOT_TAKES));
-    if (slot >= ph_graph_slot_count(graph))
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
-                       slot, ph_graph_slot_count(graph));
-    const ph__slot *found = graph->slots->list.at[slot];
-    if (value == NULL || !found->address) {
-        *out = value != NULL;
-        return PH_OK;
-    }
-    ph__error_save(&before);
-    ph_status status = check_alignment(found, slot, value, call);
-    if (status == PH_OK && needs_check(found)) {
-        (void)ph__memory_find(&where, graph->device, value);
-        status = check_value_address(graph, found, slot, value, &where, call);
-    }
-    *out = status == PH_OK;
-    if (status != PH_OK && status != PH_ERROR_ARGUMENT && status != PH_ERROR_WRONG_DEVICE)
-        return status;
-    ph__error_restore(&before);
-    return PH_OK;
 }
 
 /* ---- the slots ---- */
@@ -338,12 +216,35 @@ static void adopt_value(ph_graph *graph, const ph__slot_staged *staged)
     slot->set = true;
     if (slot->address) {
         slot->current = (uintptr_t)staged->value;
-        if (needs_check(slot))
+        if (ph__slot_needs_check(slot))
             adopt_memory(graph, slot, staged);
     } else {
         memcpy(slot->value, staged->value, slot->bytes);
     }
     ph__slot_patch(graph->slots, slot);
+}
+
+bool ph__slots_set_usual(ph_graph *graph, const ph_slot_value *value)
+{
+    ph_allocation where;
+    ph__slots *slots = graph->slots;
+    ph__slot *slot = value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
+    if (!slot || !slot->address || slot->lead || slot->tracked || graph->liveness ||
+        !ph__slot_needs_check(slot))
+        return false;
+    uint64_t free_count = ph__memory_free_count(graph->device);
+    if (!ph__memory_find(&where, graph->device, value->value) ||
+        !ph__slot_fits(slot, value->value, &where))
+        return false;
+    slot->set = true;
+    slot->current = (uintptr_t)value->value;
+    slot->free_count = free_count;
+    slot->where = where;
+    slot->reported = false;
+    if (slot->copied && where.pinned)
+        ph__memory_pin_used(graph->own->pool, value->value);
+    ph__slot_patch(slots, slot);
+    return true;
 }
 
 /* ---- the executable ---- */
@@ -397,6 +298,7 @@ ph_status ph_graph_slots_set(ph_graph *graph, const ph_slot_value *values, size_
 {
     static const char call[] = "ph_graph_slots_set";
     PH_TRY(ph__graph_check(graph, PH__CALL_SLOTS_SET));
-    PH_TRY(ph__slots_stage(graph, values, count, call));
+    if (count != 1 || !values || !graph->slots || !ph__slots_set_usual(graph, values))
+        PH_TRY(ph__slots_stage(graph, values, count, call));
     return graph->slots ? ph__slots_apply(graph, call) : PH_OK;
 }

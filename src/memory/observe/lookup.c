@@ -99,13 +99,20 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
 
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address)
 {
-    const ph__memory *memory = ph__memory_of(device);
+    ph__memory *memory = ph__memory_of(device);
     const uintptr_t at = (uintptr_t)address;
     if (!memory || !ph__memory_may_have(memory, at)) {
         memset(out, 0, sizeof *out);
         return false;
     }
-    ph__memory_find_all(out, device, &at, 1);
+    ph__memory_lock(memory); /* a block, as most times: straight to it */
+    const ph__block *block = memory->replay_allocators ? NULL : ph__memory_block(memory, at);
+    bool live = block && ph__block_is_live(block);
+    if (live)
+        report_block(out, block);
+    ph__spin_unlock(&memory->lock);
+    if (!live)
+        ph__memory_find_all(out, device, &at, 1);
     return out->base != NULL;
 }
 

@@ -47,7 +47,6 @@ struct ph__callable {
     ph_tensor **outputs;       /* out_count, the graph's own memory, retained */
     /* in_count + parameter_count: of the call under way, then the parameters, which are retained */
     ph_tensor **operands;
-    char **parameter_names;
     void **parameter_data;
     bool *parameter_grads;
     /* of the original's parameters and buffers, as they were when it was captured */
@@ -122,6 +121,9 @@ static inline ph_tensor **ph__callable_parameters(const ph__callable *callable)
 ph__callable *ph__callable_retain(ph__callable *callable);
 void ph__callable_release(ph__callable *callable); /* takes NULL */
 void ph__graphed_set_release(ph__graphed_set *set);
+/* As the module that it was made from has it; in room. */
+const char *ph__callable_parameter_name(char *room, size_t size, const ph__callable *callable,
+                                        size_t parameter);
 /* Drops what its captures made, so that it can be captured again. */
 void ph__callable_reset(ph__callable *callable);
 #endif

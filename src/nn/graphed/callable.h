@@ -21,6 +21,7 @@ typedef struct ph__graphed_set {
     ph_stream *stream; /* of the captures */
     /* the tape of the captures; keeps the tensors that backward reads */
     ph_tape *tape;
+    ph_tape *probe_tape;        /* of the captures that are dropped; NULL: none is under way */
     ph__shared_pool *shared;    /* retained */
     ph_graphed_options options; /* its pointers are not followed after the making */
     /* allocations before the captures, and since the last probe: see making.c */

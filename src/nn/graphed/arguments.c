@@ -37,19 +37,31 @@ static bool check_buffer(const ph__entry *entry, void *user)
                       "requires a gradient; a buffer must not, make it a parameter");
 }
 
-static bool check_parameter(const ph__entry *entry, void *user)
+static bool has_parameter_hook(const ph__entry *entry)
 {
     const ph_tensor *x = entry->buffer ? NULL : entry->tensor;
-    return !x || !x->leaf || !x->leaf->hooks ||
+    return x && x->leaf && x->leaf->hooks;
+}
+
+static bool check_parameter(const ph__entry *entry, void *user)
+{
+    return !has_parameter_hook(entry) ||
            fail_entry(user, entry, "parameter",
                       "has a hook, which would be captured; add it afterwards");
+}
+
+static bool check_tensor(const ph__entry *entry, void *user)
+{
+    (void)user;
+    return !(entry->buffer && ph_tensor_requires_grad(entry->tensor)) && !has_parameter_hook(entry);
 }
 
 /* Of two things that are wrong a buffer's is told. */
 static ph_status check_tensors(const ph_module *module, size_t i)
 {
     search s = {.module = module->name, .index = i, .status = PH_OK};
-    if (ph__module_walk(module, check_buffer, &s) && ph__module_walk(module, check_parameter, &s))
+    if (ph__module_walk(module, check_tensor, NULL) ||
+        (ph__module_walk(module, check_buffer, &s) && ph__module_walk(module, check_parameter, &s)))
         return PH_OK;
     return s.status != PH_OK ? s.status
                              : ph__fail_host_memory(call, "a walk through a callable's module");

@@ -26,6 +26,11 @@ typedef struct ph__graphed_set {
     ph_graphed_options options; /* its pointers are not followed after the making */
     /* allocations before the captures, and since the last probe: see making.c */
     uint64_t begun, probed;
+    /* the last kernel of whose parameters nobody told the types: see touched.c; name "": none */
+    struct {
+        char name[160];
+        size_t args_size;
+    } untyped;
     /* ---- planned.c: while the captures are made ---- */
     ph_memory_plan *plan; /* NULL: none was asked for, or all is made */
     ph_pool *probe_pool;  /* retained; of what is captured to be noted; NULL: it is `pool` */

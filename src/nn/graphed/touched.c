@@ -106,33 +106,37 @@ typedef struct writers {
     bool untyped; /* all are kernels of whose parameters nobody told the types */
 } writers;
 
-/* All words of such a kernel have their offset for a name. */
-static ph_status check_untyped(bool *out, const ph_record *record, const ph_node_info *info)
+/* All words of such a kernel have their offset for a name. A network's products are runs of one
+ * kernel, which is looked at once. */
+static ph_status check_untyped(bool *out, ph__graphed_set *set, const ph_record *record,
+                               const ph_node_info *info)
 {
     ph_word word;
     *out = info->kind == PH_NODE_KERNEL;
+    if (!*out ||
+        (info->args_size == set->untyped.args_size && strcmp(info->name, set->untyped.name) == 0))
+        return PH_OK;
     for (size_t w = 0; *out && w < info->word_count; w++) {
         PH_TRY(ph_record_word(&word, record, info->index, w));
         *out = word.name[0] == '+';
     }
+    if (*out && strlen(info->name) < sizeof set->untyped.name) {
+        set->untyped.args_size = info->args_size;
+        strcpy(set->untyped.name, info->name);
+    }
     return PH_OK;
 }
 
-/* A network's products are runs of one kernel, which is looked at once. */
 static ph_status find_writers(writers *out, const touching *t, const ph_record *record)
 {
-    ph_node_info info, last = {.name = ""};
+    ph_node_info info;
     *out = (writers){.untyped = true};
     for (size_t i = 0; out->untyped && i < ph_record_node_count(record); i++) {
         PH_TRY(ph_record_node(&info, record, i));
         if (!node_may_write(t, &info))
             continue;
         out->any = true;
-        if (info.kind == last.kind && info.args_size == last.args_size &&
-            strcmp(info.name, last.name) == 0)
-            continue;
-        PH_TRY(check_untyped(&out->untyped, record, &info));
-        last = info;
+        PH_TRY(check_untyped(&out->untyped, t->callable->set, record, &info));
     }
     return PH_OK;
 }

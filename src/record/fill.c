@@ -54,11 +54,16 @@ static ph_status fill_kernel(ph__builder *b, ph__record_node *node, const ph__dr
         b->args += ph__args_room(info->args_size);
     }
     PH_TRY(ph__build_lay_out(b, kernel, info->args_size));
+    const bool anywhere = ph__own_has_node_memory(&b->own);
     for (size_t i = 0; i < b->layout.slots.count; i++) {
         const struct ph__word_place *place = &b->layout.slots.at[i];
-        ph__word_read(b->words, b->device, &b->own, &place->slot, node->info.args);
-        b->words->name = place->lasting ? place->lasting : write_name(b, &place->slot);
-        b->words++;
+        ph_word *word = b->words++;
+        ph__word_put(word, &place->slot, node->info.args,
+                     place->lasting ? place->lasting : write_name(b, &place->slot));
+        /* most are numbers, and lie nowhere */
+        if (place->slot.class != PH__CLASS_VALUE && word->value != 0 &&
+            (anywhere || ph__memory_bounds_have(&b->own.seen->bounds, (uintptr_t)word->value)))
+            ph__word_look_up(word, b->device, &b->own);
     }
     return PH_OK;
 }

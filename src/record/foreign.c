@@ -58,6 +58,39 @@ static bool ask_driver(asker *a, uint64_t value)
                                              : add_range(a->to, &where);
 }
 
+/* Of a sparse node what is kept has memory of ours. */
+static bool look_up_sparse(asker *a, const ph__record_node *node)
+{
+    enum {
+        WORD = sizeof(uint64_t)
+    };
+    const char *args = node->info.args;
+    const size_t end = node->info.args_size;
+    size_t place = 0;
+    for (size_t at = 0;; at += WORD) {
+        uint64_t value;
+        at = ph__next_value_within(args, at, end, PH__ADDRESS_FIRST,
+                                   PH__ADDRESS_END - PH__ADDRESS_FIRST);
+        if (at + WORD > end)
+            return true;
+        while (place < node->kept_count && node->places[place].offset < at)
+            place++;
+        if (place < node->kept_count && node->places[place].offset == at)
+            continue;
+        memcpy(&value, args + at, sizeof value);
+        if (!ask_driver(a, value))
+            return false;
+    }
+}
+
+static bool look_up_typed(asker *a, const ph__record_node *node)
+{
+    for (size_t w = 0; w < node->kept_count; w++)
+        if (asks_driver(&node->kept[w], node) && !ask_driver(a, node->kept[w].value))
+            return false;
+    return true;
+}
+
 /* Most words of a vendor's kernel are small numbers. */
 static inline size_t next_address(const ph__record_node *node, size_t w)
 {
@@ -69,12 +102,8 @@ static bool look_up_words(asker *a, ph_record *record)
     record->foreign = a->to;
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
-        for (size_t w = 0; (w = next_address(node, w)) < node->info.word_count; w++) {
-            ph_word room;
-            const ph_word *word = ph__record_word(&room, node, w);
-            if (asks_driver(word, node) && !ask_driver(a, word->value))
-                return false;
-        }
+        if (!(node->places ? look_up_sparse(a, node) : look_up_typed(a, node)))
+            return false;
         if (node->info.body && !look_up_words(a, (ph_record *)(uintptr_t)node->info.body))
             return false;
     }
@@ -130,12 +159,30 @@ const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record
 }
 
 /* Words that are kept may have a base of ours; others are somebody else's memory, or nothing. */
+static const ph_word *next_kept_address(ph_word *room, const ph__record_node *node, size_t *w)
+{
+    if (!node->places) {
+        for (; *w < node->kept_count; ++*w)
+            if (node->kept[*w].base)
+                return &node->kept[*w];
+        return NULL;
+    }
+    for (size_t i = ph__record_first_kept(node, *w); i < node->kept_count; i++)
+        if (node->kept[node->places[i].word].base) {
+            *w = ph__record_kept_at(node, i);
+            return ph__record_kept(room, node, i);
+        }
+    *w = node->info.word_count;
+    return NULL;
+}
+
 const ph_word *ph__record_next_address(ph_word *room, const ph_record *record,
                                        const ph__record_node *node, size_t *w)
 {
-    const bool foreign = record->foreign && record->foreign->list.count > 0;
+    if (!record->foreign || record->foreign->list.count == 0)
+        return next_kept_address(room, node, w);
     for (;; ++*w) {
-        *w = foreign ? next_address(node, *w) : ph__record_next_kept(node, *w);
+        *w = next_address(node, *w);
         if (*w >= node->info.word_count)
             return NULL;
         const ph_word *word = ph__record_look_up_foreign(room, record, node, *w);

@@ -125,14 +125,16 @@ ph_status ph_record_next_address(ph_word *out, size_t *word, const ph_record *re
     const ph__record_node *found = NULL;
     if (out == NULL)
         return ph__fail_null(call, "out");
-    memset(out, 0, sizeof *out);
-    if (word == NULL)
-        return ph__fail_null(call, "word");
-    PH_TRY(find_node(&found, record, node, call));
+    ph_status status =
+        word == NULL ? ph__fail_null(call, "word") : find_node(&found, record, node, call);
+    if (status != PH_OK) {
+        memset(out, 0, sizeof *out);
+        return status;
+    }
     const ph_word *next = ph__record_next_address(out, record, found, word);
-    if (next)
+    if (next && next != out)
         *out = *next;
-    else {
+    if (!next) {
         memset(out, 0, sizeof *out);
         *word = found->info.word_count;
     }

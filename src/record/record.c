@@ -147,9 +147,10 @@ static ph_status make_room(ph__builder *b)
            kinds = ph__args_room(b->all.edges * sizeof(ph_edge_kind));
     size_t places = ph__args_room(b->found.places.count * sizeof(ph__place));
     size_t bytes = head + nodes + words + places + edges + kinds + b->all.args + b->all.names;
-    char *block = ph__calloc(1, bytes);
+    char *block = ph__alloc(bytes);
     if (block == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
+    memset(block, 0, head + nodes); /* all that is behind is written whole */
     b->record = (ph_record *)(void *)block;
     b->record->id = ph__record_next_id();
     b->record->bytes = bytes;
@@ -229,9 +230,7 @@ void ph__record_put_args(ph_record *record, size_t node, const ph_device *device
     ph__word_slot slot;
     for (size_t i = 0; i < to->kept_count && ph__words_next(&words, &slot); i++) {
         ph_word *word = (ph_word *)(uintptr_t)&to->kept[i];
-        const char *name = word->name;
-        *word = (ph_word){.name = name};
-        ph__word_read(word, device, own, &slot, to->info.args);
+        ph__word_read(word, device, own, &slot, to->info.args, word->name);
     }
 }
 

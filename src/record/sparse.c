@@ -104,9 +104,9 @@ size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found)
     return kept;
 }
 
-/* Where a word has to lie to be looked up. */
+/* Where a word has to lie to be looked up, and what is around both. */
 typedef struct window {
-    uintptr_t device, device_bytes, pinned, pinned_bytes;
+    uintptr_t device, device_bytes, pinned, pinned_bytes, lowest, bytes;
 } window;
 
 /* Memory of memory nodes may lie anywhere. */
@@ -114,35 +114,34 @@ static window window_of(const ph__own_memory *own)
 {
     const ph__memory_bounds *bounds = &own->seen->bounds;
     if (ph__own_has_node_memory(own))
-        return (window){1, UINTPTR_MAX, 0, 0}; /* all but NULL */
-    return (window){bounds->device.lowest, bounds->device.highest - bounds->device.lowest,
-                    bounds->pinned.lowest, bounds->pinned.highest - bounds->pinned.lowest};
-}
-
-/* The first word at the offset or behind it that may be an address; args_size or more: there is
- * none. Apart, as most of the time of reading vendor kernels is spent here. */
-static size_t next_in(window in, const char *args, size_t offset, size_t args_size)
-{
-    for (; offset + WORD <= args_size; offset += WORD) {
-        uint64_t value;
-        memcpy(&value, args + offset, sizeof value);
-        if (value - in.device < in.device_bytes || value - in.pinned < in.pinned_bytes)
-            return offset;
+        return (window){1, UINTPTR_MAX, 0, 0, 1, UINTPTR_MAX}; /* all but NULL */
+    window in = {bounds->device.lowest, bounds->device.highest - bounds->device.lowest,
+                 bounds->pinned.lowest, bounds->pinned.highest - bounds->pinned.lowest,
+                 bounds->device.lowest, bounds->device.highest - bounds->device.lowest};
+    if (in.device_bytes == 0) {
+        in.lowest = in.pinned;
+        in.bytes = in.pinned_bytes;
+    } else if (in.pinned_bytes > 0) {
+        const uintptr_t end = in.device + in.device_bytes, other = in.pinned + in.pinned_bytes;
+        in.lowest = in.device < in.pinned ? in.device : in.pinned;
+        in.bytes = (end > other ? end : other) - in.lowest;
     }
-    return args_size;
+    return in;
 }
 
 bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *args, size_t args_size)
 {
     const window in = window_of(own);
-    for (size_t at = next_in(in, args, 0, args_size); at < args_size;
-         at = next_in(in, args, at + WORD, args_size)) {
+    for (size_t at = 0;; at += WORD) {
         uint64_t value;
+        at = ph__next_value_within(args, at, args_size, in.lowest, in.bytes);
+        if (at + WORD > args_size)
+            return true;
         memcpy(&value, (const char *)args + at, sizeof value);
-        if (!add_place(found, at, value))
+        if ((value - in.device < in.device_bytes || value - in.pinned < in.pinned_bytes) &&
+            !add_place(found, at, value))
             return false;
     }
-    return true;
 }
 
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w)
@@ -192,19 +191,22 @@ size_t ph__record_next_kept(const ph__record_node *node, size_t w)
     return i < node->kept_count ? node->places[i].offset / WORD : node->info.word_count;
 }
 
+size_t ph__record_first_kept(const ph__record_node *node, size_t w)
+{
+    return find_place(node, w * WORD);
+}
+
 size_t ph__record_next_within(const ph__record_node *node, size_t w, uint64_t lowest,
                               uint64_t highest)
 {
     if (!node->places || w >= node->info.word_count)
         return w;
     const size_t kept = ph__record_next_kept(node, w), whole = node->info.args_size / WORD;
-    for (; w < kept && w < whole; w++) {
-        uint64_t value;
-        memcpy(&value, (const char *)node->info.args + w * WORD, sizeof value);
-        if (value - lowest < highest - lowest)
-            return w;
-    }
-    return kept;
+    const size_t end = kept < whole ? kept : whole;
+    size_t at = w < end ? ph__next_value_within(node->info.args, w * WORD, end * WORD, lowest,
+                                                highest - lowest)
+                        : end * WORD;
+    return at < end * WORD ? at / WORD : kept;
 }
 
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)

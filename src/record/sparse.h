@@ -4,6 +4,7 @@
 #define PH_RECORD_SPARSE_H
 #include "record/record.h"
 #include "record/words.h"
+#include <string.h>
 
 /* Small numbers, pairs of them, reals and texts fill the parameters of other code's kernels; an
  * address is none of the first 64 KiB, and has at most 49 bits. */
@@ -12,6 +13,31 @@
 static inline bool ph__may_be_address(uint64_t value)
 {
     return value - PH__ADDRESS_FIRST < PH__ADDRESS_END - PH__ADDRESS_FIRST;
+}
+
+static inline uint64_t ph__word_at(const void *args, size_t offset)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)args + offset, sizeof value);
+    return value;
+}
+
+/* The first of the aligned words from the offset on, before `end`, with lowest <= value < lowest +
+ * span; the offset of what is left where there is none. Four at a time: kernels of vendor libraries
+ * have hundreds of words, nearly all of them small numbers, and each is looked at several times. */
+static inline size_t ph__next_value_within(const void *args, size_t offset, size_t end,
+                                           uint64_t lowest, uint64_t span)
+{
+    for (; offset + 32 <= end; offset += 32) {
+        const uint64_t a = ph__word_at(args, offset), b = ph__word_at(args, offset + 8),
+                       c = ph__word_at(args, offset + 16), d = ph__word_at(args, offset + 24);
+        if ((a | b | c | d) >= lowest && /* else each is below */
+            ((a - lowest < span) | (b - lowest < span) | (c - lowest < span) | (d - lowest < span)))
+            break;
+    }
+    while (offset + 8 <= end && ph__word_at(args, offset) - lowest >= span)
+        offset += 8;
+    return offset;
 }
 
 /* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of
@@ -25,8 +51,15 @@ typedef struct ph__place {
  * who looks for addresses. In *room where none is kept as it is; borrowed for as long as both. */
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
 const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
-/* The number of the first word that is kept, from w on; word_count: there is none. */
+/* The number of the first word that is kept, from w on; word_count: there is none. first_kept,
+ * of a sparse node: the same, as which of those that are kept; kept_count: there is none. kept_at:
+ * the number of word i of those. */
 size_t ph__record_next_kept(const ph__record_node *node, size_t w);
+size_t ph__record_first_kept(const ph__record_node *node, size_t w);
+static inline size_t ph__record_kept_at(const ph__record_node *node, size_t i)
+{
+    return node->places ? node->places[i].offset / sizeof(uint64_t) : i;
+}
 /* The first word from w on that is kept, or has a value from `lowest` on, below `highest`, in all
  * of its 8 bytes; word_count: there is none. Of nodes that are not sparse: w. */
 size_t ph__record_next_within(const ph__record_node *node, size_t w, uint64_t lowest,

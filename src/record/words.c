@@ -114,8 +114,6 @@ size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot)
 
 bool ph__own_has(const ph__own_memory *own, uintptr_t address)
 {
-    if (own == NULL)
-        return false;
     if (own->capture && ph__ranges_find(own->capture, address))
         return true;
     for (const ph__node_memory *given = own->nodes; given; given = given->outer)
@@ -125,46 +123,36 @@ bool ph__own_has(const ph__own_memory *own, uintptr_t address)
     return false;
 }
 
-static bool find_seen(ph_allocation *out, ph_pool_id *pool, const ph__lookups *seen,
-                      uintptr_t address)
-{
-    for (unsigned i = 0; i < seen->count; i++)
-        if (address - (uintptr_t)seen->at[i].base < seen->at[i].size) {
-            *out = seen->at[i];
-            *pool = seen->pool[i];
-            return true;
-        }
-    return false;
-}
-
-static void remember_allocation(ph__lookups *seen, const ph_allocation *found, ph_pool_id pool)
+/* Looks it up into the place of the oldest that was met. NULL: there is none. */
+static const ph_allocation *find_allocation(ph_pool_id *pool, ph__lookups *seen,
+                                            const ph_device *device, const ph__past *past,
+                                            uintptr_t address)
 {
     enum {
         ROOM = sizeof seen->at / sizeof seen->at[0]
     };
-    seen->at[seen->next] = *found;
-    seen->pool[seen->next] = pool;
-    seen->next = (seen->next + 1) % ROOM;
-    if (seen->count < ROOM)
+    for (unsigned i = 0; i < seen->count; i++)
+        if (address - (uintptr_t)seen->at[i].base < seen->at[i].size) {
+            *pool = seen->pool[i];
+            return &seen->at[i];
+        }
+    const unsigned next = seen->next;
+    ph_allocation *found = &seen->at[next];
+    if (past)
+        ph__past_find(found, pool, past, &address, 1);
+    else if (ph__memory_find(found, device, (const void *)address))
+        *pool = ph__pool_id(found->pool);
+    else
+        *found = (ph_allocation){.base = NULL};
+    if (next == seen->count)
         seen->count++;
-}
-
-static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_device *device,
-                            const ph__own_memory *own, const void *address)
-{
-    ph__lookups *seen = own ? own->seen : NULL;
-    if (seen && find_seen(out, pool, seen, (uintptr_t)address))
-        return true;
-    const uintptr_t at = (uintptr_t)address;
-    if (own && own->past)
-        ph__past_find(out, pool, own->past, &at, 1);
-    else if (ph__memory_find(out, device, address))
-        *pool = ph__pool_id(out->pool);
-    if (out->base == NULL)
-        return false;
-    if (seen)
-        remember_allocation(seen, out, *pool);
-    return true;
+    if (found->base == NULL) {
+        found->size = 0; /* nobody meets it */
+        return NULL;
+    }
+    seen->pool[next] = *pool;
+    seen->next = (next + 1) % ROOM;
+    return found;
 }
 
 bool ph__own_has_node_memory(const ph__own_memory *own)
@@ -178,9 +166,7 @@ bool ph__own_has_node_memory(const ph__own_memory *own)
 /* Most words of other libraries' kernels are no addresses at all. */
 static bool may_be_known(const ph__own_memory *own, uintptr_t address)
 {
-    const ph__lookups *seen = own ? own->seen : NULL;
-    return seen == NULL || ph__memory_bounds_have(&seen->bounds, address) ||
-           ph__own_has_node_memory(own);
+    return ph__memory_bounds_have(&own->seen->bounds, address) || ph__own_has_node_memory(own);
 }
 
 void ph__word_lies_in(ph_word *word, const ph_allocation *allocation)
@@ -192,36 +178,47 @@ void ph__word_lies_in(ph_word *word, const ph_allocation *allocation)
     word->foreign = allocation->foreign;
 }
 
+static bool look_up_word(ph_word *out, const ph_device *device, const ph__own_memory *own);
+
+/* Where nothing was met before. */
+static __attribute__((noinline)) bool look_up_alone(ph_word *out, const ph_device *device,
+                                                    const ph__own_memory *own)
+{
+    ph__lookups seen = {0};
+    ph__own_memory with = own ? *own : (ph__own_memory){0};
+    ph__memory_read_bounds(&seen.bounds, device);
+    with.seen = &seen;
+    return look_up_word(out, device, &with);
+}
+
 /* True when the value lies in memory that the library knows. */
 static bool look_up_word(ph_word *out, const ph_device *device, const ph__own_memory *own)
 {
-    ph_allocation found;
-    const void *address = (const void *)(uintptr_t)out->value;
+    if (own == NULL || own->seen == NULL)
+        return look_up_alone(out, device, own);
     if (out->value == 0 || !may_be_known(own, (uintptr_t)out->value))
         return false;
     out->internal = ph__own_has(own, (uintptr_t)out->value);
-    if (!find_allocation(&found, &out->pool, device, own, address))
+    const ph_allocation *found =
+        find_allocation(&out->pool, own->seen, device, own->past, (uintptr_t)out->value);
+    if (!found)
         return out->internal;
-    ph__word_lies_in(out, &found);
+    ph__word_lies_in(out, found);
     return true;
 }
 
-void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
-                   const ph__word_slot *slot, const void *args)
+void ph__word_look_up(ph_word *out, const ph_device *device, const ph__own_memory *own)
 {
-    out->offset = slot->offset;
-    memcpy(&out->value, (const char *)args + slot->offset, slot->size);
-    switch (slot->class) {
-    case PH__CLASS_VALUE:
-        break;
-    case PH__CLASS_ADDRESS:
-        out->kind = PH_WORD_PROVED;
-        look_up_word(out, device, own);
-        break;
-    case PH__CLASS_UNTYPED:
-        out->kind = look_up_word(out, device, own) ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
-        break;
-    }
+    if (look_up_word(out, device, own) && out->kind == PH_WORD_VALUE)
+        out->kind = PH_WORD_SUSPECTED;
+}
+
+void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
+                   const ph__word_slot *slot, const void *args, const char *name)
+{
+    ph__word_put(out, slot, args, name);
+    if (slot->class != PH__CLASS_VALUE)
+        ph__word_look_up(out, device, own);
 }
 
 void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own,

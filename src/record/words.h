@@ -8,6 +8,7 @@
 #include "memory/observe/lookup.h"
 #include "memory/observe/moment.h"
 #include <phonograph/inspect/record.h>
+#include <string.h>
 
 /* Memory that the memory nodes of a record give, and those of the one that it is nested in. */
 typedef struct ph__node_memory_range {
@@ -70,9 +71,23 @@ enum {
 bool ph__own_has_node_memory(const ph__own_memory *own);
 bool ph__own_has(const ph__own_memory *own, uintptr_t address);
 void ph__word_lies_in(ph_word *word, const ph_allocation *allocation); /* but for its pool */
-/* Classifies into a word of zeros; out->name is left NULL. */
+/* The word as far as the arguments say it: all but what it addresses, which look_up finds. */
+static inline void ph__word_put(ph_word *out, const ph__word_slot *slot, const void *args,
+                                const char *name)
+{
+    const char *at = (const char *)args + slot->offset;
+    *out = (ph_word){.name = name,
+                     .offset = slot->offset,
+                     .kind = slot->class == PH__CLASS_ADDRESS ? PH_WORD_PROVED : PH_WORD_VALUE};
+    if (slot->size == sizeof out->value) /* as nearly all */
+        memcpy(&out->value, at, sizeof out->value);
+    else
+        memcpy(&out->value, at, slot->size);
+}
+void ph__word_look_up(ph_word *out, const ph_device *device, const ph__own_memory *own);
+/* Both: classifies it, and writes all of it. */
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
-                   const ph__word_slot *slot, const void *args);
+                   const ph__word_slot *slot, const void *args, const char *name);
 /* A word that is an address for certain: a field of a memcpy or memset. name: static storage. */
 void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own,
                       const char *name, size_t offset, const void *address);

@@ -136,6 +136,26 @@ static void expect_stale(bench *b, const char *why)
     assert_int_equal(gn_info(b->graphed).forward_calls, calls);
 }
 
+/* Its name is looked for by then, in the module that the callable holds. */
+TEST(a_parameter_below_is_named_when_the_module_is_gone)
+{
+    t_scene s;
+    t_scene_open(&s);
+    ph_module *plain = gn_net(&s, GN_MLP, 1);
+    ph_tensor *sample = gn_sample(&s, gn_shape(GN_MLP), false),
+              *bias = ph_tensor_retain(ph_module_parameter(plain, "2.bias"));
+    ph_module *graphed = gn_graph_one(plain, sample, NULL);
+    assert_non_null(bias);
+    ph_module_release(plain);
+    assert_ok(ph_tensor_set_requires_grad(bias, false));
+    assert_null(ph_call(s.tape, graphed, sample));
+    t_expect_failure(&s, PH_ERROR_STATE, "parameter '2.bias' requires no gradient any more");
+    ph_tensor_release(bias);
+    ph_tensor_release(sample);
+    ph_module_release(graphed);
+    t_scene_close(&s);
+}
+
 TEST(calls_with_moved_parameters_are_refused)
 {
     bench b;
@@ -347,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_with_other_inputs_than_the_sample_are_refused),
         cmocka_unit_test(test_fewer_gradients),
+        cmocka_unit_test(a_parameter_below_is_named_when_the_module_is_gone),
         cmocka_unit_test(calls_with_moved_parameters_are_refused),
         cmocka_unit_test(test_parameter_without_gradient),
         cmocka_unit_test(test_backward_twice),

@@ -182,15 +182,20 @@ static size_t next_to_explain(const proof *p, const ph__record_node *mine,
     const char *a = mine->info.args, *b = theirs->info.args;
     if (mine->info.kind != PH_NODE_KERNEL || mine->kernel || theirs->kernel || !a || !b)
         return w;
-    for (; (w + 1) * WORD <= mine->info.args_size && (w + 1) * WORD <= theirs->info.args_size;
-         w++) {
-        uint64_t value, other;
-        memcpy(&value, a + w * WORD, WORD);
-        memcpy(&other, b + w * WORD, WORD);
-        if (value != other || (value - p->lowest < p->highest - p->lowest && is_in_span(p, value)))
+    for (;; w++) {
+        w = ph__slot_next_other(a, b, mine->info.args_size, w, p->lowest, p->highest - p->lowest);
+        if ((w + 1) * WORD > mine->info.args_size ||
+            memcmp(a + w * WORD, b + w * WORD, WORD) != 0 ||
+            is_in_span(p, ph__word_at(a, w * WORD)))
             return w;
     }
-    return w;
+}
+
+/* Most words need no explanation: their layout is looked at where one does. */
+static inline bool is_same_number(const proof *p, const ph_word *mine, const ph_word *theirs)
+{
+    return mine->value == theirs->value && mine->base == theirs->base &&
+           !(mine->value - p->lowest < p->highest - p->lowest && is_in_span(p, mine->value));
 }
 
 static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
@@ -202,17 +207,17 @@ static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_
     if (ph__cells_are_written_by(p->graph, info->index) &&
         ph__cells_are_written_by(p->shifted, info->index))
         return true;
-    ph__words words = {mine->kernel, info->args_size, 0, 0};
+    ph__slot_walk walk = {.words = {mine->kernel, info->args_size, 0, 0}};
     for (size_t w = 0; w < info->word_count; w++) {
         ph_word rooms[2];
         ph__word_slot slot = {.size = sizeof rooms[0].value};
-        const size_t next = next_to_explain(p, mine, theirs, w);
-        words.at += (next - w) * sizeof(uint64_t);
-        if ((w = next) >= info->word_count)
+        if ((w = next_to_explain(p, mine, theirs, w)) >= info->word_count)
             break;
-        bool known = info->kind != PH_NODE_KERNEL || ph__words_next(&words, &slot);
         const ph_word *a = ph__record_word(&rooms[0], mine, w),
                       *b = ph__record_word(&rooms[1], theirs, w);
+        if (a->offset == b->offset && is_same_number(p, a, b))
+            continue;
+        bool known = info->kind != PH_NODE_KERNEL || ph__slot_walk_to(&walk, w, &slot);
         if (!known || a->offset != b->offset)
             return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index,
                                info->name);

@@ -5,6 +5,7 @@
 #include "graph/memory/epochs.h"
 #include "graph/object/graph.h"
 #include "memory/pool/pool.h"
+#include "record/sparse.h"
 #include <string.h>
 
 static bool same_edges(const ph__record_node *a, const ph__record_node *b)
@@ -108,6 +109,39 @@ bool ph__slot_is_same_place(const ph_word *mine, const ph_word *theirs)
     if (mine->base && theirs->base)
         return mine->value - (uintptr_t)mine->base == theirs->value - (uintptr_t)theirs->base;
     return (mine->value ^ theirs->value) % PH__SLOT_BLOCKS == 0;
+}
+
+size_t ph__slot_next_other(const void *a, const void *b, size_t bytes, size_t w, uint64_t lowest,
+                           uint64_t span)
+{
+    size_t at = w * 8;
+    for (; at + 32 <= bytes; at += 32) {
+        const uint64_t v0 = ph__word_at(a, at), v1 = ph__word_at(a, at + 8),
+                       v2 = ph__word_at(a, at + 16), v3 = ph__word_at(a, at + 24);
+        if (((v0 ^ ph__word_at(b, at)) | (v1 ^ ph__word_at(b, at + 8)) |
+             (v2 ^ ph__word_at(b, at + 16)) | (v3 ^ ph__word_at(b, at + 24))) != 0)
+            break;
+        if ((v0 | v1 | v2 | v3) >= lowest && /* else each is below */
+            ((v0 - lowest < span) | (v1 - lowest < span) | (v2 - lowest < span) |
+             (v3 - lowest < span)))
+            break;
+    }
+    while (at + 8 <= bytes && ph__word_at(a, at) == ph__word_at(b, at) &&
+           ph__word_at(a, at) - lowest >= span)
+        at += 8;
+    return at / 8;
+}
+
+bool ph__slot_walk_to(ph__slot_walk *walk, size_t w, ph__word_slot *slot)
+{
+    if (walk->words.kernel == NULL) { /* all have 8 bytes, but the last */
+        walk->words.at = w * sizeof(uint64_t);
+        walk->count = w;
+    }
+    for (; walk->count <= w; walk->count++)
+        if (!ph__words_next(&walk->words, slot))
+            return false;
+    return true;
 }
 
 ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,

@@ -21,4 +21,15 @@ enum {
     PH__SLOT_BLOCKS = 512
 };
 bool ph__slot_is_same_place(const ph_word *mine, const ph_word *theirs);
+/* The number of the first 8-byte word from w on that is another one in b, or has a value from
+ * `lowest` on, in `span`; behind the last whole word: there is none. */
+size_t ph__slot_next_other(const void *a, const void *b, size_t bytes, size_t w, uint64_t lowest,
+                           uint64_t span);
+
+/* Goes on through the words of a launch, to word w: few are looked at. False: it has fewer. */
+typedef struct ph__slot_walk {
+    ph__words words;
+    size_t count; /* of the words behind it */
+} ph__slot_walk;
+bool ph__slot_walk_to(ph__slot_walk *walk, size_t w, ph__word_slot *slot);
 #endif

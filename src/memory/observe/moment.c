@@ -94,10 +94,11 @@ void ph__past_find(ph_allocation *out, ph_pool_id *pools, const ph__past *past,
                    const uintptr_t *addresses, size_t count)
 {
     ph__memory *memory = ph__memory_of(past->device);
-    memset(out, 0, count * sizeof *out);
-    memset(pools, 0, count * sizeof *pools);
-    if (past->moment->at == 0 || !memory) /* nothing was allocated then */
+    if (past->moment->at == 0 || !memory) { /* nothing was allocated then */
+        memset(out, 0, count * sizeof *out);
+        memset(pools, 0, count * sizeof *pools);
         return;
+    }
     ph__memory_lock(memory);
     ph__memory_find_locked(out, memory, addresses, count);
     for (size_t i = 0; i < count; i++)

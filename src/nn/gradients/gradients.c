@@ -110,8 +110,9 @@ static bool collect_entry(const ph__entry *entry, void *user)
     gathering *to = user;
     if (!entry->tensor || entry->buffer || !ph_tensor_requires_grad(entry->tensor))
         return true;
-    to->failed = !add_gradient(to, entry->name, entry->tensor);
-    return !to->failed;
+    const char *name = ph__entry_name(entry);
+    to->failed = name && !add_gradient(to, name, entry->tensor);
+    return name && !to->failed;
 }
 
 static bool gather_gradients(ph__gradients *g, ph_tape *tape, const ph_module *module,

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "nn/graphed/call.h"
 #include "nn/module/parameter_slots.h"
+#include "nn/module/traverse.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/tensor.h"
 #include "tensor/generator/generator.h"
@@ -20,26 +21,50 @@ typedef struct search {
     ph_status status;
 } search;
 
-static bool check_buffer(const char *name, ph_tensor *x, void *user)
+static bool fail_entry(search *s, const ph__entry *entry, const char *kind, const char *why)
 {
-    search *s = user;
-    if (ph_tensor_requires_grad(x))
-        s->status = ph_fail(PH_ERROR_ARGUMENT,
-                            "%s: callable %zu (%s): buffer '%s' requires a gradient; a buffer must "
-                            "not, make it a parameter",
-                            call, s->index, s->module, name);
-    return s->status == PH_OK;
+    const char *name = ph__entry_name(entry);
+    s->status = name ? ph_fail(PH_ERROR_ARGUMENT, "%s: callable %zu (%s): %s '%s' %s", call,
+                               s->index, s->module, kind, name, why)
+                     : ph__fail_host_memory(call, "the names of a module's tensors");
+    return false;
 }
 
-static bool check_parameter(const char *name, ph_tensor *x, void *user)
+static bool check_buffer(const ph__entry *entry, void *user)
 {
-    search *s = user;
-    if (x->leaf && x->leaf->hooks)
-        s->status = ph_fail(PH_ERROR_ARGUMENT,
-                            "%s: callable %zu (%s): parameter '%s' has a hook, which would be "
-                            "captured; add it afterwards",
-                            call, s->index, s->module, name);
-    return s->status == PH_OK;
+    return !entry->buffer || !ph_tensor_requires_grad(entry->tensor) ||
+           fail_entry(user, entry, "buffer",
+                      "requires a gradient; a buffer must not, make it a parameter");
+}
+
+static bool has_parameter_hook(const ph__entry *entry)
+{
+    const ph_tensor *x = entry->buffer ? NULL : entry->tensor;
+    return x && x->leaf && x->leaf->hooks;
+}
+
+static bool check_parameter(const ph__entry *entry, void *user)
+{
+    return !has_parameter_hook(entry) ||
+           fail_entry(user, entry, "parameter",
+                      "has a hook, which would be captured; add it afterwards");
+}
+
+static bool check_tensor(const ph__entry *entry, void *user)
+{
+    (void)user;
+    return !(entry->buffer && ph_tensor_requires_grad(entry->tensor)) && !has_parameter_hook(entry);
+}
+
+/* Of two things that are wrong a buffer's is told. */
+static ph_status check_tensors(const ph_module *module, size_t i)
+{
+    search s = {.module = module->name, .index = i, .status = PH_OK};
+    if (ph__module_walk(module, check_tensor, NULL) ||
+        (ph__module_walk(module, check_buffer, &s) && ph__module_walk(module, check_parameter, &s)))
+        return PH_OK;
+    return s.status != PH_OK ? s.status
+                             : ph__fail_host_memory(call, "a walk through a callable's module");
 }
 
 static ph_status check_parameter_slots(const ph_module *module, size_t i)
@@ -78,11 +103,7 @@ static ph_status check_module(ph_module *const *modules, size_t i)
             "the graphed module",
             call, i, module->name);
     PH_TRY(check_parameter_slots(module, i));
-    search s = {.module = module->name, .index = i, .status = PH_OK};
-    ph_module_buffers(module, check_buffer, &s);
-    if (s.status == PH_OK)
-        ph_module_parameters(module, check_parameter, &s);
-    return s.status;
+    return check_tensors(module, i);
 }
 
 static ph_status check_sample(const ph_module *module, const ph_sample *sample, size_t i)

@@ -2,12 +2,14 @@
 /* nn/graphed/callable.c: callables and their sets: who keeps them, and what goes with them. */
 #include "nn/graphed/callable.h"
 #include "base/alloc.h"
+#include "base/line.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/others.h"
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/structure.h"
 #include "nn/graphed/watch.h"
 #include "nn/module/parameter_slots.h"
+#include "nn/module/traverse.h"
 #include "tensor/core/storage.h"
 #include "tensor/tape/node.h"
 
@@ -76,8 +78,6 @@ void ph__callable_release(ph__callable *callable)
     ph__callable_reset(callable);
     for (size_t i = 0; callable->operands && i < callable->parameter_count; i++)
         ph_tensor_release(ph__callable_parameters(callable)[i]);
-    for (size_t i = 0; callable->parameter_names && i < callable->parameter_count; i++)
-        ph__free(callable->parameter_names[i]);
     ph__structure_free(callable->structure);
     ph__structure_free(callable->out_structure);
     ph__free(callable->inputs);
@@ -85,7 +85,6 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->outputs);
     ph__free(callable->operands);
     ph__leaf_edges_release(callable->leaf_edges);
-    ph__free(callable->parameter_names);
     ph__free(callable->parameter_data);
     ph__free(callable->parameter_grads);
     ph__parameter_slots_drop(&callable->parameter_slots);
@@ -101,4 +100,30 @@ void ph__callable_release(ph__callable *callable)
     ph_module_release(callable->original);
     ph__graphed_set_release(callable->set);
     ph__free(callable);
+}
+
+/* ---- names of parameters ---- for messages alone: so they are looked for when one needs them. */
+typedef struct naming {
+    char *room;
+    size_t size, left;
+} naming;
+
+static bool name_entry(const ph__entry *entry, void *user)
+{
+    naming *n = user;
+    if (!entry->tensor || entry->buffer || n->left-- > 0)
+        return true;
+    const char *name = ph__entry_name(entry);
+    if (name)
+        ph__line_format(n->room, n->size, "%s", name);
+    return false;
+}
+
+const char *ph__callable_parameter_name(char *room, size_t size, const ph__callable *callable,
+                                        size_t parameter)
+{
+    naming n = {room, size, parameter};
+    ph__line_format(room, size, "%zu", parameter); /* where there is no memory for its name */
+    (void)ph__module_walk(callable->original, name_entry, &n);
+    return room;
 }

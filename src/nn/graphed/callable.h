@@ -21,10 +21,16 @@ typedef struct ph__graphed_set {
     ph_stream *stream; /* of the captures */
     /* the tape of the captures; keeps the tensors that backward reads */
     ph_tape *tape;
+    ph_tape *probe_tape;        /* of the captures that are dropped; NULL: none is under way */
     ph__shared_pool *shared;    /* retained */
     ph_graphed_options options; /* its pointers are not followed after the making */
     /* allocations before the captures, and since the last probe: see making.c */
     uint64_t begun, probed;
+    /* the last kernel of whose parameters nobody told the types: see touched.c; name "": none */
+    struct {
+        char name[160];
+        size_t args_size;
+    } untyped;
     /* ---- planned.c: while the captures are made ---- */
     ph_memory_plan *plan; /* NULL: none was asked for, or all is made */
     ph_pool *probe_pool;  /* retained; of what is captured to be noted; NULL: it is `pool` */
@@ -47,7 +53,6 @@ struct ph__callable {
     ph_tensor **outputs;       /* out_count, the graph's own memory, retained */
     /* in_count + parameter_count: of the call under way, then the parameters, which are retained */
     ph_tensor **operands;
-    char **parameter_names;
     void **parameter_data;
     bool *parameter_grads;
     /* of the original's parameters and buffers, as they were when it was captured */
@@ -122,6 +127,9 @@ static inline ph_tensor **ph__callable_parameters(const ph__callable *callable)
 ph__callable *ph__callable_retain(ph__callable *callable);
 void ph__callable_release(ph__callable *callable); /* takes NULL */
 void ph__graphed_set_release(ph__graphed_set *set);
+/* As the module that it was made from has it; in room. */
+const char *ph__callable_parameter_name(char *room, size_t size, const ph__callable *callable,
+                                        size_t parameter);
 /* Drops what its captures made, so that it can be captured again. */
 void ph__callable_reset(ph__callable *callable);
 #endif

@@ -81,14 +81,15 @@ static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor 
 
 static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, size_t i)
 {
+    char name[256];
     const ph_tensor *x = ph__callable_parameters(callable)[i];
     const char *why = x->data != callable->parameter_data[i]
                           ? "is not where it was at the capture: its memory must stay"
                       : x->requires_grad ? "requires a gradient, and did not at the capture"
                                          : "requires no gradient any more";
-    ph_tape_fail(tape, PH_ERROR_STATE,
-                 "graphed callable '%s': parameter '%s' %s; make the callable anew",
-                 callable->original->name, callable->parameter_names[i], why);
+    ph_tape_fail(
+        tape, PH_ERROR_STATE, "graphed callable '%s': parameter '%s' %s; make the callable anew",
+        callable->original->name, ph__callable_parameter_name(name, sizeof name, callable, i), why);
     return false;
 }
 

@@ -6,7 +6,7 @@
 #include "nn/graphed/capture.h"
 #include "nn/graphed/depends.h"
 #include "nn/graphed/output_sets.h"
-#include "nn/graphed/outside.h"
+#include "nn/graphed/touched.h"
 #include <phonograph/breaks.h>
 
 static ph_status add_range(ph__spans *ranges, const void *base, size_t bytes, const char *call)

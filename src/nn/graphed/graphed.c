@@ -14,6 +14,7 @@
 #include "nn/graphed/structure.h"
 #include "nn/graphed/warmup.h"
 #include "nn/module/parameter_slots.h"
+#include "nn/module/traverse.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/tape/node.h"
 #include <string.h>
@@ -43,39 +44,28 @@ static ph_status make_graphed_set(ph__graphed_set **out, ph_device *device,
     return set->stream ? PH_OK : ph__shared_pool_stream(&set->stream, set->shared, device, call);
 }
 
-static bool count_module(const char *name, ph_module *module, void *user)
-{
-    (void)name;
-    (void)module;
-    ++*(size_t *)user;
-    return true;
-}
-
-static bool collect_mode(const char *name, ph_module *module, void *user)
+static bool count_part(const ph__entry *entry, void *user)
 {
     ph__callable *callable = user;
-    (void)name;
-    callable->modes[callable->mode_count++] = (struct ph__mode){module, module->training};
+    callable->parameter_count += entry->tensor && !entry->buffer;
+    callable->mode_count += entry->tensor == NULL;
     return true;
 }
 
-typedef struct collecting {
-    ph__callable *callable;
-    size_t count;
-    bool failed;
-} collecting;
-
-static bool collect_parameter(const char *name, ph_tensor *x, void *user)
+static bool collect_part(const ph__entry *entry, void *user)
 {
-    collecting *c = user;
-    size_t i = c->count++;
-    if (!(c->callable->parameter_names[i] = ph__strdup(name))) {
-        c->failed = true;
-        return false;
+    ph__callable *callable = user;
+    if (entry->buffer)
+        return true;
+    if (!entry->tensor) {
+        callable->modes[callable->mode_count++] =
+            (struct ph__mode){entry->module, entry->module->training};
+        return true;
     }
-    ph__callable_parameters(c->callable)[i] = ph_tensor_retain(x);
-    c->callable->parameter_data[i] = ph_tensor_data(x);
-    c->callable->parameter_grads[i] = ph_tensor_requires_grad(x);
+    size_t i = callable->parameter_count++;
+    ph__callable_parameters(callable)[i] = ph_tensor_retain(entry->tensor);
+    callable->parameter_data[i] = ph_tensor_data(entry->tensor);
+    callable->parameter_grads[i] = ph_tensor_requires_grad(entry->tensor);
     return true;
 }
 
@@ -83,29 +73,26 @@ static bool allocate_callable(ph__callable *callable)
 {
     size_t in = callable->in_count, out = callable->out_count,
            parameters = callable->parameter_count;
-    size_t bundles = (in + parameters) / PH__BUNDLE_MAX + 1, modules = 0;
+    size_t bundles = (in + parameters) / PH__BUNDLE_MAX + 1;
     callable->inputs = ph__calloc(in + 1, sizeof *callable->inputs);
     callable->grad_outputs = ph__calloc(out, sizeof *callable->grad_outputs);
     callable->outputs = ph__calloc(out, sizeof *callable->outputs);
     callable->operands = ph__calloc(in + parameters + 1, sizeof *callable->operands);
-    callable->parameter_names = ph__calloc(parameters + 1, sizeof *callable->parameter_names);
     callable->parameter_data = ph__calloc(parameters + 1, sizeof *callable->parameter_data);
     callable->parameter_grads = ph__calloc(parameters + 1, sizeof *callable->parameter_grads);
     callable->parameter_saved = ph__calloc(parameters + 1, sizeof *callable->parameter_saved);
     callable->grad_inputs = ph__calloc(in + parameters + 1, sizeof *callable->grad_inputs);
     callable->grad_input_order =
         ph__calloc(in + parameters + 1, sizeof *callable->grad_input_order);
-    ph_module_modules(callable->original, count_module, &modules);
-    callable->modes = ph__calloc(modules, sizeof *callable->modes);
+    callable->modes = ph__calloc(callable->mode_count, sizeof *callable->modes);
     callable->ops = ph__calloc(bundles, PH__BUNDLE_MAX);
     callable->op_slots = ph__calloc(bundles, sizeof *callable->op_slots);
     callable->values = ph__calloc(2 * in + out + parameters + bundles, sizeof *callable->values);
     callable->depends = ph__calloc(out, in + 1);
     return callable->inputs && callable->grad_outputs && callable->outputs && callable->operands &&
-           callable->parameter_names && callable->parameter_data && callable->parameter_grads &&
-           callable->parameter_saved && callable->modes && callable->grad_inputs &&
-           callable->grad_input_order && callable->ops && callable->op_slots && callable->values &&
-           callable->depends;
+           callable->parameter_data && callable->parameter_grads && callable->parameter_saved &&
+           callable->modes && callable->grad_inputs && callable->grad_input_order &&
+           callable->ops && callable->op_slots && callable->values && callable->depends;
 }
 
 static void describe_inputs(ph__callable *callable, const ph_sample *sample)
@@ -139,7 +126,8 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
     callable->original = ph_module_retain(module);
     callable->in_count = module->in_count;
     callable->out_count = module->out_count;
-    callable->parameter_count = ph_module_parameter_count(module);
+    if (!ph__module_walk(module, count_part, callable))
+        return ph__fail_host_memory(call, "a callable");
     ph__line_format(callable->forward.name, sizeof callable->forward.name, "%s", module->name);
     ph__line_format(callable->backward.name, sizeof callable->backward.name, "%s", module->name);
     callable->backward.backward = true;
@@ -148,11 +136,9 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
     if (!allocate_callable(callable) || (sample->structure && !callable->structure) ||
         (sample->out_structure && !callable->out_structure))
         return ph__fail_host_memory(call, "a callable");
-    collecting c = {.callable = callable};
-    ph_module_parameters(module, collect_parameter, &c);
-    ph_module_modules(module, collect_mode, callable);
-    if (c.failed)
-        return ph__fail_host_memory(call, "the names of parameters");
+    callable->parameter_count = callable->mode_count = 0;
+    if (!ph__module_walk(module, collect_part, callable))
+        return ph__fail_host_memory(call, "the parameters of a callable");
     describe_inputs(callable, sample);
     return PH_OK;
 }

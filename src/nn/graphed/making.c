@@ -14,6 +14,7 @@
 #include "nn/graphed/planned.h"
 #include "nn/graphed/prove.h"
 #include "nn/graphed/stage.h"
+#include "nn/graphed/tapes.h"
 #include "tensor/core/storage.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
@@ -111,27 +112,22 @@ static ph_status stage_grad_outputs(ph__making *making, ph_tensor *const *out, c
     return status;
 }
 
-static ph_status new_tape(ph_tape **out, const ph__graphed_set *set)
-{
-    return ph_tape_create(out, set->stream,
-                          &(ph_tape_options){.generator = set->options.generator,
-                                             .mark_modules = set->options.mark_modules,
-                                             .autocast = set->options.autocast});
-}
-
-/* Its graphs are compared with the real ones. */
-static void end_probe(ph__trial *trial)
+/* Its graphs are compared with the real ones. A failed tape is nothing for the next probe. */
+static void end_probe(ph__trial *trial, bool failed)
 {
     ph__trial_free(trial, false);
-    ph_tape_destroy(trial->tape);
     trial->tape = NULL;
+    if (failed)
+        ph__set_drop_probe_tape(trial->callable->set);
+    else
+        ph__set_renew_probe_tape(trial->callable->set);
 }
 
 static void abandon_probe(void *trial)
 {
     ph_error saved;
     ph__error_save(&saved);
-    end_probe(trial);
+    end_probe(trial, true);
     ph__error_restore(&saved);
 }
 
@@ -148,7 +144,7 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
 {
     ph__trial *trial = &making->probes[number];
     *trial = (ph__trial){.callable = making->callable, .probe = true, .number = number};
-    PH_TRY(new_tape(&trial->tape, making->callable->set));
+    PH_TRY(ph__set_probe_tape(&trial->tape, making->callable->set));
     PH__UNWIND unwind = {abandon_probe, trial};
     ph_status status = ph__trial_forward(trial, making, call);
     if (status == PH_OK && trial->writes_input)
@@ -164,7 +160,7 @@ static ph_status run_probe(ph__making *making, size_t number, bool *again, const
     ph_error failure;
     ph__error_save(&failure);
     unwind.undo = NULL;
-    end_probe(trial);
+    end_probe(trial, status != PH_OK);
     if (status != PH_OK)
         ph__error_restore(&failure);
     return status;
@@ -264,7 +260,7 @@ static ph_status use_parameters(const ph__callable *callable)
 static ph_status capture_all(ph__making *makings, size_t count, bool *again, const char *call)
 {
     ph__graphed_set *set = makings[0].callable->set;
-    PH_TRY(new_tape(&set->tape, set));
+    PH_TRY(ph__set_make_tape(&set->tape, set));
     if (set->begun == 0)
         PH_TRY(mark_allocations(&set->begun, set, call));
     for (size_t i = 0; i < count; i++)
@@ -276,6 +272,7 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
         PH_TRY(stage_inputs(&makings[i], call));
         PH_TRY(run_probes(&makings[i], again, call));
     }
+    ph__set_drop_probe_tape(set);
     PH_TRY(mark_allocations(&set->probed, set, call));
     if (!*again)
         PH_TRY(ph__set_plan_place(set, call));
@@ -342,6 +339,7 @@ static void clear_makings(capturing *c, bool failed)
     }
     for (int i = 0; i < PH__ROOMS; i++)
         ph__stage_room_free(&c->rooms[i], set->stream);
+    ph__set_drop_probe_tape(set);
     if (failed) {
         ph_tape_destroy(set->tape);
         set->tape = NULL;

@@ -7,7 +7,4 @@
 /* STATE: the pass of the real capture uses other such memory than that of its probe: forward
  * replaces what it keeps. */
 ph_status ph__making_compare(const ph__making *making, bool backward, const char *call);
-/* Holds the memory that the real graph of the pass uses, from now on, and records the memory that
- * it writes. */
-ph_status ph__making_hold(ph__making *making, bool backward, const char *call);
 #endif

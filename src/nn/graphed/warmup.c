@@ -50,19 +50,22 @@ size_t ph__callable_differentiable(const ph__callable *callable, ph_tensor *cons
 void ph__callable_check_unused(const ph__callable *callable, ph_tape *tape, ph_tensor *const *grads,
                                const size_t *at, size_t count)
 {
-    char path[96];
+    char path[256];
     for (size_t i = 0;
          i < count && !callable->set->options.allow_unused_input && !ph__tape_failed(tape); i++) {
         bool input = at[i] < callable->in_count;
         if (grads[i])
             continue;
-        (void)ph_structure_path(path, sizeof path, callable->structure, at[i]);
+        if (input)
+            (void)ph_structure_path(path, sizeof path, callable->structure, at[i]);
+        else
+            (void)ph__callable_parameter_name(path, sizeof path, callable,
+                                              at[i] - callable->in_count);
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
                      "%s '%s' requires a gradient and takes no part in the outputs; with "
                      "allow_unused_input of "
                      "ph_graphed_options it gets none",
-                     input ? "input" : "parameter",
-                     input ? path : callable->parameter_names[at[i] - callable->in_count]);
+                     input ? "input" : "parameter", path);
     }
 }
 

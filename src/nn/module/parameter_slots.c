@@ -111,7 +111,10 @@ static bool visit_slot(const ph__entry *entry, void *user)
     const ph__parameter_slots *own = slots_of(entry->module);
     for (size_t i = 0; !entry->tensor && !l->found && i < own->count; i++)
         if (is_searched(l, &own->at[i])) {
-            describe_slot(l->text, l->size, entry->name, l->slot ? l->slot : &own->at[i]);
+            const char *prefix = ph__entry_name(entry);
+            if (!prefix)
+                return false;
+            describe_slot(l->text, l->size, prefix, l->slot ? l->slot : &own->at[i]);
             l->found = true;
         }
     return !l->found;

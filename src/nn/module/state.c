@@ -24,7 +24,8 @@ static bool collect_entry(const ph__entry *entry, void *user)
     state *s = user;
     if (!entry->tensor)
         return true;
-    ph_named_tensor named = {ph__strdup(entry->name), entry->tensor};
+    const char *name = ph__entry_name(entry);
+    ph_named_tensor named = {name ? ph__strdup(name) : NULL, entry->tensor};
     if (named.name && ph__vec_push(&s->tensors, named))
         return true;
     ph__free((void *)(uintptr_t)named.name);

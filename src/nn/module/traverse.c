@@ -9,54 +9,70 @@
 #include <string.h>
 
 enum {
-    FEW = 16 /* are found faster by looking at all of them */
+    PLACES =
+        128, /* of a table on the stack: networks with more than MOST objects have a map, too */
+    PLACES_LOG2 = 7,
+    MOST = 96
 };
 
-typedef struct walk {
-    ph__text name; /* of where it is */
-    const void *first[FEW];
-    size_t count; /* of what was seen: the first few, and the others */
-    ph__map others;
+/* A child on the way from the module that is walked to the place of the walk. */
+typedef struct level {
+    const struct level *outer;
+    const char *name;
+} level;
+
+struct ph__walk {
+    const void *seen[PLACES];
+    size_t count;   /* of what was seen and is in the table */
+    ph__map others; /* and the others */
+    const level *at;
+    ph__text name; /* of the last entry of this level that was asked for; empty: nobody has */
+    size_t prefix; /* bytes that all of this level begin with */
     ph__entry_fn visit;
     void *user;
-} walk;
+};
 
-/* True when it is met for the first time. *failed: no host memory. */
-static bool first_time(walk *w, const void *object, bool *failed)
+static size_t first_place(const void *object)
 {
-    for (size_t i = 0; i < w->count && i < FEW; i++)
-        if (w->first[i] == object)
-            return false;
-    if (w->count < FEW) {
-        w->first[w->count++] = object;
-        return true;
-    }
+    const uint64_t spread = (uint64_t)(uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(spread >> (64 - PLACES_LOG2));
+}
+
+static bool first_in_others(ph__walk *w, const void *object, bool *failed)
+{
     if (ph__map_get(&w->others, (uintptr_t)object))
         return false;
     /* a network has about that many more, and a map that grows is filled again */
-    if (w->others.count == 0 && !ph__map_reserve(&w->others, 4 * FEW)) {
-        *failed = true;
-        return false;
-    }
-    *failed = !ph__map_put(&w->others, (uintptr_t)object, w);
+    *failed = (w->others.count == 0 && !ph__map_reserve(&w->others, MOST)) ||
+              !ph__map_put(&w->others, (uintptr_t)object, w);
     return !*failed;
 }
 
-static bool show_entry(walk *w, const char *name, ph__entry entry)
+/* True when it is met for the first time. *failed: no host memory. */
+static bool first_time(ph__walk *w, const void *object, bool *failed)
+{
+    size_t at = first_place(object);
+    for (; w->seen[at]; at = (at + 1) % PLACES)
+        if (w->seen[at] == object)
+            return false;
+    if (w->count == MOST)
+        return first_in_others(w, object, failed);
+    w->seen[at] = object;
+    w->count++;
+    return true;
+}
+
+static bool show_entry(ph__walk *w, const char *name, ph__entry entry)
 {
     bool failed = false;
     if (!first_time(w, entry.tensor ? (const void *)entry.tensor : entry.module, &failed))
         return !failed;
-    size_t length = w->name.length;
-    ph__text_add(&w->name, name);
-    ph__text_add_bytes(&w->name, "", 1);
-    entry.name = w->name.at;
-    bool go_on = !w->name.failed && w->visit(&entry, w->user);
-    w->name.length = length;
-    return go_on;
+    entry.walk = w;
+    entry.own = name;
+    return w->visit(&entry, w->user);
 }
 
-static bool walk_module(walk *w, ph_module *module)
+static bool walk_module(ph__walk *w, ph_module *module)
 {
     if (!show_entry(w, "", (ph__entry){.module = module}))
         return false;
@@ -70,12 +86,14 @@ static bool walk_module(walk *w, ph_module *module)
                                     .module = module,
                                     .buffer = true}))
             return false;
+    const level *outer = w->at;
     for (size_t i = 0; i < module->children.count; i++) {
-        size_t length = w->name.length;
-        ph__text_add(&w->name, module->children.at[i].name);
-        ph__text_add(&w->name, ".");
-        bool go_on = !w->name.failed && walk_module(w, module->children.at[i].module);
-        w->name.length = length;
+        const level child = {outer, module->children.at[i].name};
+        w->at = &child;
+        w->name.length = 0;
+        bool go_on = walk_module(w, module->children.at[i].module);
+        w->at = outer;
+        w->name.length = 0;
         if (!go_on)
             return false;
     }
@@ -84,19 +102,42 @@ static bool walk_module(walk *w, ph_module *module)
 
 static void end_walk(void *what)
 {
-    walk *w = what;
+    ph__walk *w = what;
     ph__text_free(&w->name);
     ph__map_free(&w->others);
 }
 
 bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user)
 {
-    walk w = {.visit = visit, .user = user};
+    ph__walk w = {.visit = visit, .user = user};
     PH__UNWIND unwind = {end_walk, &w};
     bool whole = walk_module(&w, (ph_module *)(uintptr_t)module);
     unwind.undo = NULL;
     end_walk(&w);
     return whole;
+}
+
+/* ---- names ---- most visits need none. */
+static void add_prefix(ph__text *name, const level *at)
+{
+    if (!at)
+        return;
+    add_prefix(name, at->outer);
+    ph__text_add(name, at->name);
+    ph__text_add(name, ".");
+}
+
+char *ph__entry_name(const ph__entry *entry)
+{
+    ph__walk *w = entry->walk;
+    if (w->name.length == 0) {
+        add_prefix(&w->name, w->at);
+        w->prefix = w->name.length;
+    }
+    w->name.length = w->prefix;
+    ph__text_add(&w->name, entry->own);
+    ph__text_add_bytes(&w->name, "", 1);
+    return w->name.failed ? NULL : w->name.at;
 }
 
 /* ---- the public visits ---- */
@@ -109,8 +150,10 @@ typedef struct tensor_visit {
 static bool visit_tensor(const ph__entry *entry, void *user)
 {
     tensor_visit *v = user;
-    return !entry->tensor || entry->buffer != v->buffers ||
-           v->visit(entry->name, entry->tensor, v->user);
+    if (!entry->tensor || entry->buffer != v->buffers)
+        return true;
+    const char *name = ph__entry_name(entry);
+    return name && v->visit(name, entry->tensor, v->user);
 }
 
 void ph_module_parameters(const ph_module *module, ph_tensor_visit_fn visit, void *user)
@@ -136,12 +179,13 @@ typedef struct module_visit {
 static bool visit_module(const ph__entry *entry, void *user)
 {
     module_visit *v = user;
-    char *last = entry->tensor || !*entry->name ? NULL : strrchr(entry->name, '.');
-    if (entry->tensor)
-        return true;
+    char *name = entry->tensor ? NULL : ph__entry_name(entry);
+    if (entry->tensor || !name)
+        return entry->tensor != NULL;
+    char *last = strrchr(name, '.');
     if (last)
         *last = '\0';
-    bool go_on = v->visit(entry->name, entry->module, v->user);
+    bool go_on = v->visit(name, entry->module, v->user);
     if (last)
         *last = '.';
     return go_on;
@@ -154,18 +198,17 @@ void ph_module_modules(ph_module *module, ph_module_visit_fn visit, void *user)
         (void)ph__module_walk(module, visit_module, &v);
 }
 
-static bool count_one(const char *name, ph_tensor *tensor, void *count)
+static bool count_parameter(const ph__entry *entry, void *count)
 {
-    (void)name;
-    (void)tensor;
-    ++*(size_t *)count;
+    *(size_t *)count += entry->tensor && !entry->buffer;
     return true;
 }
 
 size_t ph_module_parameter_count(const ph_module *module)
 {
     size_t count = 0;
-    ph_module_parameters(module, count_one, &count);
+    if (module)
+        (void)ph__module_walk(module, count_parameter, &count);
     return count;
 }
 

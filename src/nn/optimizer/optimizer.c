@@ -74,10 +74,13 @@ static bool gather_param(const ph__entry *entry, void *user)
     gathering *g = user;
     if (!entry->tensor || entry->buffer || !ph_tensor_requires_grad(entry->tensor))
         return true;
-    g->status = check_param(entry->name, entry->tensor, g->call);
+    const char *name = ph__entry_name(entry);
+    if (!name)
+        return false;
+    g->status = check_param(name, entry->tensor, g->call);
     if (g->status != PH_OK)
         return false;
-    ph__trained p = {.name = ph__strdup(entry->name)};
+    ph__trained p = {.name = ph__strdup(name)};
     if (!p.name || !ph__vec_push(&g->optimizer->params, p)) {
         ph__free(p.name);
         return false;

@@ -5,6 +5,10 @@
 #include "tensor/core/tensor.h"
 #include <string.h>
 
+enum {
+    FIRST = 24 /* storages */
+};
+
 static uint64_t version_of_storage(const ph__storage *storage)
 {
     return atomic_load_explicit(&storage->version, memory_order_relaxed);
@@ -15,6 +19,9 @@ bool ph__sight(ph__sightings *to, const ph_tensor *x, const char *op)
     ph__storage *storage = x->storage;
     if (to->known.count && ph__map_get(&to->known, (uintptr_t)storage))
         return true;
+    if (to->known.count == 0 && /* a network has some: what grows is filled again */
+        (!ph__map_reserve(&to->known, FIRST) || !ph__vec_reserve(&to->list, FIRST)))
+        return false;
     if (!ph__vec_reserve(&to->list, 1) ||
         !ph__map_put(&to->known, (uintptr_t)storage, (void *)(uintptr_t)(to->list.count + 1)))
         return false;

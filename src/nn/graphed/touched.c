@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/touched.c: memory outside of a callable's graphs that they use, which it holds, and
+ * what of that they may write. */
+#include "nn/graphed/touched.h"
+#include "base/status.h"
+#include "nn/graphed/callable.h"
+#include "nn/graphed/capture.h"
+#include "nn/graphed/output_sets.h"
+#include "tensor/core/storage.h"
+#include "tensor/tape/sightings.h"
+#include <phonograph/breaks.h>
+#include <phonograph/inspect/inputs.h>
+#include <string.h>
+
+typedef struct touching {
+    const ph__callable *callable;
+    const ph__sightings *seen;
+    ph_graph *graph;
+    ph__ranges *touched;
+    const char *call;
+} touching;
+
+/* ---- memory ---- */
+static ph_status cover_touched(const touching *t, uintptr_t begin, uintptr_t end)
+{
+    const ph__range *hit;
+    while (begin < end && (hit = ph__ranges_from(t->touched, begin)) != NULL && hit->base < end) {
+        const uintptr_t base = hit->base;
+        begin = base < begin ? base : begin;
+        end = base + hit->size > end ? base + hit->size : end;
+        (void)ph__ranges_remove(t->touched, base);
+    }
+    return begin >= end || ph__ranges_add(t->touched, begin, end - begin, t->touched)
+               ? PH_OK
+               : ph__fail_host_memory(t->call, "what its replays write");
+}
+
+static const ph__storage *find_tensor(const touching *t, uint64_t address)
+{
+    for (size_t i = 0; i < t->seen->list.count; i++) {
+        const ph__storage *storage = t->seen->list.at[i].storage;
+        if (address - (uintptr_t)storage->data < storage->bytes)
+            return storage;
+    }
+    return NULL;
+}
+
+/* Of a tensor that operators use its own bytes, else the whole allocation. */
+static ph_status touch_memory(const touching *t, uint64_t address, const void *base, size_t bytes)
+{
+    const ph__storage *storage = find_tensor(t, address);
+    if (storage)
+        return cover_touched(t, (uintptr_t)storage->data,
+                             (uintptr_t)storage->data + storage->bytes);
+    return base ? cover_touched(t, (uintptr_t)base, (uintptr_t)base + bytes)
+                : cover_touched(t, address, address + 1);
+}
+
+/* ---- who writes ---- Operators count what their kernels change; nobody knows what others do. */
+static bool node_may_write(const touching *t, const ph_node_info *info)
+{
+    return info->kind != PH_NODE_KERNEL || !ph__sightings_have_kernel(t->seen, info->name);
+}
+
+/* Of a copy the word at 0 is where it goes. */
+static bool is_written(const ph_node_info *info, size_t offset)
+{
+    return info->kind != PH_NODE_MEMCPY || offset == 0;
+}
+
+/* ---- memory of ours ---- what is older than the captures. Holds what belongs to no tensor. */
+static ph_status touch_word(const touching *t, const ph_node_info *info, const ph_word *word,
+                            bool may_write)
+{
+    if (word->internal || word->foreign || word->generation > t->callable->set->begun)
+        return PH_OK;
+    if (!find_tensor(t, word->value))
+        PH_TRY(ph_graph_hold_memory(t->graph, word->base));
+    return may_write && is_written(info, word->offset)
+               ? touch_memory(t, word->value, word->base, word->allocation_bytes)
+               : PH_OK;
+}
+
+static ph_status touch_record(const touching *t, const ph_record *record)
+{
+    ph_node_info info;
+    ph_word word;
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&info, record, i));
+        const bool may_write = node_may_write(t, &info);
+        for (size_t k = 0;; k++) {
+            PH_TRY(ph_record_next_address(&word, &k, record, i));
+            if (!word.base)
+                break;
+            PH_TRY(touch_word(t, &info, &word, may_write));
+        }
+        PH_TRY(info.body ? touch_record(t, info.body) : PH_OK);
+    }
+    return PH_OK;
+}
+
+/* ---- memory of other code's ---- which a record shows as numbers. Nodes that are nested in
+ * others may do anything. */
+typedef struct writers {
+    bool any;
+    bool untyped; /* all are kernels of whose parameters nobody told the types */
+} writers;
+
+/* All words of such a kernel have their offset for a name. A network's products are runs of one
+ * kernel, which is looked at once. */
+static ph_status check_untyped(bool *out, ph__graphed_set *set, const ph_record *record,
+                               const ph_node_info *info)
+{
+    ph_word word;
+    *out = info->kind == PH_NODE_KERNEL;
+    if (!*out ||
+        (info->args_size == set->untyped.args_size && strcmp(info->name, set->untyped.name) == 0))
+        return PH_OK;
+    for (size_t w = 0; *out && w < info->word_count; w++) {
+        PH_TRY(ph_record_word(&word, record, info->index, w));
+        *out = word.name[0] == '+';
+    }
+    if (*out && strlen(info->name) < sizeof set->untyped.name) {
+        set->untyped.args_size = info->args_size;
+        strcpy(set->untyped.name, info->name);
+    }
+    return PH_OK;
+}
+
+static ph_status find_writers(writers *out, const touching *t, const ph_record *record)
+{
+    ph_node_info info;
+    *out = (writers){.untyped = true};
+    for (size_t i = 0; out->untyped && i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&info, record, i));
+        if (!node_may_write(t, &info))
+            continue;
+        out->any = true;
+        PH_TRY(check_untyped(&out->untyped, t->callable->set, record, &info));
+    }
+    return PH_OK;
+}
+
+static ph_status touch_foreign_words(const touching *t, const ph_record *record)
+{
+    ph_node_info info;
+    ph_word word;
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&info, record, i));
+        const bool may_write = node_may_write(t, &info);
+        for (size_t k = 0; may_write; k++) {
+            PH_TRY(ph_record_next_address(&word, &k, record, i));
+            if (!word.base)
+                break;
+            if (word.foreign && !word.internal)
+                PH_TRY(touch_memory(t, word.value, word.base, word.allocation_bytes));
+        }
+    }
+    return PH_OK;
+}
+
+/* Proved addresses, which nobody may know, are among the graph's inputs. */
+static ph_status touch_foreign_inputs(const touching *t, ph_graph *graph, const ph_record *record)
+{
+    ph_input_info input;
+    ph_node_info info;
+    size_t count;
+    PH_TRY(ph_graph_input_count(&count, graph));
+    for (size_t i = 0; i < count; i++) {
+        PH_TRY(ph_graph_input(&input, graph, i));
+        if (input.node == PH_INPUT_DECLARED || (input.base && !input.foreign))
+            continue;
+        PH_TRY(ph_record_node(&info, record, input.node));
+        if (node_may_write(t, &info) && is_written(&info, input.offset))
+            PH_TRY(touch_memory(t, input.address, input.base, input.bytes));
+    }
+    return PH_OK;
+}
+
+static ph_status touch_foreign(const touching *t, ph_graph *graph)
+{
+    const ph_record *record;
+    writers found;
+    PH_TRY(ph_graph_record(&record, graph));
+    PH_TRY(find_writers(&found, t, record));
+    if (!found.any) /* the driver need not be asked about words */
+        return PH_OK;
+    return found.untyped ? touch_foreign_words(t, record) : touch_foreign_inputs(t, graph, record);
+}
+
+static ph_status touch_graph(const touching *t)
+{
+    const ph_record *record;
+    PH_TRY(ph_graph_record(&record, t->graph));
+    PH_TRY(touch_record(t, record));
+    for (size_t i = 0; i < ph_graph_segment_count(t->graph); i++) {
+        ph_graph *segment;
+        PH_TRY(ph_graph_segment(&segment, t->graph, i));
+        PH_TRY(touch_foreign(t, segment));
+    }
+    return PH_OK;
+}
+
+/* ---- what is kept ---- */
+static ph_status hold_sightings(ph__callable *callable, const ph__sightings *in, const char *call)
+{
+    ph__storages *held = callable->of ? &callable->of->held : &callable->held;
+    if (!ph__vec_reserve(held, in->list.count))
+        return ph__fail_host_memory(call, "what its graphs use");
+    for (size_t i = 0; i < in->list.count; i++)
+        held->at[held->count++] = ph__storage_retain(in->list.at[i].storage);
+    return PH_OK;
+}
+
+static ph_status keep_outside_memory(ph__callable *callable, const ph__trial *real, bool backward,
+                                     const char *call)
+{
+    const ph__sightings *in = &real->seen[backward];
+    const touching t = {.callable = callable,
+                        .seen = in,
+                        .graph = backward ? real->backward : real->forward,
+                        .touched =
+                            backward ? &callable->backward.touched : &callable->forward.touched,
+                        .call = call};
+    PH_TRY(hold_sightings(callable, in, call));
+    for (size_t i = 0; i < in->list.count; i++) {
+        const ph__sighting *seen = &in->list.at[i];
+        if (ph__sighting_has_changed(seen))
+            PH_TRY(cover_touched(&t, (uintptr_t)seen->storage->data,
+                                 (uintptr_t)seen->storage->data + seen->storage->bytes));
+    }
+    return touch_graph(&t);
+}
+
+ph_status ph__making_hold(ph__making *making, bool backward, const char *call)
+{
+    if (backward && !making->real.backward)
+        return PH_OK;
+    return keep_outside_memory(making->callable, &making->real, backward, call);
+}

@@ -41,7 +41,8 @@ typedef struct ph_graph_cache_entry {
     uint64_t reserved[2];
 } ph_graph_cache_entry;
 /* The entry of that place in the order of last use, the latest first. NOT_FOUND beyond the last. A
- * key that another thread is running may have its reason and learned numbers of before. */
+ * key that another thread is running may have its reason, its learned numbers and its demoted nodes
+ * of before. */
 PH_CALL ph_graph_cache_entry_at(ph_graph_cache_entry *out, ph_graph_cache *cache, size_t index);
 /* A table for people, one line for each entry. Freed with ph_string_free. */
 PH_CALL ph_graph_cache_text(char **out, ph_graph_cache *cache);

@@ -51,6 +51,7 @@ struct ph__cache_entry {
     char reason[sizeof((ph_graph_cache_result *)0)->reason]; /* why it is refused, or was last */
     ph_status status; /* and of which failure; PH_OK: of none */
     int native_code;
+    size_t demoted; /* nodes that updates made slower, when its graphs were last no call's alone */
     uint16_t value_sizes[64]; /* as pointer_count */
 };
 

@@ -138,6 +138,7 @@ static void fill_entry(ph__cache_entry *entry, uint64_t hash, void *key,
 {
     entry->refused = entry->capturing = entry->apart = entry->needs_pool = false;
     entry->keeps = false;
+    entry->demoted = 0;
     atomic_store_explicit(&entry->dropped, false, memory_order_relaxed);
     atomic_store_explicit(&entry->replays, 0, memory_order_relaxed);
     entry->key = memcpy(key, call->key, call->key_bytes);

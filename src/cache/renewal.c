@@ -205,7 +205,9 @@ static void replace_slower(ph__visit *visit, size_t at, ph_graph *made)
         ph_graph_destroy(made);
         return;
     }
+    ph__mutex_lock(&visit->entry->lock);
     visit->entry->variants[at] = made;
+    ph__mutex_unlock(&visit->entry->lock);
     ph__renewal_retire(cache, slower);
     ph__entry_account(cache, visit->entry);
     ph__mutex_lock(&cache->lock);

@@ -42,7 +42,15 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
     return PH_OK;
 }
 
-static void show_entry(ph_graph_cache_entry *out, const ph__cache_entry *entry)
+static size_t count_demoted(const ph__cache_entry *entry)
+{
+    size_t demoted = entry->graph ? ph__changes_demoted(entry->graph) : 0;
+    for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++)
+        demoted += ph__changes_demoted(entry->variants[i]);
+    return demoted;
+}
+
+static void show_entry(ph_graph_cache_entry *out, ph__cache_entry *entry)
 {
     const ph__learned *learned = entry->learned;
     uint64_t replays = atomic_load_explicit(&entry->replays, memory_order_relaxed);
@@ -58,9 +66,9 @@ static void show_entry(ph_graph_cache_entry *out, const ph__cache_entry *entry)
         for (uint64_t varied = learned->varied; varied; varied &= varied - 1)
             out->changed_values++;
     }
-    for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++)
-        out->demoted += ph__changes_demoted(entry->variants[i]);
-    out->demoted += entry->graph ? ph__changes_demoted(entry->graph) : 0;
+    if (!entry->apart) /* otherwise a call changes its graphs without the lock */
+        entry->demoted = count_demoted(entry);
+    out->demoted = entry->demoted;
     memcpy(out->reason, entry->reason, sizeof out->reason);
     out->status = entry->status;
     out->native_code = entry->native_code;

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "cache/budget.h"
 
-/* The executable moves to the front. */
+/* The executable moves to the front. Locked: others look for theirs meanwhile. */
 static void use_variant(ph__cache_entry *entry, size_t at)
 {
     ph_graph *used = entry->variants[at];
@@ -21,7 +21,9 @@ bool ph__variants_update(ph__visit *visit, ph_graph *from)
     for (size_t i = 0; i < PH__CACHE_VARIANTS && entry->variants[i]; i++) {
         if (ph_graph_update(entry->variants[i], from, NULL) != PH_OK)
             continue;
+        ph__mutex_lock(&entry->lock);
         use_variant(entry, i);
+        ph__mutex_unlock(&entry->lock);
         return true;
     }
     ph__error_restore(&before);

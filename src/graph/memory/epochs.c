@@ -348,15 +348,30 @@ static bool ranges_meet(const ph__ranges *ranges, uintptr_t base, size_t bytes)
     return low < ranges->count && ranges->at[low].base < base + bytes;
 }
 
+static __attribute__((noinline)) bool meets_anywhere(const ph_graph *graph,
+                                                     const ph__writer *writer, const void *address)
+{
+    ph_allocation found;
+    return ph__memory_find(&found, graph->device, address) && found.pool == writer->pool;
+}
+
 static bool writer_meets(const ph_graph *graph, const ph__writer *writer, const void *address,
                          size_t bytes)
 {
-    ph_allocation found;
-    for (size_t i = 0; i < writer->sets.count; i++)
-        if (ranges_meet(&writer->sets.at[i], (uintptr_t)address, bytes))
+    const ph__ranges *set = writer->sets.at, *end = set + writer->sets.count;
+    for (; set < end; set++)
+        if (ranges_meet(set, (uintptr_t)address, bytes))
             return true;
-    return writer->anywhere && ph__memory_find(&found, graph->device, address) &&
-           found.pool == writer->pool;
+    return writer->anywhere && meets_anywhere(graph, writer, address);
+}
+
+static __attribute__((noinline)) bool segments_write(const ph_graph *graph, const void *address,
+                                                     size_t bytes)
+{
+    for (size_t i = 0; i < graph->segments->list.count; i++)
+        if (ph__graph_writes(graph->segments->list.at[i].graph, address, bytes))
+            return true;
+    return false;
 }
 
 bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes)
@@ -364,10 +379,8 @@ bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes)
     for (size_t i = 0; i < graph->pools.count; i++)
         if (writer_meets(graph, graph->pools.at[i], address, bytes))
             return true;
-    for (size_t i = 0; graph->segments && i < graph->segments->list.count; i++)
-        if (ph__graph_writes(graph->segments->list.at[i].graph, address, bytes))
-            return true;
-    return ph__cells_meet(graph, address, bytes);
+    return (graph->segments && segments_write(graph, address, bytes)) ||
+           (graph->cells && ph__cells_meet(graph, address, bytes));
 }
 
 ph_status ph_graph_writes(bool *out, const ph_graph *graph, const void *address, size_t bytes)

@@ -91,7 +91,8 @@ static ph_status check_parts(const ph_graph *graph, ph__graph_call call)
     return need_what_it_reads(graph, call);
 }
 
-ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
+/* Refusals, and what is seldom. Out of line, so that what is usual stays small. */
+static __attribute__((noinline)) ph_status check_in_full(const ph_graph *graph, ph__graph_call call)
 {
     const ph__state_row *row = &ph__graph_calls[call];
     if (graph == NULL)
@@ -124,6 +125,16 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     }
     return ph_fail(PH_ERROR_STATE, "%s: %s (%s); %s", row->name, ph__answers[answer].why,
                    ph__graph_state_name(graph->state), ph__answers[answer].remedy);
+}
+
+ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
+{
+    const ph__state_row *row = &ph__graph_calls[call];
+    bool usual = graph && row->answer[graph->state] == GO && !(row->busy && graph->busy) &&
+                 !graph->viewed && !graph->segments && !graph->whole && !reads_record[call];
+    if (!usual)
+        return check_in_full(graph, call);
+    return graph->device ? ph__device_check(graph->device, row->name) : PH_OK;
 }
 
 ph_status ph__graph_fail(ph_graph *graph, ph_status status)

@@ -196,8 +196,10 @@ static ph_status make_gradient(ph_tensor **out, const ph__grad_call *call, ph__c
                                    grad_input->bytes, tape->stream, tape->key);
 }
 
-ph_tensor *ph__callable_gradient(const ph__grad_call *call, ph__callable *callable, size_t at,
-                                 ph_dtype dtype, const ph_shape *shape)
+/* Out of line, so that what is usual saves few registers. */
+__attribute__((noinline)) ph_tensor *ph__callable_gradient(const ph__grad_call *call,
+                                                           ph__callable *callable, size_t at,
+                                                           ph_dtype dtype, const ph_shape *shape)
 {
     ph_tape *tape = call->tape;
     ph_tensor *x;
@@ -226,7 +228,7 @@ ph_tensor *ph__callable_leaf_gradient(const ph__grad_call *call, ph__callable *c
     const size_t bytes = callable->grad_inputs[at].bytes;
     ph__tensor_batch *batch = callable->batches[0];
     ph_tensor *x = NULL;
-    if (batch && callable->checked_route && bytes > 0 && bytes <= BATCHED_EACH)
+    if (batch && callable->checked_route && bytes > 0 && bytes <= BATCHED_EACH && leaf->contiguous)
         x = ph__tensor_batch_acquire_like(batch, leaf, bytes);
     return x ? x : ph__callable_gradient(call, callable, at, leaf->dtype, &leaf->shape);
 }
@@ -307,7 +309,9 @@ ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
     if (UNLIKELY((uintptr_t)x->data % PH__BINDING_ALIGNMENT != 0 ||
                  ph__callable_graph_touches(callable_graph, x->data, binding->bytes)))
         return copy_to_buffer(tape, callable, binding, x);
-    ph_tape_check(tape, ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes));
+    ph_status status = ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes);
+    if (UNLIKELY(status != PH_OK))
+        ph_tape_check(tape, status);
     return UNLIKELY(written) ? copy_to_buffer(tape, callable, binding, x) : x;
 }
 

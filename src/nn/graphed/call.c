@@ -42,7 +42,7 @@ static bool hand_out_outputs(ph__op *op, ph__callable *callable, ph_tensor **out
         if (UNLIKELY(
                 !ph__op_check(op, ph__storage_use(x->storage, op->tape->stream, op->tape->key))))
             return false;
-        out[i] = ph__op_view(op, x, &x->shape, x->stride, 0);
+        out[i] = ph__op_alias(op, x);
         if (!out[i])
             return false;
         ph__tensor_tag(out[i], &callable->out_set->overwrite_tag, number, callable->forward.calls);
@@ -101,15 +101,6 @@ static void run_graphed_forward(ph_tape *tape, ph__callable *callable, ph_tensor
         strip_history(callable, out);
 }
 
-/* Of the original and all that is below it: the graphed module's mode goes on to them. */
-static bool is_in_mode(const ph__callable *callable)
-{
-    for (size_t i = 0; i < callable->mode_count; i++)
-        if (callable->modes[i].module->training != callable->modes[i].training)
-            return false;
-    return true;
-}
-
 /* The function of a break calls it, of its own forward or of another one of the pool. */
 static COLD void fail_in_break(ph_tape *tape, const ph__callable *callable)
 {
@@ -124,7 +115,7 @@ static COLD void fail_in_break(ph_tape *tape, const ph__callable *callable)
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     ph__callable *callable = self;
-    if (UNLIKELY(!is_in_mode(callable) || ph_stream_is_capturing(tape->stream))) {
+    if (UNLIKELY(!ph__callable_is_in_mode(callable) || ph_stream_is_capturing(tape->stream))) {
         ph_call_n(tape, callable->original, out, callable->out_count, in, callable->in_count);
         return;
     }

@@ -17,6 +17,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/tape/grad_def.h"
+#include "tensor/tape/node.h"
 #include "tensor/tape/op.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -86,18 +87,15 @@ static COLD void fail_parameter_changed(const ph__grad_call *call, const ph__cal
 
 static bool check_parameter_versions(const ph__grad_call *call, const ph__callable *callable)
 {
-    size_t saved = callable->saved_inputs;
-    for (size_t i = 0; i < callable->parameter_count; i++) {
-        if (!callable->parameter_saved[i])
-            continue;
-        const ph__storage *storage = ph__callable_parameters(callable)[i]->storage;
-        if (UNLIKELY(!call->saved[saved] &&
-                     atomic_load_explicit(&storage->version, memory_order_relaxed) !=
-                         call->versions[saved])) {
-            fail_parameter_changed(call, callable, i, saved);
+    ph_tensor *const *const parameters = ph__callable_parameters(callable);
+    for (size_t at = callable->saved_inputs; at < callable->saved_count; at++) {
+        size_t i = callable->saved_parameters[at - callable->saved_inputs];
+        if (UNLIKELY(!call->saved[at] &&
+                     atomic_load_explicit(&parameters[i]->storage->version, memory_order_relaxed) !=
+                         call->versions[at])) {
+            fail_parameter_changed(call, callable, i, at);
             return false;
         }
-        saved++;
     }
     return true;
 }
@@ -167,7 +165,9 @@ static void finish_leaves(ph__callable *callable, bool written)
 {
     for (size_t i = 0; i < callable->grad_input_count; i++) {
         ph__grad_input *grad_input = &callable->grad_inputs[i];
-        if (grad_input->fresh && written)
+        if (!grad_input->fresh)
+            continue;
+        if (written)
             grad_input->fresh_of->leaf->grad = grad_input->fresh;
         else
             ph_tensor_release(grad_input->fresh);
@@ -175,22 +175,32 @@ static void finish_leaves(ph__callable *callable, bool written)
     }
 }
 
-static void bind_grad_input(const ph__grad_call *call, ph__callable *callable, size_t at,
-                            size_t *values)
+/* A tensor of the pass's, which adds it to what is there. */
+static __attribute__((noinline)) ph_tensor *pass_gradient(const ph__grad_call *call,
+                                                          ph__callable *callable, size_t at)
+{
+    const size_t operand = callable->grad_inputs[at].operand;
+    const ph_tensor *like = callable->operands[operand];
+    const ph__binding *binding = operand < callable->in_count ? &callable->inputs[operand] : NULL;
+    ph_tensor *to = NULL;
+    if (ph__tape_failed(call->tape))
+        return NULL;
+    to = ph__callable_gradient(call, callable, at, binding ? binding->dtype : like->dtype,
+                               binding ? &binding->shape : &like->shape);
+    if (to && !ph__tape_own(call->tape, to))
+        to = NULL;
+    return call->in_grads[operand] = to;
+}
+
+static inline void bind_grad_input(const ph__grad_call *call, ph__callable *callable, size_t at,
+                                   size_t *values)
 {
     const ph__grad_input *grad_input = &callable->grad_inputs[at];
-    const ph_tensor *like = callable->operands[grad_input->operand];
-    const ph__binding *binding =
-        grad_input->operand < callable->in_count ? &callable->inputs[grad_input->operand] : NULL;
     ph__bundle_op op = PH__BUNDLE_COPY;
     ph_tensor *to = leaf_gradient(call, callable, at, &op);
-    if (!to && !ph__tape_failed(call->tape)) {
+    if (!to) {
         op = PH__BUNDLE_COPY;
-        to = ph__callable_gradient(call, callable, at, binding ? binding->dtype : like->dtype,
-                                   binding ? &binding->shape : &like->shape);
-        if (to && !ph__tape_own(call->tape, to))
-            to = NULL;
-        call->in_grads[grad_input->operand] = to;
+        to = pass_gradient(call, callable, at);
     }
     callable->ops[grad_input->op_at] = (uint8_t)op;
     if (to)
@@ -199,6 +209,7 @@ static void bind_grad_input(const ph__grad_call *call, ph__callable *callable, s
 
 static bool bind_grad_inputs(const ph__grad_call *call, ph__callable *callable, size_t *values)
 {
+    size_t count = *values;
     if (callable->set->options.gradients == PH_GRAPHED_BORROW)
         return true;
     if (!ph__callable_find_leaf_grads(call, callable))
@@ -206,15 +217,16 @@ static bool bind_grad_inputs(const ph__grad_call *call, ph__callable *callable, 
     for (size_t i = 0; i < callable->grad_input_count; i++) {
         ph__grad_input *grad_input = &callable->grad_inputs[i];
         if (call->needed[grad_input->operand]) {
-            bind_grad_input(call, callable, i, values);
+            bind_grad_input(call, callable, i, &count);
             continue;
         }
         callable->ops[grad_input->op_at] = PH__BUNDLE_SKIP;
         if (grad_input->idle)
-            ph__replay_set(callable, values, grad_input->slot, grad_input->idle);
+            ph__replay_set(callable, &count, grad_input->slot, grad_input->idle);
     }
     for (size_t i = 0; i < callable->op_slot_count; i++)
-        ph__replay_set(callable, values, callable->op_slots[i], callable->ops + i * PH__BUNDLE_MAX);
+        ph__replay_set(callable, &count, callable->op_slots[i], callable->ops + i * PH__BUNDLE_MAX);
+    *values = count;
     return !ph__tape_failed(call->tape);
 }
 
@@ -341,7 +353,10 @@ static called *track_call(ph__op *op, ph__callable *callable)
     if (callable->plain && !callable->leaf_edges)
         callable->leaf_edges = ph__op_leaf_edges(op->tape, ph__callable_parameters(callable),
                                                  callable->parameter_count);
-    callable->plain = callable->plain && callable->leaf_edges;
+    if (UNLIKELY(callable->plain && !callable->leaf_edges)) {
+        callable->plain = false;
+        callable->relied_at = 0;
+    }
     return ph__op_track_leaves(op, &graphed_grad, callable->saved_count,
                                callable->plain ? callable->leaf_edges : NULL);
 }
@@ -357,14 +372,14 @@ bool ph__graphed_remember(ph__op *op, ph__callable *callable, uint64_t number)
     for (size_t i = 0; i < callable->in_count; i++)
         if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
             ph__op_save(op, saved++, op->in[i]);
-    for (size_t i = 0; i < callable->parameter_count; i++) {
-        ph_tensor *x = op->in[callable->in_count + i];
-        if (!callable->parameter_saved[i])
-            continue;
+    for (; saved < callable->saved_count; saved++) {
+        size_t i = callable->saved_parameters[saved - callable->saved_inputs];
+        ph_tensor *x = ph__callable_parameters(callable)[i];
         if (callable->plain)
-            ph__op_save_version(op, saved++, x);
+            op->node->versions[saved] =
+                atomic_load_explicit(&x->storage->version, memory_order_relaxed);
         else
-            ph__op_save(op, saved++, x);
+            ph__op_save(op, saved, x);
     }
     return true;
 }

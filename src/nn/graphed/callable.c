@@ -90,6 +90,7 @@ void ph__callable_release(ph__callable *callable)
     ph__parameter_slots_drop(&callable->parameter_slots);
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
+    ph__free(callable->saved_parameters);
     ph__free(callable->grad_inputs);
     ph__free(callable->grad_input_order);
     ph__free(callable->ops);

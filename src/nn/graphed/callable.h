@@ -57,12 +57,16 @@ struct ph__callable {
     bool *parameter_grads;
     /* of the original's parameters and buffers, as they were when it was captured */
     ph__parameter_slots parameter_slots;
-    bool *parameter_saved; /* backward reads it: not to be changed before that */
+    bool *parameter_saved;    /* backward reads it: not to be changed before that */
+    size_t *saved_parameters; /* their numbers; saved_count - saved_inputs */
     /* to the parameters, for the history of calls; NULL: none yet */
     ph__leaf_edges *leaf_edges;
     /* In a call: a parameter requires a gradient; all of them are leaves in memory that the tape's
      * stream uses already, which no replay writes. */
     bool trains, plain;
+    /* ph__relied_changes, and the tape's key, when a call found these two, all parameters as they
+     * were at the capture, and all modes so; plain is true then. 0: look at them */
+    uint64_t relied_at, relied_key;
     ph__grad_input *grad_inputs;
     size_t grad_input_count, op_slot_count;
     /* gradients with a leaf's own one, by its address: of the last look */

@@ -7,6 +7,7 @@
 #include "nn/module/parameter_slots.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/released.h"
+#include "tensor/core/relied.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
 #include "tensor/tape/tape.h"
@@ -93,19 +94,44 @@ static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, siz
     return false;
 }
 
-static inline bool is_plain(const ph_tape *tape, const ph_tensor *x)
+static bool is_plain(const ph_tape *tape, const ph_tensor *x)
 {
     const ph__storage *storage = x->storage;
     return !x->node && !x->overwrite_tag &&
-           (storage->key == tape->key ||
-            atomic_load_explicit(&storage->last_key, memory_order_relaxed) == tape->key);
+           (storage->key == tape->key || atomic_load(&storage->last_key) == tape->key);
 }
 
-static bool check_parameters(ph_tape *tape, ph__callable *callable)
+/* Nothing that it looks at has changed since. */
+static inline bool is_as_before(const ph_tape *tape, const ph__callable *callable)
 {
+    return callable->relied_at == atomic_load_explicit(&ph__relied_changes, memory_order_relaxed) &&
+           callable->relied_key == tape->key && !tape->sightings;
+}
+
+static bool are_modes_as_made(const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->mode_count; i++)
+        if (callable->modes[i].module->training != callable->modes[i].training)
+            return false;
+    return true;
+}
+
+/* Of the original and all that is below it: the graphed module's mode goes on to them. */
+bool ph__callable_is_in_mode(const ph__callable *callable)
+{
+    return callable->relied_at == atomic_load_explicit(&ph__relied_changes, memory_order_relaxed) ||
+           are_modes_as_made(callable);
+}
+
+/* Out of line: most calls find all as it was. */
+static __attribute__((noinline)) bool check_parameters(ph_tape *tape, ph__callable *callable)
+{
+    const uint64_t changes = atomic_load_explicit(&ph__relied_changes, memory_order_relaxed);
     bool plain = tape->sightings == NULL, trains = false;
+    callable->relied_at = 0;
     for (size_t i = 0; i < callable->parameter_count; i++) {
-        const ph_tensor *x = ph__callable_parameters(callable)[i];
+        ph_tensor *x = ph__callable_parameters(callable)[i];
+        ph__tensor_rely(x);
         if (UNLIKELY(x->data != callable->parameter_data[i] ||
                      x->requires_grad != callable->parameter_grads[i]))
             return fail_parameter(tape, callable, i);
@@ -114,6 +140,10 @@ static bool check_parameters(ph_tape *tape, ph__callable *callable)
     }
     callable->plain = plain;
     callable->trains = trains;
+    if (plain && are_modes_as_made(callable)) {
+        callable->relied_at = changes;
+        callable->relied_key = tape->key;
+    }
     return true;
 }
 
@@ -152,5 +182,6 @@ bool ph__callable_check(ph_tape *tape, ph__callable *callable, ph_tensor *const 
         return fail_autocast(tape, callable);
     if (UNLIKELY(ph__parameter_slots_have_changed(&callable->parameter_slots)))
         return fail_home(tape, callable);
-    return check_inputs(tape, callable, in) && check_parameters(tape, callable);
+    return check_inputs(tape, callable, in) &&
+           (is_as_before(tape, callable) || check_parameters(tape, callable));
 }

@@ -37,7 +37,7 @@ static bool check_module_call(ph_tape *tape, const ph_module *module, ph_tensor 
             "module %s: takes %zu inputs and gives %zu outputs, and was called with %zu and %zu%s",
             module->name, module->in_count, module->out_count, in_count, out_count,
             in_count == 1 && out_count == 1 ? "; ph_call_n takes any number" : "");
-    else if (ph_tape_device(tape) != module->device)
+    else if (tape->backend->device != module->device)
         ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE,
                      "module %s: the tape is on another device than the module", module->name);
     else
@@ -133,11 +133,14 @@ static void abandon_call(void *what)
 void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count,
                ph_tensor *const *in, size_t in_count)
 {
-    for (size_t i = 0; out && i < out_count; i++)
+    /* nearly always it is one */
+    if (out && out_count > 0)
+        out[0] = NULL;
+    for (size_t i = 1; out && i < out_count; i++)
         out[i] = NULL;
     if (!check_module_call(tape, module, out, out_count, in, in_count))
         return;
-    size_t mark = ph_tape_scope_begin(tape), depth = ph_annotation_depth();
+    size_t mark = ph_tape_scope_begin(tape);
     ph_autocast autocast = tape->autocast;
     const ph__called called = {tape->called, module};
     calling c = {.outer = called.outer, .module = ph_module_retain(module)};
@@ -155,7 +158,7 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
         ph__called_failed(tape);
     tape->called = called.outer;
     ph__autocast_restore(tape, autocast);
-    ph__tape_unwind_marks(tape, depth);
+    ph__tape_unwind_marks(tape, c.state.marks);
     ph_tape_scope_end(tape, mark, out, out_count);
     for (size_t i = 0; i < out_count && ph__tape_failed(tape); i++)
         out[i] = NULL;

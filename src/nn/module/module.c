@@ -7,6 +7,7 @@
 #include "nn/module/names.h"
 #include "nn/module/parameter_slots.h"
 #include "tensor/core/quarantine.h"
+#include "tensor/core/relied.h"
 #include <string.h>
 
 /* ---- checks of a description ---- */
@@ -270,6 +271,8 @@ void ph_module_train(ph_module *module, bool training)
 {
     if (!module)
         return;
+    if (module->training != training)
+        ph__relied_changed();
     module->training = training;
     if (module->original)
         ph_module_train(module->original, training);

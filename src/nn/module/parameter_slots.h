@@ -17,10 +17,18 @@ void ph__parameter_slots_drop(ph__parameter_slots *parameter_slots);
 void ph__parameter_slots_accept_added(ph__parameter_slots *parameter_slots);
 static inline bool ph__parameter_slots_have_changed(const ph__parameter_slots *parameter_slots)
 {
-    for (size_t i = 0; i < parameter_slots->count; i++)
-        if (*parameter_slots->at[i].at != parameter_slots->at[i].was)
-            return true;
-    return false;
+    const ph__parameter_slot *slot = parameter_slots->at;
+    size_t left = parameter_slots->count;
+    uintptr_t changed = 0;
+    /* Four at a time: nearly always all are looked at. */
+    for (; left >= 4; left -= 4, slot += 4)
+        changed |= ((uintptr_t)*slot[0].at ^ (uintptr_t)slot[0].was) |
+                   ((uintptr_t)*slot[1].at ^ (uintptr_t)slot[1].was) |
+                   ((uintptr_t)*slot[2].at ^ (uintptr_t)slot[2].was) |
+                   ((uintptr_t)*slot[3].at ^ (uintptr_t)slot[3].was);
+    for (; left > 0; left--, slot++)
+        changed |= (uintptr_t)*slot->at ^ (uintptr_t)slot->was;
+    return changed != 0;
 }
 /* The first that has, of those of the module: "parameter '0.weight' was removed". Nothing is
  * written where none has. */

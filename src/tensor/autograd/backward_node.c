@@ -103,9 +103,10 @@ static ph_tensor *check_gradient(ph__pass *pass, const ph__node *node, size_t i,
  * in: they are held while those go. */
 static void hold_gradients(ph__pass *pass, const ph__node *node)
 {
-    for (size_t i = 0; i < node->in_count; i++)
-        if (pass->in_grads[i])
-            pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
+    ph_tensor **const in_grads = pass->in_grads;
+    for (size_t i = 0, count = node->in_count; i < count; i++)
+        if (in_grads[i])
+            in_grads[i] = pass->needed[i] ? ph_tensor_retain(in_grads[i]) : NULL;
 }
 
 /* Gradients of a kept cast's uses are summed in the weight's dtype, as those of casts of their
@@ -139,23 +140,29 @@ static ph_tensor *open_sum(ph__pass *pass, const ph__edge *edge)
     return fits && ph__gradient_is_ours(sum) ? sum : NULL;
 }
 
-static bool route_gradients(ph__pass *pass, const ph__node *node)
+/* Takes over the reference to it. ok: all were routed so far. */
+static __attribute__((noinline)) bool route_gradient(ph__pass *pass, const ph__node *node, size_t i,
+                                                     bool ok)
 {
-    bool ok = true;
-    for (size_t i = 0; i < node->in_count; i++) {
-        if (!pass->in_grads[i])
-            continue;
-        const ph__edge *edge = ph__node_edge(node, i);
-        ph_tensor **sum = sum_of_edge(pass, edge);
-        if (pass->summed[i]) {
-            ph_tensor_release(pass->in_grads[i]);
-            continue;
-        }
+    const ph__edge *edge = ph__node_edge(node, i);
+    ph_tensor **sum = sum_of_edge(pass, edge);
+    if (!pass->summed[i]) {
         ph_tensor *grad = ok ? check_gradient(pass, node, i, pass->in_grads[i]) : NULL;
         grad = cast_as_summed(pass, edge, grad);
         ok = grad && (!*sum || mark_sum(pass, edge)) && ph__gradient_add(pass->tape, sum, grad);
-        ph_tensor_release(pass->in_grads[i]);
     }
+    ph_tensor_release(pass->in_grads[i]);
+    return ok;
+}
+
+/* Gradients of a callable's parameters went to the leaves already: most are NULL. */
+static bool route_gradients(ph__pass *pass, const ph__node *node)
+{
+    ph_tensor *const *const in_grads = pass->in_grads;
+    bool ok = true;
+    for (size_t i = 0, count = node->in_count; i < count; i++)
+        if (in_grads[i])
+            ok = route_gradient(pass, node, i, ok);
     return ok;
 }
 
@@ -175,8 +182,7 @@ static bool fill_node(ph__pass *pass, ph__node *node)
            ph__pass_mark(pass, node->mark);
 }
 
-/* A callable has an edge for each parameter: nearly all are to leaves that have no sum yet. */
-static inline void read_edge(ph__pass *pass, size_t i, const ph__edge *edge)
+static void read_edge(ph__pass *pass, size_t i, const ph__edge *edge)
 {
     const bool needed = ph__pass_needs(pass, edge);
     ph__gradient_slot *slot = needed && edge->leaf ? &pass->slots.at[edge->slot] : NULL;
@@ -189,12 +195,34 @@ static inline void read_edge(ph__pass *pass, size_t i, const ph__edge *edge)
     pass->sums[i] = needed && !(slot && !slot->grad) ? open_sum(pass, edge) : NULL;
 }
 
+/* The same for edges to leaves, from that operand on. A callable has one for each parameter: nearly
+ * all are needed, and have no sum yet. */
+static void read_leaf_edges(ph__pass *pass, size_t from, const ph__leaf_edges *leaf_edges)
+{
+    ph_tensor **const in_grads = pass->in_grads + from, **const leaves = pass->leaves + from,
+                      **const sums = pass->sums + from;
+    bool *const needed = pass->needed + from, *const sole = pass->sole + from,
+                *const summed = pass->summed + from, *const wide = pass->wide + from;
+    const ph__edge *edge = leaf_edges->at;
+    ph__gradient_slot *const slots = pass->slots.at;
+    for (size_t i = 0, count = leaf_edges->count; i < count; i++, edge++) {
+        ph__gradient_slot *slot =
+            edge->leaf && edge->slot != PH__NO_SLOT ? &slots[edge->slot] : NULL;
+        in_grads[i] = NULL;
+        summed[i] = wide[i] = false;
+        needed[i] = slot != NULL;
+        leaves[i] = slot ? edge->leaf : NULL;
+        sole[i] = slot && slot->uses == 1;
+        sums[i] = slot && slot->grad ? open_sum(pass, edge) : NULL;
+    }
+}
+
 static void read_edges(ph__pass *pass, const ph__node *node)
 {
     for (size_t i = 0; i < node->own_count; i++)
         read_edge(pass, i, &node->edges[i]);
-    for (size_t i = node->own_count; i < node->in_count; i++)
-        read_edge(pass, i, &node->leaf_edges->at[i - node->own_count]);
+    if (node->leaf_edges)
+        read_leaf_edges(pass, node->own_count, node->leaf_edges);
 }
 
 static bool run_node(ph__pass *pass, ph__node *node)
@@ -271,14 +299,18 @@ bool ph__pass_visit(ph__pass *pass, ph__node *node)
     return ok;
 }
 
+static bool finish_edges(ph__pass *pass, const ph__edge *edge, size_t count)
+{
+    for (const ph__edge *end = edge + count; edge < end; edge++)
+        if (edge->leaf && edge->slot != PH__NO_SLOT && !ph__pass_count_down(pass, edge->slot))
+            return false;
+    return true;
+}
+
 bool ph__pass_finish_leaves(ph__pass *pass, const ph__node *node)
 {
     if (!ph__pass_runs(pass, node))
         return true;
-    for (size_t i = 0; i < node->in_count; i++) {
-        const ph__edge *edge = ph__node_edge(node, i);
-        if (edge->leaf && edge->slot != PH__NO_SLOT && !ph__pass_count_down(pass, edge->slot))
-            return false;
-    }
-    return true;
+    return finish_edges(pass, node->edges, node->own_count) &&
+           (!node->leaf_edges || finish_edges(pass, node->leaf_edges->at, node->leaf_edges->count));
 }

@@ -188,19 +188,25 @@ static bool reach_leaf(ph__pass *pass, ph__edge *edge)
 /* The first leaves of a pass, none of them twice, need no look at others. */
 static bool reach_first_leaves(ph__pass *pass, ph__leaf_edges *leaf_edges)
 {
-    if (!ph__vec_reserve(&pass->slots, leaf_edges->count))
+    const size_t count = leaf_edges->count;
+    if (!ph__vec_reserve(&pass->slots, count))
         return fail_leaves(pass);
-    for (size_t i = 0; i < leaf_edges->count; i++) {
-        ph__edge *edge = &leaf_edges->at[i];
+    ph__gradient_slot *const slots = pass->slots.at;
+    ph__edge *edge = leaf_edges->at;
+    uint32_t reached = 0;
+    for (size_t i = 0; i < count; i++, edge++) {
+        ph_tensor *leaf = edge->leaf;
         edge->slot = PH__NO_SLOT;
-        if (!edge->leaf || !edge->leaf->requires_grad)
+        if (!leaf || !leaf->requires_grad)
             continue;
-        if (!ph__tensor_leaf(edge->leaf))
+        if (!leaf->leaf && !ph__tensor_leaf(leaf))
             return fail_leaves(pass);
-        edge->slot = (uint32_t)pass->slots.count;
-        pass->slots.at[pass->slots.count++] = (ph__gradient_slot){.leaf = edge->leaf, .uses = 1};
+        slots[reached].leaf = leaf;
+        slots[reached].grad = NULL;
+        slots[reached].uses = 1;
+        edge->slot = reached++;
     }
-    pass->unindexed = pass->borrowed = pass->slots.count;
+    pass->slots.count = pass->unindexed = pass->borrowed = reached;
     return true;
 }
 
@@ -355,13 +361,13 @@ void ph__pass_end(ph__pass *pass, size_t below)
         ph__node_drop_pending(pass->tape->nodes.at[i]);
     for (; pass->leaf_edges; pass->leaf_edges = pass->leaf_edges->next)
         pass->leaf_edges->pass = NULL;
-    for (size_t i = 0; i < pass->slots.count; i++) {
+    const size_t count = pass->slots.count, borrowed = pass->borrowed;
+    for (size_t i = 0; i < count; i++)
         if (pass->slots.at[i].grad)
             ph_tensor_release(pass->slots.at[i].grad);
-        if (i >= pass->borrowed)
-            ph_tensor_release(pass->slots.at[i].leaf);
-    }
-    pass->tape->leaves = pass->slots.count;
+    for (size_t i = borrowed; i < count; i++)
+        ph_tensor_release(pass->slots.at[i].leaf);
+    pass->tape->leaves = count;
     ph__vec_free(&pass->slots);
     ph__map_free(&pass->by_leaf);
     ph__free(pass->in_grads);

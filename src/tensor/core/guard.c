@@ -22,19 +22,14 @@ struct ph__guarded {
     ph__guarded *next;
 };
 
-static atomic_bool guards_on;
+atomic_bool ph__guards_are_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 PH__FORK_LOCK(PH__FORK_GUARDS, lock)
 static ph__guarded *all;
 
 void ph__storage_debug(bool on)
 {
-    atomic_store(&guards_on, on);
-}
-
-bool ph__guards_on(void)
-{
-    return atomic_load_explicit(&guards_on, memory_order_relaxed);
+    atomic_store(&ph__guards_are_on, on);
 }
 
 char *ph__guarded_data(const ph__guarded *guarded)

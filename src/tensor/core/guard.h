@@ -13,7 +13,11 @@ typedef struct ph__guarded ph__guarded;
 void ph__storage_debug(bool on);
 bool ph__storage_debug_check(ph_device *device);
 
-bool ph__guards_on(void);
+extern atomic_bool ph__guards_are_on;
+static inline bool ph__guards_on(void)
+{
+    return __builtin_expect(atomic_load_explicit(&ph__guards_are_on, memory_order_relaxed), 0);
+}
 /* bytes of memory between two zones, poisoned in order of the stream. */
 ph_status ph__guarded_create(ph__guarded **out, ph__backend *backend, size_t bytes,
                              ph_stream *stream);

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/quarantine.h"
+#include "tensor/core/relied.h"
 #include "tensor/core/tensor.h"
 
 ph__overwrite_tag *ph__overwrite_tag_retain(ph__overwrite_tag *tag)
@@ -25,6 +26,7 @@ void ph__tensor_tag(ph_tensor *x, ph__overwrite_tag *tag, uint64_t sequence, uin
     x->overwrite_tag = tag ? ph__overwrite_tag_retain(tag) : NULL;
     x->sequence = sequence;
     x->call = call;
+    ph__tensor_altered(x);
     ph__overwrite_tag_release(before);
 }
 

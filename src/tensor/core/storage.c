@@ -8,6 +8,8 @@
 #include "tensor/core/batch.h"
 #include "tensor/core/guard.h"
 #include "tensor/core/released.h"
+#include "tensor/core/relied.h"
+#include "tensor/core/storage_init.h"
 
 static const char call[] = "the memory of a tensor";
 
@@ -40,42 +42,6 @@ static ph_stream *stream_of_none(const ph__backend *backend, uint64_t *key)
     return stream;
 }
 
-ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes,
-                           ph_stream *stream, uint64_t key)
-{
-    ph_status status;
-    init_storage(storage, block, PH__STORAGE_CACHED, backend, bytes);
-    if (!stream)
-        stream = stream_of_none(backend, &key);
-    storage->key = key;
-    atomic_init(&storage->last_key, key);
-    if (bytes == 0)
-        return PH_OK;
-    if (ph__guards_on()) {
-        status = ph__guarded_create(&storage->guarded, backend, bytes, stream);
-        storage->data = status == PH_OK ? ph__guarded_data(storage->guarded) : NULL;
-    } else {
-        status = ph_malloc(&storage->data, bytes, 1, stream);
-    }
-    if (status != PH_OK)
-        ph__backend_release(backend);
-    return status;
-}
-
-void ph__storage_init_part(ph__storage *storage, ph__tensor_batch *batch, ph__backend *backend,
-                           char *data, size_t bytes, uint64_t key)
-{
-    *storage = (ph__storage){.kind = PH__STORAGE_CACHED,
-                             .backend = backend,
-                             .data = data,
-                             .bytes = bytes,
-                             .key = key,
-                             .batch = batch};
-    atomic_init(&storage->references, 1);
-    atomic_init(&storage->last_key, key);
-    atomic_init(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed));
-}
-
 ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes,
                              ph_stream *stream, uint64_t key)
 {
@@ -83,6 +49,8 @@ ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t byt
     *out = NULL;
     if (!storage)
         return ph__fail_host_memory(call, "its note");
+    if (!stream)
+        stream = stream_of_none(backend, &key);
     ph_status status = ph__storage_init(storage, storage, backend, bytes, stream, key);
     if (status == PH_OK)
         *out = storage;
@@ -164,6 +132,8 @@ static void *release_storage(ph__storage *storage, ph_stream *stream)
 void ph__storage_release(ph__storage *storage)
 {
     void *block = release_storage(storage, NULL);
+    if (!block)
+        return;
     if (block == storage)
         ph__free(block);
     else
@@ -209,7 +179,9 @@ ph_status ph__storage_use(ph__storage *storage, ph_stream *stream, uint64_t key)
             PH_TRY(order_behind_default(storage, stream));
         }
     }
-    atomic_store_explicit(&storage->last_key, key, memory_order_relaxed);
+    atomic_store(&storage->last_key, key);
     atomic_fetch_add_explicit(&storage->switches, 1, memory_order_relaxed);
+    if (atomic_load(&storage->relied_on))
+        ph__relied_changed();
     return PH_OK;
 }

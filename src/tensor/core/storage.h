@@ -30,6 +30,7 @@ typedef struct ph__storage {
     /* The tape (ph__tape_key) that made the last of them in a capture: replays make it again,
      * and count nothing. 0: none was captured. */
     atomic_uint_fast64_t captured_key;
+    atomic_bool relied_on; /* relied.h: changes of last_key are counted */
     bool read_only;
     bool stands_in; /* for what calls of a graph bring: captures address it, and nothing is there */
     atomic_bool shown; /* stands_in, and code outside of the library was given its address */
@@ -47,12 +48,6 @@ typedef struct ph__storage {
 #define PH__NO_TAPE UINT64_MAX
 ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes,
                              ph_stream *stream, uint64_t key);
-/* In place, as a part of block, which is the caller's still when it fails. */
-ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes,
-                           ph_stream *stream, uint64_t key);
-/* In place, as a part of a batch: data is a part of its memory. */
-void ph__storage_init_part(ph__storage *storage, ph__tensor_batch *batch, ph__backend *backend,
-                           char *data, size_t bytes, uint64_t key);
 /* see ph__tensor_release_on. The block that it was in, which is the caller's to free, where that
  * was the last reference; else NULL. */
 void *ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key);

@@ -7,6 +7,7 @@
 #include "tensor/core/dtype.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/released.h"
+#include "tensor/core/relied.h"
 #include "tensor/core/shape.h"
 #include "tensor/core/storage.h"
 #include <string.h>
@@ -39,25 +40,6 @@ static void init_contiguous(ph_tensor *x, ph__storage *storage, ph_dtype dtype,
     }
     x->count = count;
     x->data = count == 0 ? NULL : storage->data + offset;
-}
-
-/* Of a record that was one of that dtype and shape before, and of memory that is not empty. */
-static bool is_alike(const ph_tensor *x, ph_dtype dtype, const ph_shape *shape)
-{
-    return x->dtype == dtype && x->count > 0 && ph__shape_same(&x->shape, shape);
-}
-
-static void renew_contiguous(ph_tensor *x, char *data)
-{
-    atomic_init(&x->references, 1);
-    x->requires_grad = x->kept = x->tracked = x->gone = false;
-    x->data = data;
-    x->overwrite_tag = NULL;
-    x->node = NULL;
-    x->output = 0;
-    x->leaf = NULL;
-    x->tape = NULL;
-    x->sequence = x->call = 0;
 }
 
 static void init_handle(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
@@ -94,101 +76,10 @@ void ph__tensor_move(ph_tensor *x, const ph__storage *from, char *to)
     if (!x || x->storage != from || !x->data)
         return;
     uintptr_t offset = (uintptr_t)x->data - (uintptr_t)from->data;
-    if (offset < from->bytes)
-        x->data = to + offset;
-}
-
-/* One host allocation for both. */
-typedef struct fresh {
-    ph_tensor tensor;
-    ph__storage storage;
-} fresh;
-
-static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtype,
-                            const ph_shape *shape, size_t bytes, ph_stream *stream, uint64_t key)
-{
-    ph__storage *storage;
-    PH_TRY(ph__storage_create(&storage, backend, bytes, stream, key));
-    *out = ph__tensor_make(storage, dtype, shape, NULL, 0);
-    ph__storage_release(storage);
-    return *out ? PH_OK : ph__fail_host_memory("a tensor", "its note");
-}
-
-void ph__tensor_recycle(ph__spare_tensors *spares, void *block)
-{
-    if (!PH__RECYCLES || spares->count == PH__MOST_SPARE_TENSORS) {
-        ph__released_put(block);
+    if (offset >= from->bytes)
         return;
-    }
-    fresh *both = block;
-    ph__alloc_set_aside();
-    both->tensor.tape = (ph_tape *)(void *)spares->first;
-    spares->first = &both->tensor;
-    spares->count++;
-}
-
-/* Of a list that is not empty. */
-static fresh *unlink_spare(ph__spare_tensors *spares)
-{
-    fresh *both = (fresh *)(void *)spares->first;
-    spares->first = (ph_tensor *)(void *)both->tensor.tape;
-    spares->count--;
-    return both;
-}
-
-void ph__tensor_spares_free(ph__spare_tensors *spares)
-{
-    while (spares->first)
-        ph__released_keep(unlink_spare(spares));
-}
-
-/* NULL: no host memory. used: it was a tensor's before. */
-static fresh *acquire_record(ph__spare_tensors *spares, bool *used)
-{
-    *used = spares && spares->first;
-    if (!*used)
-        return ph__alloc(sizeof(fresh));
-    return ph__alloc_reuse() ? unlink_spare(spares) : NULL;
-}
-
-/* A handle that is to be kept has a host allocation of its own. */
-static inline ph_status make_fresh(ph_tensor **out, ph__spare_tensors *spares, ph__backend *backend,
-                                   ph_dtype dtype, const ph_shape *shape, size_t bytes,
-                                   ph_stream *stream, uint64_t key)
-{
-    *out = NULL;
-    if (__builtin_expect(ph__quarantine_is_on(backend), 0))
-        return make_apart(out, backend, dtype, shape, bytes, stream, key);
-    bool used;
-    fresh *both = acquire_record(spares, &used);
-    if (!both)
-        return ph__fail_host_memory("a tensor", "its note");
-    ph_status status = ph__storage_init(&both->storage, both, backend, bytes, stream, key);
-    if (status != PH_OK) {
-        ph__free(both);
-        return status;
-    }
-    if (used && is_alike(&both->tensor, dtype, shape))
-        renew_contiguous(&both->tensor, both->storage.data);
-    else
-        init_contiguous(&both->tensor, &both->storage, dtype, shape, 0);
-    both->tensor.in_block = true;
-    *out = &both->tensor;
-    return PH_OK;
-}
-
-ph_status ph__tensor_fresh(ph_tensor **out, ph__spare_tensors *spares, ph__backend *backend,
-                           ph_dtype dtype, const ph_shape *shape, size_t bytes, ph_stream *stream,
-                           uint64_t key)
-{
-    return make_fresh(out, spares, backend, dtype, shape, bytes, stream, key);
-}
-
-ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_dtype dtype,
-                                const ph_tensor *like, ph_stream *stream, uint64_t key)
-{
-    return make_fresh(out, spares, like->storage->backend, dtype, &like->shape,
-                      (size_t)like->count * ph__dtype_size(dtype), stream, key);
+    x->data = to + offset;
+    ph__tensor_altered(x);
 }
 
 /* Takes the reference to storage over, also on failure. */

@@ -20,9 +20,12 @@ struct ph_tensor {
     bool requires_grad; /* a leaf's own; of others: node is not NULL and alive */
     bool kept;          /* by the scope of its tape that is ending */
     bool in_block;      /* in one host allocation with its storage, which frees it */
+    /* of a record that a tape may use again (fresh.h), while its storage is another's */
+    bool lone;
     bool tracked, gone; /* quarantine.h: it will be kept after its last reference; it is kept so */
-    char *data;         /* of its first element */
-    ph__storage *storage; /* retained */
+    atomic_bool relied_on; /* relied.h: its changes are counted */
+    char *data;            /* of its first element */
+    ph__storage *storage;  /* retained */
     /* tells whether the memory has been overwritten since it was marked, retained; NULL: nobody
      * does that */
     ph__overwrite_tag *overwrite_tag;
@@ -39,32 +42,24 @@ struct ph_tensor {
  * bytes. One reference, the caller's. NULL: no host memory. */
 ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
                            const int64_t *strides, size_t offset);
-/* Records of tensors that are gone, with their storages', for the next ones: linked by their
- * `tape`. One thread's at a time. */
-enum {
-    PH__MOST_SPARE_TENSORS = 32
-};
-typedef struct ph__spare_tensors {
-    ph_tensor *first;
-    unsigned count;
-} ph__spare_tensors;
-/* The block of a tensor that ph__tensor_fresh made, whose storage is gone. A handle to it that is
- * used nevertheless is of no device (released.h) until the record is used again. */
-void ph__tensor_recycle(ph__spare_tensors *spares, void *block);
-void ph__tensor_spares_free(ph__spare_tensors *spares);
-/* A new contiguous one with memory of its own, for a tape's stream: cheaper than the two steps.
- * bytes: of its elements, which the caller has checked. spares: where its record comes from, if
- * one is there; or NULL. */
-ph_status ph__tensor_fresh(ph_tensor **out, ph__spare_tensors *spares, ph__backend *backend,
-                           ph_dtype dtype, const ph_shape *shape, size_t bytes, ph_stream *stream,
-                           uint64_t key);
-/* The same, of the shape and on the device of `like`, which is contiguous and of elements that are
- * as large or larger. */
-ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_dtype dtype,
-                                const ph_tensor *like, ph_stream *stream, uint64_t key);
 /* In place, contiguous, at the begin of the storage, whose reference it takes over: both are parts
  * of one host allocation. */
 void ph__tensor_init(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_shape *shape);
+/* All of a record but its dtype, shape, strides, count and storage, and whether it is contiguous
+ * and in a block. */
+static inline void ph__tensor_renew(ph_tensor *x, char *data)
+{
+    atomic_init(&x->references, 1);
+    x->requires_grad = x->kept = x->lone = x->tracked = x->gone = false;
+    atomic_init(&x->relied_on, false);
+    x->data = data;
+    x->overwrite_tag = NULL;
+    x->node = NULL;
+    x->output = 0;
+    x->leaf = NULL;
+    x->tape = NULL;
+    x->sequence = x->call = 0;
+}
 /* A handle on `from` is, from now on, as far behind `to` as it was behind that storage's memory,
  * which does not overlap `to`: a second time does nothing. Other handles, and NULL, are left
  * alone. */

@@ -234,31 +234,36 @@ static bool check_dtypes(ph__op *op, const ph__elementwise *elementwise, ph_tens
            ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted_dtypes(elementwise));
 }
 
-/* One dtype, one shape, and all contiguous: there is nothing to broadcast or to order. */
-static bool are_alike(ph_tensor *const *in, size_t arity)
+/* One dtype, one shape, and all contiguous: there is nothing to broadcast or to order. `to` gets
+ * their addresses. */
+static inline bool are_alike(char **to, ph_tensor *const *in, size_t arity)
 {
     const ph_tensor *x = in[0];
-    for (size_t i = 1; i < arity; i++)
+    to[0] = x->data;
+    for (size_t i = 1; i < arity; i++) {
         if (in[i] != x && (in[i]->dtype != x->dtype || !in[i]->contiguous ||
                            !ph__shape_same(&in[i]->shape, &x->shape)))
             return false;
+        to[i] = in[i]->data;
+    }
     return x->contiguous;
 }
 
-static ph_tensor *new_of_alike(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
-                               double a, double b)
+typedef struct flat_args {
+    _Alignas(16) char bytes[MOST * sizeof(char *) + sizeof(ph__elementwise_flat)];
+} flat_args;
+
+/* args: the operands' addresses stand behind the place of the result's. */
+static inline ph_tensor *new_of_alike(ph__op *op, const ph__elementwise *elementwise,
+                                      ph_tensor *const *in, double a, double b, flat_args *args)
 {
-    const size_t arity = elementwise->arity;
     const ph_dtype dtype = in[0]->dtype;
     ph_tensor *out = ph__op_output_like(op, elementwise->gives_bool ? PH_DTYPE_BOOL : dtype, in[0]);
     if (!out || out->count == 0)
         return out;
-    _Alignas(16) char args[MOST * sizeof(char *) + sizeof(ph__elementwise_flat)];
-    char **at = (char **)(void *)args;
-    *at++ = out->data;
-    for (size_t i = 0; i < arity; i++)
-        *at++ = in[i]->data;
-    ph__elementwise_flat *flat = (ph__elementwise_flat *)(void *)at;
+    char **at = (char **)(void *)args->bytes;
+    ph__elementwise_flat *flat = (ph__elementwise_flat *)(void *)(at + elementwise->arity + 1);
+    *at = out->data;
     *flat =
         (ph__elementwise_flat){.a = {.f = a}, .b = {.f = b}, .n = out->count, .step = {1, 1, 1, 1}};
     if (!ph__dtype_is_floating(dtype)) {
@@ -266,17 +271,15 @@ static ph_tensor *new_of_alike(ph__op *op, const ph__elementwise *elementwise, p
         flat->b = ph__scalar_of(scalar_dtype(elementwise, dtype), b);
     }
     return ph__op_launch(op, elementwise->flat[dtype], blocks_of(out->count),
-                         PH__ELEMENTWISE_THREADS, 0, args)
+                         PH__ELEMENTWISE_THREADS, 0, args->bytes)
                ? out
                : NULL;
 }
 
-ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
-                               double a, double b)
+/* Out of line, so that what is usual saves few registers. */
+static __attribute__((noinline)) ph_tensor *
+new_of_any(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in, double a, double b)
 {
-    if (elementwise->bools == 0 && are_alike(in, elementwise->arity) &&
-        elementwise->flat[in[0]->dtype])
-        return new_of_alike(op, elementwise, in, a, b);
     if (!check_dtypes(op, elementwise, in))
         return NULL;
     const ph_shape *shape = &in[0]->shape;
@@ -292,6 +295,17 @@ ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, p
         op, elementwise->gives_bool ? PH_DTYPE_BOOL : dtype_of_operands(elementwise, NULL, in),
         shape);
     return out && ph__elementwise_launch(op, elementwise, out, in, a, b) ? out : NULL;
+}
+
+ph_tensor *ph__elementwise_new(ph__op *op, const ph__elementwise *elementwise, ph_tensor *const *in,
+                               double a, double b)
+{
+    flat_args args;
+    return elementwise->bools == 0 &&
+                   are_alike((char **)(void *)args.bytes + 1, in, elementwise->arity) &&
+                   elementwise->flat[in[0]->dtype]
+               ? new_of_alike(op, elementwise, in, a, b, &args)
+               : new_of_any(op, elementwise, in, a, b);
 }
 
 ph_tensor *ph__elementwise_call(ph_tape *tape, const ph__elementwise *elementwise,

@@ -13,7 +13,7 @@ typedef struct ph__grad_call {
     ph_tape *tape;
     void *state;              /* def->state_bytes */
     ph_tensor *const *saved;  /* as given to ph__op_save */
-    const uint64_t *versions; /* of those, and as given to ph__op_save_version */
+    const uint64_t *versions; /* of those; or without them, as the operator has noted */
     /* one for each output, contiguous or not; NULL: that output took no part (not all are) */
     ph_tensor *const *out_grads;
     size_t out_count, in_count;

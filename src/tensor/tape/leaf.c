@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/quarantine.h"
+#include "tensor/core/relied.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
 
@@ -41,6 +42,7 @@ ph_status ph_tensor_set_requires_grad(ph_tensor *x, bool requires_grad)
     x->node = NULL;
     x->output = 0;
     x->requires_grad = requires_grad;
+    ph__tensor_altered(x);
     return PH_OK;
 }
 

@@ -2,12 +2,18 @@
 /* tensor/tape/node.c: remembered operators: one allocation each, what they keep, and how
  * they end. */
 #include "tensor/tape/node.h"
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
+#include "tensor/core/released.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/hooks.h"
 #include "tensor/tape/tape.h"
 #include <string.h>
+
+enum {
+    MOST_ROOM = 4096 /* of a block that a tape keeps for its next node */
+};
 
 /* Each part begins at a multiple of 16, so that the state may be any struct. */
 static size_t pad_to_16(size_t bytes)
@@ -52,6 +58,20 @@ bool ph__node_own_edges(ph__node *node)
 }
 
 /* ---- nodes ---- */
+/* *room: at least so many bytes, and how many there are. malloc is faster than calloc, which passes
+ * the thread's own blocks by. */
+static char *acquire_node_block(ph__spare_tensors *spares, size_t *room)
+{
+    char *block = spares->node;
+    if (!block || spares->node_room < *room)
+        return ph__alloc(*room);
+    if (!ph__alloc_reuse())
+        return NULL;
+    *room = spares->node_room;
+    spares->node = NULL;
+    return block;
+}
+
 ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def, size_t in_count,
                         size_t saved_count, ph__leaf_edges *leaf_edges)
 {
@@ -64,11 +84,13 @@ ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def
     state = versions + pad_to_16(saved_count * sizeof(uint64_t));
     if (!ph__add(state, def->state_bytes, &total) || !ph__vec_reserve(&tape->nodes, 1))
         return NULL;
-    char *at = ph__alloc(total); /* faster than calloc, which passes the thread's own blocks by */
+    size_t room = total;
+    char *at = acquire_node_block(&tape->spares, &room);
     if (!at)
         return NULL;
     memset(at, 0, total);
     ph__node *node = (ph__node *)at;
+    node->room = room;
     atomic_init(&node->references, 1);
     node->alive = true;
     node->filled = !tape->hollow;
@@ -110,11 +132,11 @@ void ph__node_drop_saved(ph__node *node)
     node->filled = false;
     for (size_t i = 0; i < node->saved_count; i++) {
         ph_tensor *x = node->saved[i];
+        if (!x)
+            continue;
         node->saved[i] = NULL;
-        if (x) {
-            node->tape->saved--;
-            ph_tensor_release(x);
-        }
+        node->tape->saved--;
+        ph_tensor_release(x);
     }
 }
 
@@ -176,12 +198,23 @@ ph__node *ph__node_retain(ph__node *node)
     return node;
 }
 
-void ph__node_release(ph__node *node)
+void ph__node_release_to(ph__node *node, ph__spare_tensors *spares)
 {
     if (!node || atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
         return;
     if (node->pending != &node->pending_one)
         ph__free(node->pending);
     ph__free(node->apart);
-    ph__free(node);
+    if (!PH__RECYCLES || !spares || spares->node || node->room > MOST_ROOM) {
+        ph__free(node);
+        return;
+    }
+    ph__alloc_set_aside();
+    spares->node_room = node->room;
+    spares->node = node;
+}
+
+void ph__node_release(ph__node *node)
+{
+    ph__node_release_to(node, NULL);
 }

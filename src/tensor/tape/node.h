@@ -2,6 +2,7 @@
 /* tensor/tape/node.h: operators that were remembered. */
 #ifndef PH_TENSOR_TAPE_NODE_H
 #define PH_TENSOR_TAPE_NODE_H
+#include "tensor/core/fresh.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/grad_def.h"
 #include <phonograph/annotation.h>
@@ -54,6 +55,7 @@ struct ph__node {
     const ph__grad_def *def;
     ph_tape *tape;      /* while alive */
     size_t index;       /* in tape->nodes */
+    size_t room;        /* bytes of the allocation */
     ph__region *region; /* innermost checkpoint that it was made in; NULL: none */
     uint32_t in_count, out_count, saved_count;
     uint32_t own_count; /* of the edges: the others are those of leaf_edges */
@@ -95,6 +97,8 @@ ph__leaf_edges *ph__leaf_edges_make(size_t count);
 void ph__leaf_edges_release(ph__leaf_edges *leaf_edges);
 ph__node *ph__node_retain(ph__node *node);
 void ph__node_release(ph__node *node); /* takes NULL */
+/* Its block may go to the next node of that tape; spares may be NULL. */
+void ph__node_release_to(ph__node *node, ph__spare_tensors *spares);
 /* Its tape still has it. Takes NULL. */
 static inline bool ph__node_is_alive(const ph__node *node)
 {

@@ -10,6 +10,7 @@
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/released.h"
+#include "tensor/core/relied.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
@@ -226,6 +227,18 @@ ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const
     return x;
 }
 
+ph_tensor *ph__op_alias(ph__op *op, const ph_tensor *base)
+{
+    if (UNLIKELY(ph__tape_failed(op->tape)))
+        return NULL;
+    ph_tensor *x = ph__tensor_alias(&op->tape->spares, base);
+    if (UNLIKELY(!x)) {
+        fail_host_memory(op, "a tensor");
+        return NULL;
+    }
+    return ph__tape_own(op->tape, x) ? x : NULL;
+}
+
 ph_tensor *ph__op_scratch(ph__op *op, size_t bytes)
 {
     if (UNLIKELY(bytes > PTRDIFF_MAX))
@@ -289,19 +302,14 @@ static void give_history(ph__op *op, ph_tensor *x, size_t i)
         return;
     x->node = ph__node_retain(op->node);
     x->output = (uint32_t)i;
-}
-
-/* Whether out is all that it made. */
-static bool is_newest(const ph_tape *tape, size_t mark, const ph_tensor *out)
-{
-    return tape->owned_count <= mark || (tape->owned_count == mark + 1 && tape->owned[mark] == out);
+    ph__tensor_altered(x);
 }
 
 ph_tensor *ph__op_done(ph__op *op, ph_tensor *out)
 {
     const ph_tape *tape = op->tape;
     if (!op->node && !ph__tape_failed(tape) && !ph__quarantine_is_on(tape->backend) &&
-        is_newest(tape, op->mark, out))
+        ph__tape_is_newest(tape, op->mark, out))
         return out;
     return ph__op_done_n(op, &out, 1) ? out : NULL;
 }
@@ -324,7 +332,7 @@ bool ph__op_done_n(ph__op *op, ph_tensor **out, size_t count)
             out[i] = NULL;
         return false;
     }
-    if (count != 1 || !is_newest(tape, op->mark, out[0]))
+    if (count != 1 || !ph__tape_is_newest(tape, op->mark, out[0]))
         ph__tape_drop(tape, op->mark, out, count);
     return true;
 }

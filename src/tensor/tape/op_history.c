@@ -71,11 +71,6 @@ void *ph__op_track(ph__op *op, const ph__grad_def *def, size_t saved_count)
     return ph__op_track_leaves(op, def, saved_count, NULL);
 }
 
-void ph__op_save_version(ph__op *op, size_t index, const ph_tensor *x)
-{
-    op->node->versions[index] = atomic_load_explicit(&x->storage->version, memory_order_relaxed);
-}
-
 void ph__op_save(ph__op *op, size_t index, ph_tensor *x)
 {
     ph__node *node = op->node;

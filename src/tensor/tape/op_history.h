@@ -19,6 +19,4 @@ void *ph__op_track_leaves(ph__op *op, const ph__grad_def *def, size_t saved_coun
 ph__leaf_edges *ph__op_leaf_edges(const ph_tape *tape, ph_tensor *const *leaves, size_t count);
 /* Keeps x (operand, output or scratch; NULL is kept as NULL) for backward. */
 void ph__op_save(ph__op *op, size_t index, ph_tensor *x);
-/* Its version alone (ph__grad_call.versions): x stays by itself, and backward is to compare. */
-void ph__op_save_version(ph__op *op, size_t index, const ph_tensor *x);
 #endif

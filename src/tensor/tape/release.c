@@ -5,6 +5,7 @@
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/released.h"
+#include "tensor/core/relied.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/hooks.h"
@@ -13,21 +14,23 @@
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 
-static void leaf_release(ph__leaf *leaf)
+static __attribute__((noinline)) void leaf_release(ph__leaf *leaf)
 {
     ph__hooks_release(leaf->hooks);
     ph_tensor_release(leaf->grad);
     ph__free(leaf);
 }
 
-/* The storage goes last: x may be in its block. Gives it. */
-static ph__storage *dissolve_handle(ph_tensor *x, ph__going going)
+/* The storage goes last: x may be in its block. Gives it. spares: for the record; or NULL. */
+static inline __attribute__((always_inline)) ph__storage *
+dissolve_handle(ph_tensor *x, ph__going going, ph__spare_tensors *spares)
 {
     ph__storage *storage = x->storage;
+    ph__tensor_altered(x);
     if (x->leaf)
         leaf_release(x->leaf);
     if (x->node)
-        ph__node_release(x->node);
+        ph__node_release_to(x->node, spares);
     if (x->overwrite_tag)
         ph__overwrite_tag_release(x->overwrite_tag);
     if (__builtin_expect(x->tracked, 0)) {
@@ -41,7 +44,12 @@ static ph__storage *dissolve_handle(ph_tensor *x, ph__going going)
     x->gone = true;
     if (!x->in_block) {
         x->storage = &ph__storage_gone;
-        ph__released_put(x);
+        if (spares && x->lone) {
+            x->dtype = (ph_dtype)0; /* so that its next tensor is linked to a storage anew */
+            ph__tensor_recycle(spares, x);
+        } else {
+            ph__released_put(x);
+        }
     }
     return storage;
 }
@@ -49,16 +57,17 @@ static ph__storage *dissolve_handle(ph_tensor *x, ph__going going)
 void ph_tensor_release(ph_tensor *x)
 {
     if (ph__tensor_is_there(x, "ph_tensor_release") && ph__drop_reference(&x->references))
-        ph__storage_release(dissolve_handle(x, PH__GOING_RELEASED));
+        ph__storage_release(dissolve_handle(x, PH__GOING_RELEASED, NULL));
 }
 
 static void release_last(ph_tensor *x, ph_tape *tape)
 {
     const bool in_block = x->in_block;
-    void *block = ph__storage_release_on(dissolve_handle(x, tape->going), tape->stream, tape->key);
+    void *block = ph__storage_release_on(dissolve_handle(x, tape->going, &tape->spares),
+                                         tape->stream, tape->key);
     if (block && in_block)
         ph__tensor_recycle(&tape->spares, block);
-    else
+    else if (block)
         ph__released_put(block);
 }
 

@@ -218,16 +218,13 @@ static bool grow_owned(ph_tape *tape)
     return true;
 }
 
-bool ph__tape_own(ph_tape *tape, ph_tensor *x)
+bool ph__tape_own_more(ph_tape *tape, ph_tensor *x)
 {
-    if (tape->owned_count == tape->owned_capacity && !grow_owned(tape)) {
-        ph_tensor_release(x);
-        ph__tape_fail_host_memory(tape, "tape", "another tensor");
-        return false;
-    }
-    x->tape = tape;
-    tape->owned[tape->owned_count++] = x;
-    return true;
+    if (grow_owned(tape))
+        return ph__tape_own(tape, x);
+    ph_tensor_release(x);
+    ph__tape_fail_host_memory(tape, "tape", "another tensor");
+    return false;
 }
 
 void ph__tape_drop(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t count)
@@ -260,6 +257,16 @@ size_t ph_tape_scope_begin(ph_tape *tape)
     return tape->owned_count;
 }
 
+/* Out of line: most scopes leave what they keep, and nothing else. */
+static __attribute__((noinline)) void end_scope(ph_tape *tape, size_t mark, ph_tensor *const *keep,
+                                                size_t count)
+{
+    ph__going before = tape->going;
+    tape->going = PH__GOING_SCOPE;
+    ph__tape_drop(tape, mark, keep, count);
+    tape->going = before;
+}
+
 void ph_tape_scope_end(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t count)
 {
     if (!tape)
@@ -267,12 +274,11 @@ void ph_tape_scope_end(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_
     if (tape->depth > 0)
         tape->depth--;
     for (size_t i = 0; keep && i < count; i++)
-        ph_tape_check(tape,
-                      ph__tensor_check_there(keep[i], "ph_tape_scope_end", "a tensor to keep"));
-    ph__going before = tape->going;
-    tape->going = PH__GOING_SCOPE;
-    ph__tape_drop(tape, mark, keep, keep ? count : 0);
-    tape->going = before;
+        if (keep[i] && __builtin_expect(keep[i]->gone, 0))
+            ph_tape_check(tape,
+                          ph__tensor_check_there(keep[i], "ph_tape_scope_end", "a tensor to keep"));
+    if (!ph__tape_is_newest(tape, mark, keep && count == 1 ? keep[0] : NULL))
+        end_scope(tape, mark, keep, keep ? count : 0);
 }
 
 ph_status ph_tape_get_info(ph_tape_info *out, const ph_tape *tape)

@@ -3,6 +3,7 @@
 #ifndef PH_TENSOR_TAPE_TAPE_H
 #define PH_TENSOR_TAPE_TAPE_H
 #include "base/vec.h"
+#include "tensor/core/fresh.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/tape/deferred_failure.h"
 #include "tensor/tape/leaf.h"
@@ -68,7 +69,20 @@ static inline bool ph__tape_failed(const ph_tape *tape)
 }
 
 /* Gives the caller's reference to the tape; on failure it is released, and the tape has failed. */
-bool ph__tape_own(ph_tape *tape, ph_tensor *x);
+bool ph__tape_own_more(ph_tape *tape, ph_tensor *x);
+static inline bool ph__tape_own(ph_tape *tape, ph_tensor *x)
+{
+    if (__builtin_expect(tape->owned_count == tape->owned_capacity, 0))
+        return ph__tape_own_more(tape, x);
+    x->tape = tape;
+    tape->owned[tape->owned_count++] = x;
+    return true;
+}
+/* Whether x is all that was made since mark and is still the tape's. NULL: nothing is. */
+static inline bool ph__tape_is_newest(const ph_tape *tape, size_t mark, const ph_tensor *x)
+{
+    return tape->owned_count <= mark || (tape->owned_count == mark + 1 && tape->owned[mark] == x);
+}
 /* Drops what was made since mark and is not marked x->kept; those of keep that the tape owns
  * since then are spared. */
 void ph__tape_drop(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t count);

@@ -142,26 +142,33 @@ static bool has_scratch(const ph__host_stream *stream, size_t bytes)
     return bytes == 0 || ph__host_stream_scratch(stream).stride >= bytes;
 }
 
+/* Out of line, so that what is usual has no room for them. */
+static __attribute__((noinline)) void call_aligned(const ph__host_kernel *kernel,
+                                                   const ph_block_range *range, const void *args)
+{
+    _Alignas(ARGS_ALIGNMENT) unsigned char aligned[MOST_ARGS];
+    kernel->fn(range, memcpy(aligned, args, kernel->args_size));
+}
+
 static bool run_inline(ph__host_stream *stream, const ph__host_kernel *kernel,
                        const ph__drv_launch *launch, uint64_t blocks)
 {
-    _Alignas(ARGS_ALIGNMENT) unsigned char aligned[MOST_ARGS];
-    const void *args = launch->args;
     if (!ph__host_stream_try_inline(stream))
         return false;
     if (!has_scratch(stream, launch->shared_bytes)) {
         ph__host_stream_leave_inline(stream);
         return false;
     }
-    if ((uintptr_t)args % ARGS_ALIGNMENT != 0)
-        args = memcpy(aligned, args, kernel->args_size);
     ph_block_range range = {.begin = 0,
                             .end = blocks,
                             .shared =
                                 launch->shared_bytes ? ph__host_stream_scratch(stream).at : NULL};
     memcpy(range.grid, launch->grid, sizeof range.grid);
     memcpy(range.block, launch->block, sizeof range.block);
-    kernel->fn(&range, args);
+    if ((uintptr_t)launch->args % ARGS_ALIGNMENT != 0)
+        call_aligned(kernel, &range, launch->args);
+    else
+        kernel->fn(&range, launch->args);
     ph__host_stream_leave_inline(stream);
     return true;
 }

@@ -59,12 +59,10 @@ static int order_legacy(ph__host_stream *legacy)
     return result;
 }
 
-int ph__host_stream_order(ph__host_stream *stream)
+int ph__host_stream_order_blocking(ph__host_stream *stream)
 {
     if (stream->is_legacy)
         return order_legacy(stream);
-    if (stream->flags & PH__STREAM_NON_BLOCKING)
-        return 0;
     ph__host_stream *legacy = stream->device->legacy;
     unsigned last = atomic_load_explicit(&legacy->submitted, memory_order_acquire);
     if (ph__host_stream_done(legacy, last) ||

@@ -51,6 +51,7 @@ struct ph_device {
     atomic_uint open_checks; /* of them, those whose graphs are told what memory they use */
     /* captures that this library did not begin are possible: the driver is always asked */
     atomic_bool foreign;
+    ph__deferred closing; /* the end, on a thread of its own (later.h) */
     bool forked; /* opened by the process that this one was forked from: ph__device_check */
     atomic_int references;
     uint32_t ordinal;

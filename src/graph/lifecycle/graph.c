@@ -3,6 +3,7 @@
 #include "graph/lifecycle/graph.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "driver/callback.h"
 #include "graph/lifecycle/abort.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/lifecycle/hooks.h"
@@ -81,6 +82,11 @@ void ph_graph_destroy(ph_graph *graph)
         ph__log(PH_LOG_WARNING,
                 "ph_graph_destroy: the graph is a segment of graph %llu, and is destroyed with it",
                 (unsigned long long)graph->whole->id);
+        return;
+    }
+    if (ph__driver_refuses_destroy()) { /* the call that runs the kernel goes on with the graph */
+        ph__log(PH_LOG_WARNING, "ph_graph_destroy: %s; the graph is not destroyed",
+                ph__driver_callback_words);
         return;
     }
     ph__graph_forget_left(graph);

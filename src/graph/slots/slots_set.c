@@ -83,13 +83,12 @@ static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot
                                      const void *value, const ph_allocation *where,
                                      const char *call)
 {
-    uintptr_t address = (uintptr_t)value;
     if (!where->base) { /* memory of a wrong kind is the fault, whatever its alignment */
         PH_TRY(check_other(graph, slot, number, value, call));
         return check_alignment(slot, number, value, call);
     }
     PH_TRY(check_alignment(slot, number, value, call));
-    size_t offset = address - (uintptr_t)where->base;
+    size_t offset = (uintptr_t)value - (uintptr_t)where->base;
     size_t room = offset < where->requested ? where->requested - offset : 0;
     if (room < slot->bytes)
         return fail_short(slot, number, value, room, call);
@@ -101,10 +100,8 @@ static ph_status check_value_address(const ph_graph *graph, const ph__slot *slot
  * tracks only a look tells. */
 static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t free_count)
 {
-    if (!slot->set)
-        return false;
-    if (!slot->address)
-        return memcmp(slot->value, value, slot->bytes) == 0;
+    if (!slot->set || !slot->address)
+        return slot->set && memcmp(slot->value, value, slot->bytes) == 0;
     return slot->current == (uintptr_t)value &&
            (!slot->where.base || (slot->tracked && slot->free_count == free_count));
 }

@@ -16,6 +16,7 @@
  * device. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph_device *open_devices;
+atomic_uint ph__captures_open;
 
 void ph__device_enter_list(ph_device *device)
 {
@@ -62,6 +63,7 @@ static void abandon_device(ph_device *device)
 static void abandon_all(void)
 {
     static bool has_forked;
+    atomic_store(&ph__captures_open, 0);
     if (has_forked)
         atomic_fetch_add(&ph__driver_reasons, 1);
     has_forked = has_forked || open_devices != NULL;

@@ -79,6 +79,9 @@ struct ph_device {
     ph__failed_work *failed; /* oldest first */
 };
 
+/* The captures that are registered on all devices of the process (captures.h). */
+extern atomic_uint ph__captures_open __attribute__((visibility("hidden")));
+
 /* Puts a device that was opened just now on the list of the process. */
 void ph__device_enter_list(ph_device *device);
 

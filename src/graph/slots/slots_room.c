@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "memory/observe/lookup.h"
 #include "record/extent.h"
+#include <string.h>
 
 /* 0: nobody knows. A slot's memory may be the driver's own, or have gone since the capture. */
 static size_t room_at(const ph_graph *graph, const void *base)
@@ -23,12 +24,20 @@ static size_t room_at(const ph_graph *graph, const void *base)
     return theirs.size - ((uintptr_t)base - theirs.base);
 }
 
+/* Operators of libphonograph_nn stay inside of their tensors, and their slots in its own blocks:
+ * graphed callables make slots of parts of them. */
+static bool is_operator(const ph__record_node *node)
+{
+    static const char prefix[] = "ph_"; /* the names of all of their kernels */
+    return strncmp(node->info.name, prefix, sizeof prefix - 1) == 0;
+}
+
 static ph_status check_extent(ph__slot_room *out, const ph_graph *graph, const ph__slot *slot,
                               const ph_slot_place *place, const char *call)
 {
     const ph__record_node *node = &graph->record->nodes[place->node];
     uint64_t bytes, address = ph__slot_field(&node->info, place->offset);
-    if (node->info.kind != PH_NODE_KERNEL)
+    if (node->info.kind != PH_NODE_KERNEL || is_operator(node))
         return PH_OK;
     const ph_param *param = ph__record_param(node, place->offset);
     if (!param || !ph__record_extent(&bytes, node, param)) {

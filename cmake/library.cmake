@@ -73,7 +73,7 @@ set_source_files_properties(src/tensor/products/products_plain.c PROPERTIES COMP
 target_link_libraries(phonograph_nn PUBLIC phonograph PRIVATE m)
 target_link_libraries(phonograph_nn_static PUBLIC phonograph_static m)
 # The shared one has a copy of its own of the containers, which no header exports; the static one finds them in the other library.
-set(nn_base alloc clock config environment error_text fail file fork json line map sync text text_file vec)
+set(nn_base alloc clock config ended environment error_text fail file fork json line map sync text text_file vec)
 list(TRANSFORM nn_base PREPEND src/base/)
 list(TRANSFORM nn_base APPEND .c)
 target_sources(phonograph_nn PRIVATE ${nn_base})

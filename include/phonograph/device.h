@@ -49,9 +49,11 @@ typedef struct ph_device_options {
  *   ph_graph_retain. The child's copies go with the child. */
 PH_CALL ph_device_open(ph_device **out, const char *name, const ph_device_options *options);
 PH_API ph_device *ph_device_retain(ph_device *device); /* takes NULL */
-/* Takes NULL. The last release of all, by whatever call (destroy of a stream or event, release of a
- * kernel ...), blocks: it waits until the device's work is done and its threads have ended.
- * Thread-safe. Legal in a capture. */
+/* Takes NULL. Thread-safe. Legal in a capture.
+ * - The last release of all, by whatever call (destroy of a stream or event, release of a kernel
+ *   ...), blocks: it waits until the device's work is done and its threads have ended.
+ * - Inside of a host function or the body of a kernel of a host device it does not block: a thread
+ *   of the library's closes the device. */
 PH_API void ph_device_release(ph_device *device);
 
 typedef enum ph_device_kind {

@@ -194,7 +194,8 @@ PH_CALL ph_stream_capturing_graph(ph_graph **out, const ph_stream *stream);
 /* Calls release(object) when the graph is reset or destroyed, in order of registration.
  * - Graphs that run a copy of its nodes (replayed into their capture, ph_graph_update) hold the
  *   object too: then it is released at the reset of the last of them.
- * - synchronize: first waits for every stream that replayed the graph (blocks).
+ * - synchronize: first waits for every stream that replayed the graph (blocks). Inside of a host
+ *   function of a host device a thread of the library's does both.
  * - Legal in every state. Several threads may call it for one capture. */
 typedef void (*ph_release_fn)(void *object);
 PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize);

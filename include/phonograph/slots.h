@@ -54,7 +54,11 @@ typedef struct ph_slot_options {
  * - NOT_FOUND: there is no such place.
  * - UNSUPPORTED: a suspected word lies there too; the message names node and word. Prove the slot
  *   or declare it.
- * - ARGUMENT: a memcpy or memset reaches beyond the span. */
+ * - ARGUMENT: a memcpy or memset reaches beyond the span, or a kernel does, by the extent that its
+ *   parameter declares (kernel.h).
+ * - Where a kernel's parameter declares none, and the allocation goes on behind the span, a warning
+ *   says so, once for a slot: the kernel may read there, and new memory is checked for the span
+ *   alone (ph_slot_info.room). */
 PH_CALL ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, const void *base,
                            size_t bytes, const ph_slot_options *options);
 
@@ -192,7 +196,10 @@ typedef struct ph_slot_info {
      * call */
     const void *current;
     size_t group; /* not 0: slots of one number move by one distance (ph_graph_slot_prove) */
-    uint64_t reserved[3];
+    /* address slots of ph_graph_slot_find: the bytes from the span's first to the end of the
+     * allocation that it was made of. 0: not known, or a slot of another call */
+    size_t room;
+    uint64_t reserved[2];
 } ph_slot_info;
 PH_API size_t ph_graph_slot_count(const ph_graph *graph);                         /* 0 for NULL */
 PH_CALL ph_graph_slot_get(ph_slot_info *out, const ph_graph *graph, size_t slot); /* NOT_FOUND */

@@ -5,6 +5,11 @@ import ctypes
 import enum
 
 
+# Numbers of nodes: C has SIZE_MAX where there is none, and a dict None.
+_NODES = {"node", "from_node"}
+_NO_NODE = ctypes.c_size_t(-1).value
+
+
 def _members(kind):
     """The names of the members, without the words that are kept for later versions, which are arrays."""
     spare = ("reserved", "unused")
@@ -39,6 +44,7 @@ def _plain(value):
 def dict_of(struct, **kinds):
     """The members as a dict, without reserved words. kinds: the IntEnum of a member."""
     found = {name: _plain(getattr(struct, name)) for name in _members(type(struct))}
+    found |= {name: None for name in _NODES & found.keys() if found[name] == _NO_NODE}
     for name, kind in kinds.items():
         if issubclass(kind, enum.IntEnum):
             found[name] = kind(found[name]).name

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "cache/cache.h"
+#include "cache/check.h"
 #include "cache/report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,7 @@ void ph__buckets_destroy(ph__buckets *buckets)
 ph_status ph_graph_cache_set_buckets(ph_graph_cache *cache, const size_t *sizes, size_t count)
 {
     static const char call[] = "ph_graph_cache_set_buckets";
-    if (!cache)
-        return ph__fail_null(call, "cache");
+    PH_TRY(ph__cache_check_there(cache, call));
     if (count && !sizes)
         return ph__fail_null(call, "sizes");
     for (size_t i = 0; i < count; i++)
@@ -95,8 +95,7 @@ ph_status ph_graph_cache_bucket(size_t *bucket, ph_graph_cache *cache, size_t si
     if (!bucket)
         return ph__fail_null(call, "bucket");
     *bucket = 0;
-    if (!cache)
-        return ph__fail_null(call, "cache");
+    PH_TRY(ph__cache_check_there(cache, call));
     if (size == 0 || size > MOST_SIZE)
         return ph_fail(PH_ERROR_SIZE, "%s: the size is %zu; it is 1 to 2^32", call, size);
     ph__mutex_lock(&cache->lock);
@@ -225,8 +224,7 @@ ph_status ph_graph_cache_suggest(size_t *sizes, size_t *count, ph_graph_cache *c
     if (!sizes || !count)
         return ph__fail_null(call, sizes ? "count" : "sizes");
     *count = 0;
-    if (!cache)
-        return ph__fail_null(call, "cache");
+    PH_TRY(ph__cache_check_there(cache, call));
     if (most == 0 || most > MOST_BUCKETS)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %zu buckets; it is 1 to %d", call, most,
                        (int)MOST_BUCKETS);

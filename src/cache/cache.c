@@ -2,11 +2,13 @@
 /* cache/cache.c: making a cache of graphs, and its end. */
 #include "cache/cache.h"
 #include "base/alloc.h"
+#include "base/ended.h"
 #include "base/option.h"
 #include "cache/buckets.h"
 #include "cache/entry.h"
 #include "cache/renewal_end.h"
 #include "device/handles/device.h"
+#include <string.h>
 
 enum {
     GRAPHS = 64,
@@ -66,7 +68,8 @@ static void free_cache(ph_graph_cache *cache)
     ph_device_release(cache->device);
     ph__buckets_destroy(cache->buckets);
     ph__map_free(&cache->entries);
-    ph__free(cache);
+    memset(cache, 0, sizeof *cache); /* no device: it is gone */
+    ph__ended_put(cache);
 }
 
 static ph_status make_pool(ph_graph_cache *cache, ph_pool *pool)
@@ -124,6 +127,10 @@ void ph_graph_cache_destroy(ph_graph_cache *cache)
 {
     if (!cache)
         return;
+    if (!cache->device) {
+        ph__ended_report("ph_graph_cache_destroy", "the cache");
+        return;
+    }
     do { /* calls of objects that the last executables release make keys again */
         while (cache->oldest)
             (void)ph__entry_drop(cache, cache->oldest->key, cache->oldest->key_bytes);

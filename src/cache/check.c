@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cache/check.c: the arguments of calls, and whether a capture may be planned. */
 #include "cache/check.h"
+#include "base/ended.h"
 #include "device/capture/refuse.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
@@ -12,10 +13,16 @@ enum {
     VALUE_BYTES = 256
 };
 
-ph_status ph__cache_check(const ph_graph_cache *cache, const ph_stream *stream, const char *name)
+ph_status ph__cache_check_there(const ph_graph_cache *cache, const char *name)
 {
     if (!cache)
         return ph__fail_null(name, "cache");
+    return cache->device ? PH_OK : ph__fail_ended(name, "the cache");
+}
+
+ph_status ph__cache_check(const ph_graph_cache *cache, const ph_stream *stream, const char *name)
+{
+    PH_TRY(ph__cache_check_there(cache, name));
     PH_TRY(ph__stream_check(stream, name));
     return stream->device == cache->device
                ? PH_OK

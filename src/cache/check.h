@@ -4,6 +4,8 @@
 #define PH_CACHE_CHECK_H
 #include "cache/cache.h"
 
+/* Not NULL, and not destroyed. */
+ph_status ph__cache_check_there(const ph_graph_cache *cache, const char *name);
 ph_status ph__cache_check(const ph_graph_cache *cache, const ph_stream *stream, const char *name);
 ph_status ph__cache_check_key(const void *key, size_t key_bytes, const char *name);
 ph_status ph__cache_check_call(const ph_graph_cache_call *call, const char *name);

@@ -117,8 +117,7 @@ ph_status ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,
 ph_status ph_graph_cache_drop(ph_graph_cache *cache, const void *key, size_t key_bytes)
 {
     static const char name[] = "ph_graph_cache_drop";
-    if (!cache)
-        return ph__fail_null(name, "cache");
+    PH_TRY(ph__cache_check_there(cache, name));
     PH_TRY(ph__cache_check_key(key, key_bytes, name));
     return ph__entry_drop(cache, key, key_bytes)
                ? PH_OK

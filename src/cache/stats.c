@@ -2,6 +2,7 @@
 /* cache/stats.c: numbers, entries and the table of a cache. */
 #include "base/status.h"
 #include "base/text.h"
+#include "cache/check.h"
 #include "cache/entry.h"
 #include "cache/renewal_end.h"
 #include "graph/change/changes.h"
@@ -14,8 +15,7 @@ ph_status ph_graph_cache_get_stats(ph_graph_cache_stats *out, ph_graph_cache *ca
     if (!out)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
-    if (!cache)
-        return ph__fail_null(call, "cache");
+    PH_TRY(ph__cache_check_there(cache, call));
     PH_TRY(ph_pool_stats(&pool, cache->pool));
     ph__mutex_lock(&cache->lock);
     for (ph__cache_entry *entry = cache->newest; entry; entry = entry->older)
@@ -114,8 +114,7 @@ ph_status ph_graph_cache_entry_at(ph_graph_cache_entry *out, ph_graph_cache *cac
     if (!out)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
-    if (!cache)
-        return ph__fail_null(call, "cache");
+    PH_TRY(ph__cache_check_there(cache, call));
     ph__cache_entry *entry = hold_entry(cache, index);
     if (!entry)
         return ph_fail(PH_ERROR_NOT_FOUND, "%s: the cache has no entry %zu, numbered from 0", call,

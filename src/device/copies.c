@@ -147,6 +147,7 @@ static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy 
     if (dst.kind != PH__MEMORY_PAGEABLE)
         return submit_copy(stream, copy, call);
     PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
+    ph__outside_note(stream, call);
     int result = stream->device->driver->copy(stream->handle, copy, NULL);
     return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
 }
@@ -162,6 +163,7 @@ static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     if (capture_id != 0)
         return fail_pageable(stream->device, copy, dst.kind == PH__MEMORY_PAGEABLE, call);
+    ph__outside_note(stream, call);
     int result = stream->device->driver->copy(stream->handle, copy, &recorded);
     if (result != PH__R_OK)
         return fail_copy(result, stream, copy, call);

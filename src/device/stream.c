@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* device/stream.c: streams: creating, destroying, waiting and asking. */
 #include "base/alloc.h"
+#include "base/log.h"
 #include "device/capture/refuse.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
 #include "device/handles/failed.h"
 #include "device/wrap_cuda.h"
+#include "driver/callback.h"
 #include <string.h>
 
 static int priority_of(const ph_stream_options *options)
@@ -67,9 +69,19 @@ static ph__capture *capture_of_origin(ph_stream *stream)
     return found;
 }
 
+/* The call that runs an inline kernel goes on with its stream. */
+static bool is_kept(void)
+{
+    if (!ph__driver_refuses_destroy())
+        return false;
+    ph__log(PH_LOG_WARNING, "ph_stream_destroy: %s; the stream is not destroyed",
+            ph__driver_callback_words);
+    return true;
+}
+
 void ph_stream_destroy(ph_stream *stream)
 {
-    if (!stream || stream->is_default || atomic_exchange(&stream->destroyed, true))
+    if (!stream || stream->is_default || is_kept() || atomic_exchange(&stream->destroyed, true))
         return;
     ph_device *device = stream->device;
     if (device->forked)

@@ -16,6 +16,12 @@ static inline bool ph__driver_refuses(void)
 {
     return ph__driver_may_have_reason() && ph__driver_in_callback();
 }
+/* The same of a kernel that runs within the call which submitted it: that call goes on with its
+ * stream and its graph. */
+static inline bool ph__driver_refuses_destroy(void)
+{
+    return ph__driver_may_have_reason() && ph__driver_in_inline();
+}
 extern const char ph__driver_callback_words[];
 /* Sets the reason, and gives 800. */
 int ph__driver_refuse_callback(void);

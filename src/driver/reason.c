@@ -6,7 +6,7 @@
 /* depth: of callbacks that the thread runs (callback.h). */
 static _Thread_local struct {
     char reason[256];
-    bool has_reason;
+    bool has_reason, is_inline;
     unsigned depth;
 } own;
 atomic_uint ph__driver_reasons;
@@ -25,11 +25,35 @@ bool ph__driver_leave_callback(void)
 void ph__driver_leave_callbacks(void)
 {
     own.depth = 0;
+    own.is_inline = false;
 }
 
 bool ph__driver_in_callback(void)
 {
     return own.depth > 0;
+}
+
+void ph__driver_enter_inline(void)
+{
+    own.is_inline = true;
+    if (own.depth++ == 0)
+        atomic_fetch_add_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
+}
+
+/* Calls that were refused inside have left words. */
+void ph__driver_leave_inline(void)
+{
+    own.is_inline = false;
+    if (own.depth == 0 || --own.depth > 0) /* 0: in a child, which has forked inside */
+        return;
+    if (own.has_reason)
+        ph__driver_clear_reason();
+    atomic_fetch_sub_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
+}
+
+bool ph__driver_in_inline(void)
+{
+    return own.is_inline;
 }
 
 bool ph__driver_thread_is_noted(void)

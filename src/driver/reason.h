@@ -23,6 +23,10 @@ bool ph__driver_in_callback(void);
 unsigned ph__driver_enter_callback(void);
 bool ph__driver_leave_callback(void);
 void ph__driver_leave_callbacks(void);
+/* Around a kernel that runs within the call which submitted it, and whether one does. */
+void ph__driver_enter_inline(void);
+void ph__driver_leave_inline(void);
+bool ph__driver_in_inline(void);
 static inline bool ph__driver_may_have_reason(void)
 {
     return atomic_load_explicit(&ph__driver_reasons, memory_order_relaxed) != 0;

@@ -4,21 +4,24 @@
 #include "fake/fake_cuda.h"
 #include "support/support.h"
 #include "support/test.h"
-#include <sched.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- calls that are made inside ---- */
 typedef struct scene {
     ph_device *device;
     ph_stream *own, *other;
-    ph_event *event;
+    ph_event *event, *spare;
     ph_graph *fill, *graph;
     ph_kernel *kernel;
     char *memory;
 } scene;
 static char pageable[64];
+
+static void count_call(void *user)
+{
+    (void)user;
+}
 
 static ph_status synchronize_own(scene *s)
 {
@@ -55,6 +58,52 @@ static ph_status fill_other(scene *s)
 static ph_status copy_other(scene *s)
 {
     return ph_memcpy(pageable, s->memory, sizeof pageable, s->other);
+}
+static ph_status record_own(scene *s)
+{
+    return ph_event_record(s->spare, s->own);
+}
+static ph_status record_other(scene *s)
+{
+    return ph_event_record(s->spare, s->other);
+}
+static ph_status wait_own(scene *s)
+{
+    return ph_stream_wait_event(s->own, s->event);
+}
+static ph_status wait_for_other(scene *s)
+{
+    return ph_stream_wait_stream(s->own, s->other);
+}
+static ph_status wait_for_own(scene *s)
+{
+    return ph_stream_wait_stream(s->other, s->own);
+}
+static ph_status launch_host_own(scene *s)
+{
+    return ph_launch_host(s->own, count_call, NULL);
+}
+static ph_status query_event(scene *s)
+{
+    bool done;
+    return ph_event_query(&done, s->event);
+}
+static ph_status copy_nothing(scene *s)
+{
+    return ph_memcpy(s->memory, s->memory, 0, s->own);
+}
+static ph_status capture_own(scene *s)
+{
+    return ph_graph_capture_begin(s->graph, s->own, NULL);
+}
+static ph_status allocate_own(scene *s)
+{
+    char *memory;
+    return PH_NEW(&memory, 1, s->own);
+}
+static ph_status reset_graph(scene *s)
+{
+    return ph_graph_reset(s->fill);
 }
 static ph_status query_other(scene *s)
 {
@@ -95,13 +144,24 @@ static const struct attempt {
     {"ph_memset", fill_own, ON_HOST | INLINE},
     {"ph_memcpy", copy_own, ON_HOST | ON_GPU | INLINE},
     {"ph_graph_replay", replay_own, ON_HOST | ON_GPU | INLINE},
-    {"ph_stream_synchronize", synchronize_other, ON_HOST | ON_GPU},
-    {"ph_memset", fill_other, ON_HOST},
-    {"ph_memcpy", copy_other, ON_HOST | ON_GPU},
-    {"ph_stream_query", query_other, ON_HOST | ON_GPU},
-    {"ph_graph_capture_begin", begin_capture, ON_HOST},
-    {"ph_malloc", allocate, ON_HOST},
-    {"ph_device_open", open_device, ON_HOST},
+    {"ph_stream_synchronize", synchronize_other, ON_HOST | ON_GPU | INLINE},
+    {"ph_memset", fill_other, ON_HOST | INLINE},
+    {"ph_memcpy", copy_other, ON_HOST | ON_GPU | INLINE},
+    {"ph_stream_query", query_other, ON_HOST | ON_GPU | INLINE},
+    {"ph_graph_capture_begin", begin_capture, ON_HOST | INLINE},
+    {"ph_malloc", allocate, ON_HOST | INLINE},
+    {"ph_event_record", record_own, ON_HOST | INLINE},
+    {"ph_event_record", record_other, ON_HOST | INLINE},
+    {"ph_stream_wait_event", wait_own, ON_HOST | INLINE},
+    {"ph_stream_wait_stream", wait_for_other, ON_HOST | INLINE},
+    {"ph_stream_wait_stream", wait_for_own, ON_HOST | INLINE},
+    {"ph_launch_host", launch_host_own, ON_HOST | INLINE},
+    {"ph_event_query", query_event, ON_HOST | INLINE},
+    {"ph_memcpy", copy_nothing, ON_HOST | INLINE},
+    {"ph_malloc", allocate_own, ON_HOST | INLINE},
+    {"ph_graph_reset", reset_graph, ON_HOST | INLINE},
+    {"ph_graph_capture_begin", capture_own, ON_HOST | INLINE},
+    {"ph_device_open", open_device, ON_HOST | INLINE},
 };
 enum {
     ATTEMPTS = sizeof attempts / sizeof *attempts
@@ -175,6 +235,7 @@ static void open_scene(scene *s, const char *name, bool is_inline)
     assert_ok(ph_stream_create(&s->own, s->device, NULL));
     assert_ok(ph_stream_create(&s->other, s->device, NULL));
     assert_ok(ph_event_create(&s->event, s->device, NULL));
+    assert_ok(ph_event_create(&s->spare, s->device, NULL));
     assert_ok(PH_NEW(&s->memory, sizeof pageable, s->own));
     assert_ok(ph_graph_create(&s->fill, NULL));
     assert_ok(ph_graph_create(&s->graph, NULL));
@@ -196,6 +257,7 @@ static void close_scene(scene *s)
     ph_graph_destroy(s->graph);
     ph_kernel_release(s->kernel);
     ph_event_destroy(s->event);
+    ph_event_destroy(s->spare);
     ph_stream_destroy(s->own);
     ph_stream_destroy(s->other);
     ph_device_release(s->device);
@@ -310,76 +372,6 @@ TEST(inline_replays_do_not_wait_for_themselves)
     close_scene(&s);
 }
 
-/* ---- a child ---- */
-static void use_a_device_of_its_own(void)
-{
-    ph_device *device;
-    int32_t *memory;
-    if (ph_device_open(&device, "host:threads=1", NULL) != PH_OK)
-        _exit(2);
-    ph_stream *stream = ph_device_default_stream(device);
-    if (PH_NEW(&memory, 4, stream) != PH_OK || ph_memset(memory, 0, 16, stream) != PH_OK ||
-        ph_stream_synchronize(stream) != PH_OK)
-        _exit(3);
-    ph_free(memory, stream);
-    ph_device_release(device);
-    _exit(0);
-}
-
-static void fork_inside(void *user)
-{
-    int *status = user;
-    pid_t child = fork();
-    if (child == 0)
-        use_a_device_of_its_own();
-    if (waitpid(child, status, 0) != child)
-        *status = -1;
-}
-
-TEST(a_child_that_is_forked_inside_may_call)
-{
-    t_host_only("a child of a process with a GPU's context cannot use it");
-    ph_device *device;
-    ph_stream *stream;
-    int status = -1;
-    assert_ok(ph_device_open(&device, "host:threads=2", NULL));
-    assert_ok(ph_stream_create(&stream, device, NULL));
-    assert_ok(ph_launch_host(stream, fork_inside, &status));
-    assert_ok(ph_stream_synchronize(stream));
-    assert_int_equal(status, 0);
-    ph_stream_destroy(stream);
-    ph_device_release(device);
-}
-
-/* ---- the last reference ---- */
-static atomic_bool released;
-static void release_device(void *user)
-{
-    ph_device_release(user);
-    atomic_store(&released, true);
-}
-
-/* The device stays in the list of the process, and its thread waits for work until the end. */
-TEST(a_device_is_not_closed_by_its_own_function)
-{
-    t_host_only("a GPU's host functions run on threads of its driver");
-    ph_device *device;
-    ph_stream *stream;
-    t_gate gate = {0};
-    assert_ok(ph_device_open(&device, "host:threads=2", NULL));
-    assert_ok(ph_stream_create(&stream, device, NULL));
-    assert_ok(t_gate_wait(&gate, stream));
-    assert_ok(ph_launch_host(stream, release_device, ph_device_retain(device)));
-    ph_stream_destroy(stream);
-    ph_device_release(device);
-    t_log_start();
-    t_gate_open(&gate);
-    while (!atomic_load(&released))
-        (void)sched_yield();
-    assert_int_equal(t_log_count("ph_device_release, of the last reference to host"), 1);
-    t_log_stop();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,8 +379,6 @@ int main(void)
         cmocka_unit_test(bodies_of_kernels_are_refused),
         cmocka_unit_test(inline_kernels_do_not_wait_for_themselves),
         cmocka_unit_test(inline_replays_do_not_wait_for_themselves),
-        cmocka_unit_test(a_child_that_is_forked_inside_may_call),
-        cmocka_unit_test(a_device_is_not_closed_by_its_own_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

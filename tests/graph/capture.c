@@ -318,6 +318,8 @@ TEST(test_wrong_thread_then_reset)
     assert_int_equal(end_on_another_thread().native, 908);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE,
                  "its work is lost; call ph_graph_reset");
+    const char *once = strstr(ph_error_last()->message, "ph_graph_reset");
+    assert_null(strstr(once + 1, "ph_graph_reset"));
     assert_ok(ph_graph_reset(graph));
     assert_usable();
     assert_ok(ph_graph_reset(graph));

@@ -16,7 +16,7 @@ typedef struct scene {
     bool joins;
 } scene;
 static char pageable[BYTES];
-static const char failed[] = "a call failed in it, and the graph may lack its work: ";
+static const char failed[] = "a call failed in it, and the graph may lack its work; ";
 static const char outside[] = "work on a stream that is not in it ran at once";
 
 static ph_status fill(ph_stream *stream, void *user)
@@ -235,6 +235,78 @@ TEST(a_replay_on_another_stream_is_said)
     close_scene(&s);
 }
 
+/* Both ways: a copy to pageable memory waits for its stream, one from there is staged. */
+static ph_status copy_outside(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    PH_TRY(fill(stream, user));
+    return s->joins ? ph_memcpy(s->memory, pageable, BYTES, s->other)
+                    : ph_memcpy(pageable, s->memory, BYTES, s->other);
+}
+
+TEST(a_copy_of_pageable_memory_on_another_stream_is_said)
+{
+    for (int from = 0; from < 2; from++) {
+        scene s;
+        open_scene(&s);
+        s.joins = from;
+        assert_ok(ph_graph_capture(s.graph, s.w.stream,
+                                   &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}, copy_outside,
+                                   &s));
+        assert_int_equal(t_log_count(outside), 1);
+        assert_int_equal(t_log_count("ph_memcpy on stream "), 1);
+        close_scene(&s);
+    }
+}
+
+/* ---- other devices ---- */
+typedef struct elsewhere {
+    scene *s;
+    ph_stream *stream;
+    char *memory;
+} elsewhere;
+
+static ph_status fill_elsewhere(ph_stream *stream, void *user)
+{
+    const elsewhere *e = user;
+    PH_TRY(fill(stream, e->s));
+    return ph_memset(e->memory, 4, BYTES, e->stream);
+}
+
+/* The stream is in a capture of its own device. */
+static ph_status capture_elsewhere(ph_stream *stream, void *user)
+{
+    const elsewhere *e = user;
+    PH_TRY(fill(stream, e->s));
+    PH_TRY(ph_graph_reset(e->s->inner));
+    PH_TRY(ph_graph_capture_begin(e->s->inner, e->stream, NULL));
+    PH_TRY(ph_memset(e->memory, 4, BYTES, e->stream));
+    return ph_graph_capture_end(e->s->inner, PH_OK);
+}
+
+TEST(work_on_another_device_is_said)
+{
+    scene s;
+    elsewhere e = {.s = &s};
+    ph_device *second;
+    open_scene(&s);
+    assert_ok(ph_device_open(&second, t_device_name(), NULL));
+    assert_ok(ph_stream_create(&e.stream, second, NULL));
+    assert_ok(PH_NEW(&e.memory, BYTES, e.stream));
+    assert_ok(ph_graph_capture(s.graph, s.w.stream, NULL, capture_elsewhere, &e));
+    assert_int_equal(t_log_count(""), 0);
+    assert_ok(ph_graph_reset(s.graph));
+    assert_ok(ph_graph_capture(s.graph, s.w.stream, NULL, fill_elsewhere, &e));
+    assert_int_equal(t_log_count(outside), 1);
+    assert_int_equal(t_log_count(" of another device"), 1);
+    assert_ok(ph_stream_synchronize(e.stream));
+    assert_ok(ph_graph_reset(s.inner));
+    ph_free(e.memory, e.stream);
+    ph_stream_destroy(e.stream);
+    ph_device_release(second);
+    close_scene(&s);
+}
+
 static void *fill_aside(void *user)
 {
     const scene *s = user;
@@ -270,6 +342,8 @@ int main(void)
         cmocka_unit_test(work_on_another_stream_is_said),
         cmocka_unit_test(work_on_a_stream_that_has_joined_is_not),
         cmocka_unit_test(a_replay_on_another_stream_is_said),
+        cmocka_unit_test(a_copy_of_pageable_memory_on_another_stream_is_said),
+        cmocka_unit_test(work_on_another_device_is_said),
         cmocka_unit_test(work_of_another_thread_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,7 +245,8 @@ def test_verify(stream, pair):
         stream.copy(y, x)
 
     graph = captured(stream, x, y)
-    assert graph.verify(stream, body)["verdict"] == "PH_VERIFY_EQUAL"
+    equal = graph.verify(stream, body)
+    assert equal["verdict"] == "PH_VERIFY_EQUAL" and equal["node"] is None and equal["compared"] > 0
     graph2 = captured(stream, x, y)
     found = graph2.verify(stream, lambda: stream.fill(y, 0))
     assert found["verdict"] != "PH_VERIFY_EQUAL" and found["message"]

@@ -57,6 +57,26 @@ TEST(views_and_results_of_a_tape_that_is_destroyed)
     t_scene_close(&s);
 }
 
+TEST(a_tape_that_is_destroyed)
+{
+    t_scene s;
+    static const char gone_words[] = "the tape was destroyed before this call";
+    need_kept_handles();
+    t_scene_open(&s);
+    ph_tape *tape;
+    assert_ok(ph_tape_create(&tape, s.stream, NULL));
+    ph_tape_destroy(tape);
+    assert_null(ph_full(tape, PH_DTYPE_F32, PH_SHAPE(2), 1));
+    assert_error(ph_tape_status(tape), PH_ERROR_STATE, gone_words);
+    assert_error(ph_tape_clear(tape), PH_ERROR_STATE, gone_words);
+    assert_null(ph_tape_device(tape));
+    t_log_start();
+    ph_tape_destroy(tape);
+    assert_int_equal(t_log_count("ph_tape_destroy: the tape was destroyed already"), 1);
+    t_log_stop();
+    t_scene_close(&s);
+}
+
 TEST(references_that_are_released_too_often)
 {
     t_scene s;
@@ -114,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_behind_the_clear),
         cmocka_unit_test(views_and_results_of_a_tape_that_is_destroyed),
+        cmocka_unit_test(a_tape_that_is_destroyed),
         cmocka_unit_test(references_that_are_released_too_often),
         cmocka_unit_test(inputs_of_a_graphed_callable),
     };

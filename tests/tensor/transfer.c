@@ -174,6 +174,7 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
     (void)stream;
     expect_failed(b->s, ph_tensor_write(tape, b->x, memory, sizeof memory), PH_ERROR_UNPINNED,
                   "ph_malloc_pinned");
+    assert_null(strstr(ph_error_last()->message, "or copy outside the capture")); /* said twice */
     expect_failed(b->s, ph_tensor_write(tape, b->x, memory, sizeof memory), PH_ERROR_UNPINNED,
                   "ph_tensor_write: ph_memcpy: ");
     expect_failed(b->s,

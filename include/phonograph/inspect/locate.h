@@ -176,16 +176,21 @@ typedef enum ph_verify_verdict {
     /* Eager runs from the same contents differ, and no such two nodes are found: body is not
      * deterministic, or uses state that ph_verify_options.prepare must set. */
     PH_VERIFY_EAGER_DIFFERS = 7,
-    /* All compared memory is equal, but the nodes may write more (`compared` and `written`): memory
-     * of other code that is left out, or that the driver cannot read or does not know, or writes
-     * that no parameter shows. message names what is missing. Never with named outputs, which are
-     * compared in full. */
+    /* All compared memory is equal, and message names what is missing. Never with named outputs,
+     * which are compared in full. Either of these:
+     * - The nodes may write more (`compared` and `written`): memory of other code that is left out,
+     *   or that the driver cannot read or does not know, or writes that no parameter shows.
+     * - body submits work to streams outside of its capture, which runs at once there and in no
+     *   replay. */
     PH_VERIFY_PARTLY = 8,
     /* Two nodes use the same memory, at least one writes it, and no path leads from one to the
      * other: a wait is missing. node: the later one. message names both, and the bytes. Either the
      * race is certain (ph_graph_find_races), and `different` and `compared` are 0, or the two, one
      * after another, give another result in the other order. */
-    PH_VERIFY_RACE = 9
+    PH_VERIFY_RACE = 9,
+    /* Nothing was found, and nothing was compared: no node of the graph writes memory that is kept,
+     * as of a capture whose work all went elsewhere. message says what is known. */
+    PH_VERIFY_NOTHING = 10
 } ph_verify_verdict;
 typedef struct ph_verify_result {
     ph_verify_verdict verdict; /* NONE after an error */

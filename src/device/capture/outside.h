@@ -5,12 +5,11 @@
 #define PH_DEVICE_CAPTURE_OUTSIDE_H
 #include "device/handles/captures.h"
 
-/* Before a submission by `call`, a static text, while captures are open on the device. */
+/* Before a submission by `call`, a static text, while captures are open, on whatever device. */
 void ph__outside_add(ph_stream *stream, const char *call);
 static inline void ph__outside_note(ph_stream *stream, const char *call)
 {
-    if (__builtin_expect(
-            atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0, 0))
+    if (__builtin_expect(atomic_load_explicit(&ph__captures_open, memory_order_relaxed) != 0, 0))
         ph__outside_add(stream, call);
 }
 /* "first ph_memset on stream ..."; false: there was none. */

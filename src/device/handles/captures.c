@@ -14,6 +14,7 @@ bool ph__capture_register(ph_device *device, ph__capture *capture)
     if (pushed) {
         atomic_fetch_add(&device->open_captures, 1);
         atomic_fetch_add(&device->open_checks, capture->checks);
+        atomic_fetch_add(&ph__captures_open, 1);
     }
     pthread_mutex_unlock(&device->capture_lock);
     return pushed;
@@ -52,6 +53,7 @@ void ph__capture_unregister(ph_device *device, ph__capture *capture)
     capture->next_reading = device->reading;
     device->reading = capture;
     atomic_fetch_sub(&device->open_checks, capture->checks);
+    atomic_fetch_sub(&ph__captures_open, 1);
     due = leave_capture(device);
     pthread_mutex_unlock(&device->capture_lock);
     run_deferred(due);

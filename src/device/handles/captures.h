@@ -46,6 +46,7 @@ struct ph__capture {
     unsigned outside;
     const char *outside_call;
     const void *outside_stream; /* an identity, never followed */
+    bool outside_elsewhere;     /* on another device */
     bool annotated;             /* set by the layer above before begin, as checks and scope are */
     /* its graph is told what memory it uses: counted in ph_device.open_checks */
     bool checks;

@@ -5,15 +5,18 @@
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "device/handles/later.h"
 #include "device/handles/own_kernels.h"
 #include "driver/callback.h"
 #include "driver/forked.h"
 #include "driver/result.h"
+#include <stddef.h>
 
 /* Every open device of the process, for who comes with a handle of the driver's instead of a
  * device. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph_device *open_devices;
+atomic_uint ph__captures_open;
 
 void ph__device_enter_list(ph_device *device)
 {
@@ -60,6 +63,7 @@ static void abandon_device(ph_device *device)
 static void abandon_all(void)
 {
     static bool has_forked;
+    atomic_store(&ph__captures_open, 0);
     if (has_forked)
         atomic_fetch_add(&ph__driver_reasons, 1);
     has_forked = has_forked || open_devices != NULL;
@@ -136,17 +140,8 @@ ph_device *ph_device_retain(ph_device *device)
     return device;
 }
 
-void ph_device_release(ph_device *device)
+static void close_device(ph_device *device)
 {
-    if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
-        return;
-    if (device->forked)
-        return;
-    if (ph__driver_refuses()) {
-        ph__log(PH_LOG_WARNING, "ph_device_release, of the last reference to %s: %s; it stays open",
-                device->name, ph__driver_callback_words);
-        return;
-    }
     remove_from_list(device);
     /* The attachments may still submit work and make calls that set the record; a release never
      * does. */
@@ -164,6 +159,34 @@ void ph_device_release(ph_device *device)
     pthread_mutex_destroy(&device->capture_lock);
     ph__vec_free(&device->captures);
     ph__free(device);
+}
+
+static void close_later(ph__deferred *item)
+{
+    close_device((ph_device *)(void *)((char *)item - offsetof(ph_device, closing)));
+}
+
+/* The close waits for all work of the device, and so for the caller. An inline kernel's call goes
+ * on with the device behind it: no other thread may close it meanwhile. */
+static void close_from_inside(ph_device *device)
+{
+    device->closing.fn = close_later;
+    if (!ph__driver_refuses_destroy() && ph__later_run(&device->closing))
+        return;
+    ph__log(PH_LOG_WARNING, "ph_device_release, of the last reference to %s: %s; it stays open",
+            device->name, ph__driver_callback_words);
+}
+
+void ph_device_release(ph_device *device)
+{
+    if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (device->forked)
+        return;
+    if (ph__driver_refuses())
+        close_from_inside(device);
+    else
+        close_device(device);
 }
 
 ph__attachment *ph__device_attach(ph_device *device, int slot,

@@ -51,6 +51,7 @@ struct ph_device {
     atomic_uint open_checks; /* of them, those whose graphs are told what memory they use */
     /* captures that this library did not begin are possible: the driver is always asked */
     atomic_bool foreign;
+    ph__deferred closing; /* the end, on a thread of its own (later.h) */
     bool forked; /* opened by the process that this one was forked from: ph__device_check */
     atomic_int references;
     uint32_t ordinal;
@@ -77,6 +78,9 @@ struct ph_device {
     ph__mutex failed_lock;
     ph__failed_work *failed; /* oldest first */
 };
+
+/* The captures that are registered on all devices of the process (captures.h). */
+extern atomic_uint ph__captures_open __attribute__((visibility("hidden")));
 
 /* Puts a device that was opened just now on the list of the process. */
 void ph__device_enter_list(ph_device *device);

@@ -2,12 +2,15 @@
 /* device/handles/event.c: events: creating them, their references. */
 #include "device/handles/event.h"
 #include "base/alloc.h"
+#include "base/ended.h"
 #include "device/handles/device.h"
 
 ph_status ph__event_check(const ph_event *event, const ph_device *device, const char *call)
 {
     if (!event)
         return ph__fail_null(call, "event");
+    if (!event->device)
+        return ph__fail_ended(call, "the event");
     if (device && event->device != device)
         return ph__fail_devices(call, "the event", event->device, "the stream", device);
     return ph__device_check(event->device, call);
@@ -46,10 +49,15 @@ void ph_event_destroy(ph_event *event)
     if (!event)
         return;
     ph_device *device = event->device;
+    if (!device) {
+        ph__ended_report("ph_event_destroy", "the event");
+        return;
+    }
     if (device->forked || atomic_fetch_sub(&event->references, 1) != 1)
         return;
     device->driver->event_destroy(event->handle);
-    ph__free(event);
+    event->device = NULL;
+    ph__ended_put(event);
     ph_device_release(device);
 }
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct ph_event {
-    ph_device *device; /* retained */
+    ph_device *device; /* retained; NULL: destroyed, and its memory kept (base/ended.h) */
     ph__drv_event *handle;
     bool timing, external;
     atomic_int references; /* the user's, and those of captures and graphs that it is a node of */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device/handles/stream.c: streams: their references, and the capture that they are in. */
 #include "device/handles/stream.h"
-#include "base/alloc.h"
+#include "base/ended.h"
 #include "device/handles/captures.h"
 #include "device/handles/hold.h"
 #include <stddef.h>
@@ -29,7 +29,9 @@ ph_status ph__stream_check(const ph_stream *stream, const char *call)
         return ph__fail_null(call, "stream");
     if (atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE,
-                               PH__NAME_STREAM_GET_CAPTURE_INFO, "%s: the stream was destroyed",
+                               PH__NAME_STREAM_GET_CAPTURE_INFO,
+                               "%s: the stream was destroyed before this call; keep it until its "
+                               "last use, or create another",
                                call);
     return ph__device_check(stream->device, call);
 }
@@ -86,7 +88,7 @@ static void destroy_handle(ph__deferred *item)
     /* The handle behind a wrapped one may be the device's own default stream. */
     if (stream->handle != stream->device->default_stream.handle)
         stream->device->driver->stream_destroy(stream->handle);
-    ph__free(stream);
+    ph__ended_put(stream); /* `destroyed` is set */
 }
 
 void ph__stream_release(ph_stream *stream)

@@ -38,8 +38,8 @@ static void report_failed_call(const char *call)
     char detail[sizeof((ph_error *)0)->message];
     ph__line_format(detail, sizeof detail, "%s", ph_error_last()->message);
     ph__log(PH_LOG_WARNING,
-            "%s: a call failed in it, and the graph may lack its work: %s; return the status of "
-            "such a call from the function (PH_TRY)",
+            "%s: a call failed in it, and the graph may lack its work; return the status of such a "
+            "call from the function (PH_TRY), or do what its message says: %s",
             call, detail);
 }
 

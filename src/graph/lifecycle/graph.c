@@ -2,7 +2,9 @@
 /* graph/lifecycle/graph.c: the graph object's life: create, destroy, reset. */
 #include "graph/lifecycle/graph.h"
 #include "base/alloc.h"
+#include "base/ended.h"
 #include "base/log.h"
+#include "driver/callback.h"
 #include "graph/lifecycle/abort.h"
 #include "graph/lifecycle/clear.h"
 #include "graph/lifecycle/hooks.h"
@@ -38,7 +40,9 @@ ph_status ph_graph_create(ph_graph **out, const ph_graph_options *options)
 
 ph_graph_state ph_graph_get_state(const ph_graph *graph)
 {
-    return graph ? graph->state : PH_GRAPH_NEW;
+    if (graph == NULL)
+        return PH_GRAPH_NEW;
+    return (unsigned)graph->state < PH__GRAPH_STATES ? graph->state : PH_GRAPH_FAILED;
 }
 
 /* ---- letting go ---- */
@@ -77,10 +81,19 @@ void ph_graph_destroy(ph_graph *graph)
 {
     if (graph == NULL || (graph->device && graph->device->forked))
         return;
+    if ((unsigned)graph->state >= PH__GRAPH_STATES) {
+        ph__ended_report("ph_graph_destroy", "the graph");
+        return;
+    }
     if (graph->whole) {
         ph__log(PH_LOG_WARNING,
                 "ph_graph_destroy: the graph is a segment of graph %llu, and is destroyed with it",
                 (unsigned long long)graph->whole->id);
+        return;
+    }
+    if (ph__driver_refuses_destroy()) { /* the call that runs the kernel goes on with the graph */
+        ph__log(PH_LOG_WARNING, "ph_graph_destroy: %s; the graph is not destroyed",
+                ph__driver_callback_words);
         return;
     }
     ph__graph_forget_left(graph);
@@ -95,7 +108,8 @@ void ph_graph_destroy(ph_graph *graph)
     ph__error_save(&saved);
     ph__batch *batch = let_go_of_capture(graph);
     ph__hooks_detach(&graph->hooks);
-    ph__free(graph);
+    *graph = (ph_graph){.state = (ph_graph_state)PH__GRAPH_GONE};
+    ph__ended_put(graph);
     ph__batch_run(batch);
     ph__error_restore(&saved);
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "device/handles/event.h"
+#include "device/handles/later.h"
 #include "device/wrap_cuda.h"
 #include "driver/callback.h"
 #include "graph/object/graph.h"
@@ -154,10 +155,12 @@ static void release_objects(ph__deferred *item)
     ph__batch *batch = (ph__batch *)item; /* its first member */
     ph_device *device = batch->device;
     if (device && batch->streams.count > 0 && ph__driver_refuses()) {
-        ph__log(PH_LOG_WARNING,
-                "a graph with objects that are released behind its replays (synchronize) ends: %s; "
-                "the objects are never released",
-                ph__driver_callback_words);
+        if (!ph__later_run(item))
+            ph__log(PH_LOG_WARNING,
+                    "a graph with objects that are released behind its replays (synchronize) ends, "
+                    "and the system refused the thread that would wait for them: %s; "
+                    "the objects are never released",
+                    ph__driver_callback_words);
         return;
     }
     if (device && !wait_for_replay_streams(batch)) {

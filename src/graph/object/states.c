@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/object/states.c: what a call answers in a state, out of the one table. */
 #include "graph/object/states.h"
+#include "base/ended.h"
 #include "graph/object/deferred_record.h"
 #include "graph/object/graph.h"
 #include "graph/object/segments.h"
+#include <string.h>
 
 enum {
     FREE = 0,
@@ -91,14 +93,31 @@ static ph_status check_parts(const ph_graph *graph, ph__graph_call call)
     return need_what_it_reads(graph, call);
 }
 
+/* A cause that says some of it already is not told twice. */
+static void add_way_out(void)
+{
+    const char *cause = ph_error_last()->message;
+    if (strstr(cause, "ph_graph_reset"))
+        return;
+    ph__error_suffix(strstr(cause, "capture again") ? "; call ph_graph_reset first"
+                                                    : "; call ph_graph_reset, then capture again");
+}
+
 /* Refusals, and what is seldom. Out of line, so that what is usual stays small. */
 static __attribute__((noinline)) ph_status check_in_full(const ph_graph *graph, ph__graph_call call)
 {
     const ph__state_row *row = &ph__graph_calls[call];
     if (graph == NULL)
         return ph__fail_null(row->name, "graph");
+    if ((unsigned)graph->state >= PH__GRAPH_STATES)
+        return ph__fail_ended(row->name, "the graph");
     if (graph->device)
         PH_TRY(ph__device_check(graph->device, row->name));
+    if (row->busy && graph->busy && graph->doomed)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the graph was destroyed, inside of a function of its own, and goes "
+                       "when the call that runs that function returns; use another graph",
+                       row->name);
     if (row->busy && graph->busy)
         return ph_fail(
             PH_ERROR_STATE,
@@ -120,7 +139,7 @@ static __attribute__((noinline)) ph_status check_in_full(const ph_graph *graph, 
     if (answer == PH__ANSWER_OWN) {
         ph__error_restore(&graph->failure);
         ph__error_prefix("%s on a FAILED graph", row->name);
-        ph__error_suffix("; call ph_graph_reset, then capture again");
+        add_way_out();
         return graph->failure.status;
     }
     return ph_fail(PH_ERROR_STATE, "%s: %s (%s); %s", row->name, ph__answers[answer].why,
@@ -130,8 +149,9 @@ static __attribute__((noinline)) ph_status check_in_full(const ph_graph *graph, 
 ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
 {
     const ph__state_row *row = &ph__graph_calls[call];
-    bool usual = graph && row->answer[graph->state] == GO && !(row->busy && graph->busy) &&
-                 !graph->viewed && !graph->segments && !graph->whole && !reads_record[call];
+    bool usual = graph && (unsigned)graph->state < PH__GRAPH_STATES &&
+                 row->answer[graph->state] == GO && !(row->busy && graph->busy) && !graph->viewed &&
+                 !graph->segments && !graph->whole && !reads_record[call];
     if (!usual)
         return check_in_full(graph, call);
     return graph->device ? ph__device_check(graph->device, row->name) : PH_OK;

@@ -19,7 +19,8 @@ typedef enum ph__answer {
 } ph__answer;
 
 enum {
-    PH__GRAPH_STATES = 5
+    PH__GRAPH_STATES = 5,
+    PH__GRAPH_GONE = PH__GRAPH_STATES /* destroyed, and its memory kept (base/ended.h) */
 };
 
 typedef struct ph__state_row {

@@ -47,6 +47,7 @@ typedef struct ph__slot {
     /* address slots: a memcpy uses it, and what was captured is pinned memory */
     bool copied, from_pinned;
     size_t bytes, alignment;
+    size_t room;            /* as in ph_slot_info */
     uint64_t current;       /* the address */
     unsigned char *value;   /* the scalar's bytes */
     ph_allocation where;    /* once set; base NULL: memory that the library did not allocate */

@@ -6,6 +6,7 @@
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
 #include "graph/slots/slots_groups.h"
+#include "graph/slots/slots_room.h"
 #include "record/sparse.h"
 #include <string.h>
 
@@ -126,9 +127,15 @@ ph_status ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, co
     static const char call[] = "ph_graph_slot_find";
     const span s = {(uintptr_t)base, bytes};
     ph__slot_draft draft;
+    ph__slot_room room;
     PH_TRY(check_making(slot, graph, PH__CALL_SLOT_FIND));
     PH_TRY(start_address(&draft, graph, name, base, bytes, options, call));
-    return finish_slot(slot, graph, &draft, find_places(&draft, graph, &s, call), call);
+    ph_status status = find_places(&draft, graph, &s, call);
+    if (status == PH_OK)
+        status = ph__slot_room_find(&room, graph, &draft, call);
+    PH_TRY(finish_slot(slot, graph, &draft, status, call));
+    ph__slot_room_report(&room, graph, *slot, call);
+    return PH_OK;
 }
 
 /* ---- declare ---- */
@@ -255,6 +262,7 @@ ph_status ph_graph_slot_get(ph_slot_info *out, const ph_graph *graph, size_t slo
     out->alignment = found->alignment;
     out->uses = found->uses.count;
     out->group = ph__slot_group_of(graph->slots, found);
+    out->room = found->room;
     out->current = found->address ? (const void *)(uintptr_t)found->current : found->value;
     return PH_OK;
 }

@@ -16,10 +16,8 @@
  * tracks only a look tells. */
 static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t free_count)
 {
-    if (!slot->set)
-        return false;
-    if (!slot->address)
-        return memcmp(slot->value, value, slot->bytes) == 0;
+    if (!slot->set || !slot->address)
+        return slot->set && memcmp(slot->value, value, slot->bytes) == 0;
     return slot->current == (uintptr_t)value &&
            (!slot->where.base || (slot->tracked && slot->free_count == free_count));
 }

@@ -2,6 +2,7 @@
 /* inspect/races/accesses.c: reads from the words of nodes the memory that they use. */
 #include "inspect/races/accesses.h"
 #include "base/alloc.h"
+#include "record/extent.h"
 #include "record/foreign.h"
 #include "record/sparse.h"
 #include <string.h>
@@ -40,51 +41,6 @@ static void use_block(ph__access *access)
     access->end = inside ? access->base + access->block_bytes : access->address + 1;
 }
 
-/* ---- extents ---- */
-static const ph_param *param_of(const ph__record_node *node, const ph_word *word)
-{
-    const ph_kernel *kernel = node->kernel;
-    size_t low = 0, high = kernel ? kernel->param_count : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const ph_param *param = &kernel->params[middle];
-        if (param->offset == word->offset)
-            return param->kind == PH_PARAM_ADDRESS ? param : NULL;
-        *(param->offset < word->offset ? &low : &high) =
-            param->offset < word->offset ? middle + 1 : middle;
-    }
-    return NULL;
-}
-
-static size_t size_at(const ph_kernel *kernel, size_t offset)
-{
-    size_t low = 0, high = kernel->param_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        *(kernel->params[middle].offset <= offset ? &low : &high) = middle;
-    }
-    return kernel->params[low].size;
-}
-
-/* false: not declared, or more than there are addresses. */
-static bool read_extent(uint64_t *out, const ph__record_node *node, const ph_param_access *access)
-{
-    uint64_t count = 1;
-    if (access->bytes == 0 || node->info.args == NULL)
-        return false;
-    if (access->count) {
-        const char *at = (const char *)node->info.args + access->count - 1;
-        uint32_t small;
-        if (size_at(node->kernel, access->count - 1) == sizeof small) {
-            memcpy(&small, at, sizeof small);
-            count = small;
-        } else {
-            memcpy(&count, at, sizeof count);
-        }
-    }
-    return !__builtin_mul_overflow(count, (uint64_t)access->bytes, out);
-}
-
 /* ---- nodes ---- */
 static void declare_access(ph__access *access, uint64_t bytes)
 {
@@ -95,7 +51,8 @@ static void declare_access(ph__access *access, uint64_t bytes)
 
 static void read_kernel_word(ph__access *access, const ph__record_node *node, const ph_word *word)
 {
-    const ph_param *param = word->kind == PH_WORD_PROVED ? param_of(node, word) : NULL;
+    const ph_param *param =
+        word->kind == PH_WORD_PROVED ? ph__record_param(node, word->offset) : NULL;
     uint64_t bytes = 0;
     use_block(access);
     access->writes = true;
@@ -103,7 +60,7 @@ static void read_kernel_word(ph__access *access, const ph__record_node *node, co
         return;
     access->kind = param->access.kind;
     access->writes = access->kind != PH_ACCESS_IN;
-    if (read_extent(&bytes, node, &param->access) && bytes <= UINT64_MAX - access->address)
+    if (ph__record_extent(&bytes, node, param) && bytes <= UINT64_MAX - access->address)
         declare_access(access, bytes);
 }
 

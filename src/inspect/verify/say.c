@@ -3,6 +3,7 @@
 #include "inspect/verify/say.h"
 #include "base/demangle.h"
 #include "base/line.h"
+#include "device/capture/outside.h"
 #include "inspect/verify/blocks.h"
 #include "inspect/verify/change.h"
 #include "inspect/verify/compare.h"
@@ -291,11 +292,19 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
                           const ph__written *written)
 {
     ph_verify_result *out = verify->out;
-    bool outputs = verify->options->output_count > 0,
-         partly = !outputs && ph__written_is_missed(written);
-    out->verdict = partly ? PH_VERIFY_PARTLY : PH_VERIFY_EQUAL;
+    char stray[160];
+    bool strays = ph__outside_describe(stray, sizeof stray, &verify->second->capture),
+         outputs = verify->options->output_count > 0,
+         missed = !outputs && ph__written_is_missed(written),
+         nothing = !missed && difference->compared == 0, partly = missed || (strays && !outputs);
+    out->verdict = nothing ? PH_VERIFY_NOTHING : partly ? PH_VERIFY_PARTLY : PH_VERIFY_EQUAL;
     out->compared = difference->compared;
-    if (partly)
+    if (nothing)
+        add(verify,
+            "nothing was compared, as no node of the graph (%zu node%s) writes memory: a "
+            "replay that does nothing looks the same",
+            verify->graph->record->node_count, verify->graph->record->node_count == 1 ? "" : "s");
+    else if (missed)
         add(verify,
             "what was compared is the same, but that is %zu of the %zu bytes that the graph's "
             "nodes may write",
@@ -304,8 +313,14 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
         add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared",
             difference->compared, outputs ? "number" : "byte", difference->compared == 1 ? "" : "s",
             outputs ? " of the outputs" : "");
-    if (partly)
+    if (missed)
         add_missed(verify, written);
+    if (strays)
+        add(verify,
+            "; body submits work to a stream that is not in its capture, which no replay does "
+            "(%s): "
+            "submit it to the capture's stream, or to one that has joined it",
+            stray);
     size_t held = outputs ? 0 : ph__verify_held_bytes(verify);
     if (held)
         add(verify,

@@ -76,6 +76,7 @@ struct ph__callable {
     ph__callable_graph forward, backward; /* graph NULL: there is no backward */
     bool differentiable;                  /* an output has a gradient */
     bool copies_all;                      /* nothing is rebound: asked for, or a proof failed */
+    bool frozen_reported;                 /* frozen.h */
     /* code outside of the library was given the address of an input or a gradient in a capture */
     bool shown;
     /* of the storages that were handed out, added up: others, once a tape of another stream used

@@ -8,6 +8,7 @@
 #include "nn/graphed/alike.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/frozen.h"
 #include "nn/graphed/output_sets.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/storage.h"
@@ -229,6 +230,8 @@ ph_status ph__making_compare(const ph__making *making, bool backward, const char
             break;
         PH_TRY(compare_outside_tensors(real, probe, backward, call));
         PH_TRY(compare_outside_words(real, probe, backward, call));
+        if (real->callable->copies_all)
+            PH_TRY(ph__frozen_report(real, probe, backward, false, call));
     }
     return PH_OK;
 }

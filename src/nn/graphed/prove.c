@@ -8,6 +8,7 @@
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
+#include "nn/graphed/frozen.h"
 #include "nn/graphed/stage.h"
 #include "nn/graphed/warmup.h"
 #include "tensor/kernels/bundle.h"
@@ -103,7 +104,10 @@ static ph_status run_proof(proof *p, bool backward, bool *again, const char *cal
         making->callable,
         ph_graph_slot_prove(p->results, graph, p->probes, making->probe_count, p->spans, p->count),
         "proving its inputs", call));
-    return copy_or_refuse_unproved(p, again, call);
+    PH_TRY(copy_or_refuse_unproved(p, again, call));
+    return *again && making->probe_count
+               ? ph__frozen_report(&making->real, &making->probes[0], backward, true, call)
+               : PH_OK;
 }
 
 /* ---- where copies come from ---- */

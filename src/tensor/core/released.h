@@ -4,15 +4,9 @@
  * it. */
 #ifndef PH_TENSOR_CORE_RELEASED_H
 #define PH_TENSOR_CORE_RELEASED_H
+#include "base/ended.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/storage.h"
-
-/* Tools that watch the heap see each handle come and go. */
-#if defined(__SANITIZE_ADDRESS__) || defined(PH__WATCHED_HEAP)
-#define PH__RECYCLES 0
-#else
-#define PH__RECYCLES 1
-#endif
 
 enum {
     /* In the process. Memory that is kept comes back cold: with 256 blocks and as many batches a

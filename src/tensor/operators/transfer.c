@@ -63,6 +63,19 @@ static ph_status check_bytes(const ph_tensor *x, const void *data, size_t bytes,
 }
 
 /* ---- write ---- */
+/* The remedy of a copy is the last part of its message: it is of addresses, and this of tensors. */
+static void replace_remedy(const char *remedy)
+{
+    ph_error cause = *ph_error_last();
+    char *last = NULL;
+    for (char *at = cause.message; (at = strstr(at, "; ")) != NULL; at++)
+        last = at;
+    if (last)
+        *last = '\0';
+    ph_ignore(ph_error_set(&cause));
+    ph__error_suffix(remedy);
+}
+
 static ph_status copy_from_host(const ph_tape *tape, void *to, const void *data, size_t bytes,
                                 const char *call)
 {
@@ -70,8 +83,8 @@ static ph_status copy_from_host(const ph_tape *tape, void *to, const void *data,
     if (status != PH_OK)
         ph__error_prefix("%s", call);
     if (status == PH_ERROR_UNPINNED)
-        ph__error_suffix("; write before the capture, or ph_tensor_copy from a pinned tensor "
-                         "(ph_tensor_create_pinned) in it");
+        replace_remedy("; write before the capture, or from memory of ph_malloc_pinned, or "
+                       "ph_tensor_copy from a pinned tensor (ph_tensor_create_pinned) in it");
     return status;
 }
 

@@ -2,6 +2,7 @@
 /* tensor/tape/tape.c: the tape: making and clearing it, its first error, its modes, its
  * scopes. */
 #include "tensor/tape/tape.h"
+#include "base/ended.h"
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
@@ -122,10 +123,27 @@ static void release_all(ph_tape *tape, ph__going going)
     tape->depth = 0;
 }
 
+/* The rest refuses all work, as a tape that has failed does: no backend, no stream. */
+static void bury_tape(ph_tape *tape)
+{
+    ph_error before;
+    ph__error_save(&before);
+    memset(tape, 0, sizeof *tape);
+    ph_ignore(ph__fail_ended("a call of a tape", "the tape"));
+    ph__error_save(&tape->error);
+    ph__error_restore(&before);
+    tape->owned = tape->owned_inline;
+    ph__ended_put(tape);
+}
+
 void ph_tape_destroy(ph_tape *tape)
 {
     if (!tape)
         return;
+    if (!tape->backend) {
+        ph__ended_report("ph_tape_destroy", "the tape");
+        return;
+    }
     if (tape->callbacks > 0) {
         ph_tape_fail(tape, PH_ERROR_STATE,
                      "ph_tape_destroy: " FROM_INSIDE "destroy it when they are done; it stays");
@@ -139,7 +157,7 @@ void ph_tape_destroy(ph_tape *tape)
     ph_generator_release(tape->default_one);
     ph__backend_release(tape->backend);
     ph__deferred_failure_release(tape->deferred);
-    ph__free(tape);
+    bury_tape(tape);
 }
 
 ph_stream *ph_tape_stream(const ph_tape *tape)
@@ -149,7 +167,7 @@ ph_stream *ph_tape_stream(const ph_tape *tape)
 
 ph_device *ph_tape_device(const ph_tape *tape)
 {
-    return tape ? tape->backend->device : NULL;
+    return tape && tape->backend ? tape->backend->device : NULL;
 }
 
 ph_status ph_tape_clear(ph_tape *tape)
@@ -157,6 +175,8 @@ ph_status ph_tape_clear(ph_tape *tape)
     static const char call[] = "ph_tape_clear";
     if (!tape)
         return ph__fail_null(call, "tape");
+    if (!tape->backend)
+        return ph__fail_ended(call, "the tape");
     if (tape->callbacks > 0)
         return ph_fail(PH_ERROR_STATE, "%s: " FROM_INSIDE "clear it when they are done", call);
     release_all(tape, PH__GOING_CLEARED);
@@ -184,7 +204,7 @@ bool ph_tape_grad_enabled(const ph_tape *tape)
 
 void ph_tape_set_generator(ph_tape *tape, ph_generator *generator)
 {
-    if (!tape)
+    if (!tape || !tape->backend)
         return;
     ph_generator *before = tape->generator;
     tape->generator = ph_generator_retain(generator);

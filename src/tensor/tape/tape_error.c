@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/tape/tape_error.c: the first error of a tape, and who has been told of it. */
 #include "tensor/tape/tape_error.h"
+#include "base/ended.h"
 #include "base/status.h"
 #include "tensor/tape/deferred_failure.h"
 #include "tensor/tape/tape.h"
+#include <string.h>
 
 ph_status ph_tape_status(const ph_tape *tape)
 {
@@ -16,9 +18,12 @@ ph_status ph__tape_refuse(const ph_tape *tape, const char *call)
 {
     if (!ph__tape_failed(tape))
         return PH_OK;
+    if (!tape->backend)
+        return ph__fail_ended(call, "the tape");
     ph__error_restore(&tape->error);
     ph__error_prefix("%s: the tape failed before this call", call);
-    ph__error_suffix("; ph_tape_clear starts anew");
+    if (!strstr(tape->error.message, "ph_tape_clear"))
+        ph__error_suffix("; ph_tape_clear starts anew");
     return ph__tape_report(tape, tape->error.status);
 }
 

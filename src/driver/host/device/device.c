@@ -179,7 +179,7 @@ int ph__host_device_synchronize(ph__drv_device *handle)
     ph__host_device *device = (ph__host_device *)handle;
     int result = ph__host_rule(device, PH__RULE_DEVICE_SYNC);
     if (!result)
-        result = ph__host_wait_check(device);
+        result = ph__host_wait_check();
     if (!result)
         ph__host_streams_wait(device);
     return result;

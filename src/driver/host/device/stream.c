@@ -109,7 +109,7 @@ static int wait_for_all(ph__host_stream *stream)
     unsigned last = atomic_load_explicit(&stream->submitted, memory_order_acquire);
     if (ph__host_stream_done(stream, last))
         return 0;
-    int result = ph__host_wait_check(stream->device);
+    int result = ph__host_wait_check();
     if (!result)
         ph__host_queue_wait(stream, last);
     return result;

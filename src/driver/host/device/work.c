@@ -11,6 +11,7 @@
 #include "driver/host/stream/legacy.h"
 #include "driver/host/stream/queue.h"
 #include "driver/host/stream/wait.h"
+#include "driver/reason.h"
 #include <string.h>
 
 /* args: what the function of the work is called with. outside: memory of the command's own,
@@ -165,10 +166,12 @@ static bool run_inline(ph__host_stream *stream, const ph__host_kernel *kernel,
                                 launch->shared_bytes ? ph__host_stream_scratch(stream).at : NULL};
     memcpy(range.grid, launch->grid, sizeof range.grid);
     memcpy(range.block, launch->block, sizeof range.block);
+    ph__driver_enter_inline();
     if ((uintptr_t)launch->args % ARGS_ALIGNMENT != 0)
         call_aligned(kernel, &range, launch->args);
     else
         kernel->fn(&range, launch->args);
+    ph__driver_leave_inline();
     ph__host_stream_leave_inline(stream);
     return true;
 }
@@ -269,7 +272,7 @@ static int submit_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, bool
         return 0;
     }
     unsigned number;
-    if (wait && (result = ph__host_wait_check(stream->device)))
+    if (wait && (result = ph__host_wait_check()))
         return result;
     result = queue_copy(stream, copy, pageable_source && !wait, &number);
     if (!result && wait)

@@ -9,6 +9,7 @@
 #include "driver/host/stream/entries.h"
 #include "driver/host/stream/legacy.h"
 #include "driver/host/stream/queue.h"
+#include "driver/reason.h"
 
 /* ---- launches, as objects ---- */
 
@@ -172,7 +173,9 @@ static int launch_exec(ph__host_exec *exec, ph__host_stream *stream)
     result = launch_locked(exec, stream, &launch, &here);
     pthread_mutex_unlock(&exec->lock);
     if (here) {
+        ph__driver_enter_inline();
         run_launch(launch, NULL);
+        ph__driver_leave_inline();
         finish_launch(launch);
         ph__host_stream_leave_inline(stream);
     }

@@ -114,7 +114,7 @@ int ph__host_event_synchronize(ph__drv_event *handle)
     if (!marker)
         return 0;
     if (!ph__host_marker_done(marker))
-        result = ph__host_wait_check(event->device);
+        result = ph__host_wait_check();
     if (!result)
         ph__host_marker_wait(marker);
     ph__host_marker_release(marker);

@@ -2,7 +2,6 @@
 /* driver/host/stream/legacy.c: the implicit order of the legacy default stream and blocking
  * streams. */
 #include "driver/host/stream/legacy.h"
-#include "driver/callback.h"
 #include "driver/host/stream/command.h"
 #include "driver/host/stream/queue.h"
 #include "driver/host/stream/wait.h"
@@ -77,17 +76,10 @@ int ph__host_stream_order_blocking(ph__host_stream *stream)
     return result;
 }
 
-/* The caller runs the stream's work by a kernel within a call. */
-static bool is_own(const ph__host_stream *stream)
-{
-    uintptr_t runner = atomic_load_explicit(&stream->runner, memory_order_relaxed);
-    return runner && runner == (uintptr_t)pthread_self();
-}
-
 int ph__host_stream_enter(ph__host_stream *stream)
 {
-    if (is_own(stream))
-        return ph__driver_refuse_callback();
-    int result = ph__host_stream_order(stream);
+    int result = ph__host_wait_check();
+    if (!result)
+        result = ph__host_stream_order(stream);
     return result ? result : ph__host_queue_ensure_thread(stream);
 }

@@ -6,7 +6,7 @@
 #include "driver/host/stream/stream.h"
 
 /* Order against the legacy default stream, and a thread for the queue: to be
- * called before submitting work. 0, 2, or 800 from within the stream's own work. */
+ * called before submitting work. 0, 2, or 800 from within the work of a stream. */
 int ph__host_stream_enter(ph__host_stream *stream);
 /* The first half of it alone, for work that may end up running inline. Inline where a stream is
  * ordered against none. */

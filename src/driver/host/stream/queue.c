@@ -218,7 +218,6 @@ int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *mark
 
 void ph__host_stream_leave_inline(ph__host_stream *stream)
 {
-    atomic_store_explicit(&stream->runner, 0, memory_order_relaxed);
     ph__spin_lock(&stream->lock);
     stream->running = false;
     bool wanted = atomic_load_explicit(&stream->head, memory_order_relaxed) ||

@@ -21,7 +21,6 @@ static inline bool ph__host_stream_try_inline(ph__host_stream *stream)
     bool idle = !stream->running && !atomic_load_explicit(&stream->head, memory_order_relaxed);
     if (idle) {
         stream->running = true;
-        atomic_store_explicit(&stream->runner, (uintptr_t)pthread_self(), memory_order_relaxed);
         atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_release);
     }
     ph__spin_unlock(&stream->lock);

@@ -26,7 +26,6 @@ struct ph__host_stream {
     char apart_1[64];
     ph__spinlock lock;
     bool running, exited;
-    _Atomic uintptr_t runner; /* the thread that runs its work in a call; 0: none does */
     atomic_bool stopping, has_thread;
     atomic_uint submitted, sleeping;
     _Atomic(ph__host_command *) head; /* written under lock */

@@ -58,15 +58,9 @@ void ph__host_queue_wait(ph__host_stream *stream, unsigned last)
     leave_wait(stream);
 }
 
-int ph__host_wait_check(ph__host_device *device)
+int ph__host_wait_check(void)
 {
-    bool own = false;
-    pthread_mutex_lock(&device->streams_lock);
-    for (size_t i = 0; i < device->streams.count && !own; i++)
-        own = atomic_load_explicit(&device->streams.at[i]->runner, memory_order_relaxed) ==
-              (uintptr_t)pthread_self();
-    pthread_mutex_unlock(&device->streams_lock);
-    return own ? ph__driver_refuse_callback() : 0;
+    return ph__driver_refuses() ? ph__driver_refuse_callback() : 0;
 }
 
 /* Under streams_lock: the first stream created after number `id`. */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/slots/slots_room.c: whether the kernels of a slot stay inside its span. New memory is
+ * checked for the span alone: what they use behind it would be anything. */
+#include "graph/slots/slots_room.h"
+#include "base/log.h"
+#include "memory/observe/lookup.h"
+#include "record/extent.h"
+#include <string.h>
+
+/* 0: nobody knows. A slot's memory may be the driver's own, or have gone since the capture. */
+static size_t room_at(const ph_graph *graph, const void *base)
+{
+    ph_allocation where;
+    ph__drv_pointer theirs;
+    ph_device *device = graph->device;
+    if (ph__memory_find(&where, device, base)) {
+        size_t offset = (size_t)((uintptr_t)base - (uintptr_t)where.base);
+        return offset < where.requested ? where.requested - offset : 0;
+    }
+    if (ph__memory_is_reserved(device, base) ||
+        device->driver->pointer_info(&theirs, device->handle, base) != PH__R_OK ||
+        theirs.kind == PH__MEMORY_PAGEABLE)
+        return 0;
+    return theirs.size - ((uintptr_t)base - theirs.base);
+}
+
+/* Operators of libphonograph_nn stay inside of their tensors, and their slots in its own blocks:
+ * graphed callables make slots of parts of them. */
+static bool is_operator(const ph__record_node *node)
+{
+    static const char prefix[] = "ph_"; /* the names of all of their kernels */
+    return strncmp(node->info.name, prefix, sizeof prefix - 1) == 0;
+}
+
+static ph_status check_extent(ph__slot_room *out, const ph_graph *graph, const ph__slot *slot,
+                              const ph_slot_place *place, const char *call)
+{
+    const ph__record_node *node = &graph->record->nodes[place->node];
+    uint64_t bytes, address = ph__slot_field(&node->info, place->offset);
+    if (node->info.kind != PH_NODE_KERNEL || is_operator(node))
+        return PH_OK;
+    const ph_param *param = ph__record_param(node, place->offset);
+    if (!param || !ph__record_extent(&bytes, node, param)) {
+        out->node = out->node == SIZE_MAX ? place->node : out->node;
+        return PH_OK;
+    }
+    size_t distance = address - slot->current;
+    if (bytes <= slot->bytes - distance)
+        return PH_OK;
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: node %zu (%s) uses %llu bytes at 0x%llx, as its parameter %s declares; that "
+        "is beyond the %zu bytes at 0x%llx; make the span as long",
+        call, place->node, node->info.name, (unsigned long long)bytes, (unsigned long long)address,
+        param->name, slot->bytes, (unsigned long long)slot->current);
+}
+
+ph_status ph__slot_room_find(ph__slot_room *out, const ph_graph *graph, const ph__slot_draft *draft,
+                             const char *call)
+{
+    ph__slot *slot = draft->slot;
+    *out = (ph__slot_room){SIZE_MAX};
+    for (size_t i = 0; i < draft->places.count; i++)
+        PH_TRY(check_extent(out, graph, slot, &draft->places.at[i], call));
+    slot->room = room_at(graph, (const void *)(uintptr_t)slot->current);
+    return PH_OK;
+}
+
+void ph__slot_room_report(const ph__slot_room *room, const ph_graph *graph, size_t number,
+                          const char *call)
+{
+    const ph__slot *slot = graph->slots->list.at[number];
+    if (room->node == SIZE_MAX || slot->room <= slot->bytes)
+        return;
+    ph__log(PH_LOG_WARNING,
+            "%s: slot %zu (%s) has %zu bytes, and the allocation there goes on for %zu: nothing "
+            "shows that node %zu (%s) stays inside the span, and memory that is set is checked for "
+            "its %zu bytes alone; make the span as long as what the kernel uses, and declare that "
+            "(PH_PARAM_ARRAY, PH_PARAM_BYTES)",
+            call, number, slot->name, slot->bytes, slot->room, room->node,
+            graph->record->nodes[room->node].info.name, slot->bytes);
+}

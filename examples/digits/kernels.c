@@ -5,51 +5,26 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors of AVX2 where the processor has them; not its fused products, so that all processors get
- * the same bits. Under ThreadSanitizer the function that chooses between the two crashes. */
-#if defined(__SANITIZE_THREAD__)
-#define WIDE
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WIDE
-#endif
-#endif
-#if !defined(WIDE) && defined(__x86_64__) && defined(__GLIBC__)
-#define WIDE __attribute__((target_clones("default", "avx2")))
-#elif !defined(WIDE)
-#define WIDE
-#endif
-#define INLINE static inline __attribute__((always_inline))
-
 /* Products are added four at a time, so that a sum is read and written once for four of them, in
  * the order of one at a time. */
 enum {
-    AT_ONCE = 4,
-    VECTOR = 8
+    AT_ONCE = 4
 };
 _Static_assert(PIXELS % AT_ONCE == 0 && HIDDEN % AT_ONCE == 0 && BATCH % AT_ONCE == 0,
                "rows are multiplied four at a time");
 
-INLINE void add_columns(float *restrict sum, const float factor[AT_ONCE],
-                        const float *restrict rows, size_t width, size_t begin, size_t end)
+/* The widths are constants where these are called, so that the compiler unrolls and vectorises
+ * each copy. */
+static inline void add_products(float *restrict sum, const float factor[AT_ONCE],
+                                const float *restrict rows, size_t width)
 {
-    for (size_t o = begin; o < end; o++)
+    for (size_t o = 0; o < width; o++)
         sum[o] = sum[o] + factor[0] * rows[o] + factor[1] * rows[width + o] +
                  factor[2] * rows[2 * width + o] + factor[3] * rows[3 * width + o];
 }
 
-/* The widths are constants where these are called, so that the compiler unrolls and vectorises
- * each copy: whole vectors first, as it leaves other loops as they are. */
-INLINE void add_products(float *restrict sum, const float factor[AT_ONCE],
-                         const float *restrict rows, size_t width)
-{
-    const size_t whole = width - width % VECTOR;
-    add_columns(sum, factor, rows, width, 0, whole);
-    add_columns(sum, factor, rows, width, whole, width);
-}
-
-INLINE void multiply_row(float *restrict out, const float *restrict in, const float *restrict w,
-                         size_t inputs, size_t outputs)
+static inline void multiply_row(float *restrict out, const float *restrict in,
+                                const float *restrict w, size_t inputs, size_t outputs)
 {
     for (size_t o = 0; o < outputs; o++)
         out[o] = w[inputs * outputs + o];
@@ -57,8 +32,8 @@ INLINE void multiply_row(float *restrict out, const float *restrict in, const fl
         add_products(out, in + i, w + i * outputs, outputs);
 }
 
-INLINE void outer_row(float *restrict dw, const float *restrict in, const float *restrict dout,
-                      size_t row, size_t inputs, size_t outputs)
+static inline void outer_row(float *restrict dw, const float *restrict in,
+                             const float *restrict dout, size_t row, size_t inputs, size_t outputs)
 {
     for (size_t o = 0; o < outputs; o++)
         dw[o] = 0;
@@ -70,7 +45,7 @@ INLINE void outer_row(float *restrict dw, const float *restrict in, const float 
     }
 }
 
-INLINE void relu_row(float *out)
+static inline void relu_row(float *out)
 {
     for (size_t o = 0; o < HIDDEN; o++)
         out[o] = out[o] > 0 ? out[o] : 0;
@@ -87,7 +62,7 @@ static void gather(const ph_block_range *range, const void *args)
     }
 }
 
-WIDE static void hidden(const ph_block_range *range, const void *args)
+static void hidden(const ph_block_range *range, const void *args)
 {
     const struct layer_args *a = args;
     for (size_t image = range->begin; image < range->end; image++) {
@@ -96,7 +71,7 @@ WIDE static void hidden(const ph_block_range *range, const void *args)
     }
 }
 
-WIDE static void output(const ph_block_range *range, const void *args)
+static void output(const ph_block_range *range, const void *args)
 {
     const struct layer_args *a = args;
     for (size_t image = range->begin; image < range->end; image++)
@@ -120,36 +95,28 @@ static void softmax_loss(const ph_block_range *range, const void *args)
     }
 }
 
-/* The product of two rows, in order. */
-INLINE float dot(const float *restrict x, const float *restrict y, size_t count)
-{
-    float sum = 0;
-    size_t i = 0;
-    for (; i + AT_ONCE <= count; i += AT_ONCE)
-        sum = sum + x[i] * y[i] + x[i + 1] * y[i + 1] + x[i + 2] * y[i + 2] + x[i + 3] * y[i + 3];
-    for (; i < count; i++)
-        sum += x[i] * y[i];
-    return sum;
-}
-
 static void hidden_gradient(const ph_block_range *range, const void *args)
 {
     const struct hidden_gradient_args *a = args;
     for (size_t image = range->begin; image < range->end; image++) {
-        const float *dout = a->dout + image * CLASSES, *h = a->h + image * HIDDEN;
-        for (size_t i = 0; i < HIDDEN; i++)
-            a->dh[image * HIDDEN + i] = h[i] > 0 ? dot(dout, a->w + i * CLASSES, CLASSES) : 0;
+        const float *dout = a->dout + image * CLASSES;
+        for (size_t i = 0; i < HIDDEN; i++) {
+            float sum = 0;
+            for (size_t o = 0; o < CLASSES; o++)
+                sum += dout[o] * a->w[i * CLASSES + o];
+            a->dh[image * HIDDEN + i] = a->h[image * HIDDEN + i] > 0 ? sum : 0;
+        }
     }
 }
 
-WIDE static void weight1_gradient(const ph_block_range *range, const void *args)
+static void weight1_gradient(const ph_block_range *range, const void *args)
 {
     const struct weight_gradient_args *a = args;
     for (size_t row = range->begin; row < range->end; row++)
         outer_row(a->dw + row * HIDDEN, a->in, a->dout, row, PIXELS, HIDDEN);
 }
 
-WIDE static void weight2_gradient(const ph_block_range *range, const void *args)
+static void weight2_gradient(const ph_block_range *range, const void *args)
 {
     const struct weight_gradient_args *a = args;
     for (size_t row = range->begin; row < range->end; row++)
@@ -169,8 +136,9 @@ static void mean_loss(const ph_block_range *range, const void *args)
 /* A weight that gets no gradient any more, as those of units that never are positive, has a
  * velocity that falls to subnormal numbers and stays there. Many processors take a hundred times as
  * long for these, so it becomes 0 instead. */
-INLINE void update_weights(float *restrict w, float *restrict velocity, const float *restrict dw,
-                           size_t count, float rate, float momentum)
+static inline void update_weights(float *restrict w, float *restrict velocity,
+                                  const float *restrict dw, size_t count, float rate,
+                                  float momentum)
 {
     for (size_t i = 0; i < count; i++) {
         const float next = momentum * velocity[i] + dw[i];
@@ -180,7 +148,7 @@ INLINE void update_weights(float *restrict w, float *restrict velocity, const fl
 }
 
 /* Whole blocks have a constant number of weights, as rows above have a constant width. */
-WIDE static void update(const ph_block_range *range, const void *args)
+static void update(const ph_block_range *range, const void *args)
 {
     const struct update_args *a = args;
     for (size_t block = range->begin; block < range->end; block++) {
@@ -200,7 +168,7 @@ static void advance(const ph_block_range *range, const void *args)
     ++*a->step;
 }
 
-WIDE static void predict(const ph_block_range *range, const void *args)
+static void predict(const ph_block_range *range, const void *args)
 {
     const struct predict_args *a = args;
     for (size_t image = range->begin; image < range->end; image++) {

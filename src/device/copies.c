@@ -2,6 +2,7 @@
 /* device/copies.c: copies, fills and host functions on streams, checked as the driver does not. */
 #include "device/copies.h"
 #include "device/capture/culprit.h"
+#include "device/capture/outside.h"
 #include "device/capture/submit.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
@@ -134,6 +135,8 @@ static ph_status submit_copy(ph_stream *stream, const ph__drv_memcpy *copy, cons
     ph__submit_leave(held, stream);
     if (capture_id != 0)
         report_copy(stream->device, capture_id, copy);
+    else if (result == PH__R_OK)
+        ph__outside_note(stream, call);
     return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
 }
 
@@ -269,6 +272,7 @@ static ph_status submit_fill(ph_stream *stream, const ph__drv_memset *fill, cons
         return PH_OK;
     PH_TRY(ph__fill_check(stream->device, fill, call));
     bool held;
+    ph__outside_note(stream, call);
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_FILL_LEGACY_BLOCKING, call));
     int result = stream->device->driver->fill(stream->handle, fill);
     ph__submit_leave(held, stream);
@@ -298,6 +302,7 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
         return ph__fail_null(call, "fn");
     ph__drv_host host = {fn, user};
     bool held;
+    ph__outside_note(stream, call);
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_HOST_LEGACY_BLOCKING, call));
     int result = stream->device->driver->host(stream->handle, &host);
     ph__submit_leave(held, stream);

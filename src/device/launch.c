@@ -2,6 +2,7 @@
 /* device/launch.c: launches of kernels. */
 #include "device/launch.h"
 #include "device/capture/culprit.h"
+#include "device/capture/outside.h"
 #include "device/capture/submit.h"
 #include "device/handles/captures.h"
 #include "device/handles/device.h"
@@ -131,6 +132,8 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     if (capture_id) {
         atomic_fetch_add_explicit(&stream->device->captured_calls, 1, memory_order_relaxed);
         keep_in_capture(stream, kernel, capture_id);
+    } else if (result == PH__R_OK) {
+        ph__outside_note(stream, call);
     }
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the launch");

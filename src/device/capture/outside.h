@@ -5,7 +5,8 @@
 #define PH_DEVICE_CAPTURE_OUTSIDE_H
 #include "device/handles/captures.h"
 
-/* Before a submission by `call`, a static text, while captures are open, on whatever device. */
+/* Of a submission by `call`, a static text, while captures are open, on whatever device: before it,
+ * or behind it where the driver has said that no capture has it, which costs captures nothing. */
 void ph__outside_add(ph_stream *stream, const char *call);
 static inline void ph__outside_note(ph_stream *stream, const char *call)
 {

@@ -9,7 +9,6 @@
 #define PH_DEVICE_CAPTURE_SUBMIT_H
 #include "device/annotate/marks.h"
 #include "device/capture/legacy.h"
-#include "device/capture/outside.h"
 
 /* Around the submission of one piece of work: that, and the marks of captures, which the default
  * stream is never in. After a failure there is no leave. */
@@ -17,8 +16,6 @@ static inline ph_status ph__submit_enter(bool *held, ph_stream *stream, ph__rule
                                          const char *call)
 {
     *held = false;
-    if (rule != PH__RULE_EVENT_RECORD_LEGACY_BLOCKING)
-        ph__outside_note(stream, call);
     return stream->is_default ? ph__legacy_enter(stream, rule)
                               : ph__marks_enter(held, stream, call);
 }

@@ -56,6 +56,8 @@ typedef struct ph_slot_options {
  *   or declare it.
  * - ARGUMENT: a memcpy or memset reaches beyond the span, or a kernel does, by the extent that its
  *   parameter declares (kernel.h).
+ * - ARGUMENT: the span goes on behind the allocation that its first byte lies in, as the library
+ *   knows it; of declare and prove too, but with skip_lookup.
  * - Where a kernel's parameter declares none, and the allocation goes on behind the span, a warning
  *   says so, once for a slot: the kernel may read there, and new memory is checked for the span
  *   alone (ph_slot_info.room). */

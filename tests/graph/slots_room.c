@@ -145,12 +145,34 @@ TEST(a_declared_extent_inside_the_span_is_taken)
     ph_kernel_release(w.kernel);
 }
 
+/* Allocations lie side by side: with the span would go what is behind. */
+TEST(a_span_that_leaves_the_allocation_is_refused)
+{
+    work w;
+    size_t slot;
+    const ph_slot_place place = {0, 0};
+    capture(&w, 0, N);
+    const size_t bytes = N * sizeof *x;
+    assert_error(ph_graph_slot_find(&slot, graph, "x", x, 3 * bytes, NULL), PH_ERROR_ARGUMENT,
+                 "the span has 6144 bytes, and the allocation at ");
+    assert_error(ph_graph_slot_find(&slot, graph, "x", x, bytes + 1, NULL), PH_ERROR_ARGUMENT,
+                 "ends after 2048");
+    assert_error(ph_graph_slot_declare_address(&slot, graph, "x", x, bytes + 1, &place, 1, NULL),
+                 PH_ERROR_ARGUMENT, "ends after 2048");
+    assert_int_equal(slot, PH_SLOT_NONE);
+    assert_int_equal(ph_graph_slot_count(graph), 0);
+    slot = find(bytes);
+    assert_int_equal(room_of(slot), bytes);
+    ph_kernel_release(w.kernel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(a_span_that_may_be_too_short_is_said_once),
         IN_WORLD(a_span_that_is_the_allocation_is_not),
         IN_WORLD(a_declared_extent_that_leaves_the_span_is_refused),
+        IN_WORLD(a_span_that_leaves_the_allocation_is_refused),
         IN_WORLD(a_declared_extent_inside_the_span_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

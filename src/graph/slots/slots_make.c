@@ -116,6 +116,8 @@ static ph_status start_address(ph__slot_draft *draft, ph_graph *graph, const cha
     size_t alignment = options ? options->alignment : 0;
     PH_TRY(ph__option_no_zero(alignment, "alignment", call));
     PH_TRY(ph__slot_check_span(base, bytes, alignment, call));
+    if (!options || !options->skip_lookup)
+        PH_TRY(ph__slot_room_check(graph, base, bytes, call));
     PH_TRY(ph__slot_start(draft, graph, name, base, bytes, alignment, call));
     draft->slot->skip_lookup = options && options->skip_lookup;
     return PH_OK;

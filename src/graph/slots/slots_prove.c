@@ -70,7 +70,7 @@ static ph_status check_arguments(proof *p, const ph_slot_proof *out)
                        p->call);
     for (size_t i = 0; i < p->capture_count; i++)
         PH_TRY(check_capture(p, p->captures[i]));
-    return ph__slot_check_spans(p->spans, p->count, p->capture_count, p->call);
+    return ph__slot_check_spans(p->graph, p->spans, p->count, p->capture_count, p->call);
 }
 
 /* ---- the comparison ---- every one answers false when it has put a difference into the reason. */

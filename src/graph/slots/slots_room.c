@@ -7,16 +7,32 @@
 #include "record/extent.h"
 #include <string.h>
 
+static size_t bytes_behind(const ph_allocation *where, const void *base)
+{
+    size_t offset = (size_t)((uintptr_t)base - (uintptr_t)where->base);
+    return offset < where->requested ? where->requested - offset : 0;
+}
+
+ph_status ph__slot_room_check(const ph_graph *graph, const void *base, size_t bytes,
+                              const char *call)
+{
+    ph_allocation where;
+    if (!ph__memory_find(&where, graph->device, base) || bytes <= bytes_behind(&where, base))
+        return PH_OK;
+    return ph_fail(PH_ERROR_ARGUMENT,
+                   "%s: the span has %zu bytes, and the allocation at %p ends after %zu: other "
+                   "memory would move with it; pass the bytes that the kernels use there",
+                   call, bytes, base, bytes_behind(&where, base));
+}
+
 /* 0: nobody knows. A slot's memory may be the driver's own, or have gone since the capture. */
 static size_t room_at(const ph_graph *graph, const void *base)
 {
     ph_allocation where;
     ph__drv_pointer theirs;
     ph_device *device = graph->device;
-    if (ph__memory_find(&where, device, base)) {
-        size_t offset = (size_t)((uintptr_t)base - (uintptr_t)where.base);
-        return offset < where.requested ? where.requested - offset : 0;
-    }
+    if (ph__memory_find(&where, device, base))
+        return bytes_behind(&where, base);
     if (ph__memory_is_reserved(device, base) ||
         device->driver->pointer_info(&theirs, device->handle, base) != PH__R_OK ||
         theirs.kind == PH__MEMORY_PAGEABLE)

@@ -9,6 +9,10 @@ typedef struct ph__slot_room {
     size_t node; /* the first whose parameter declares no extent; SIZE_MAX: each declares one */
 } ph__slot_room;
 
+/* ARGUMENT: the span goes on behind the allocation of this library's that its first byte lies in:
+ * other memory would move with it. */
+ph_status ph__slot_room_check(const ph_graph *graph, const void *base, size_t bytes,
+                              const char *call);
 /* ARGUMENT: a declared extent reaches beyond the span. Notes the allocation in the slot. */
 ph_status ph__slot_room_find(ph__slot_room *out, const ph_graph *graph, const ph__slot_draft *draft,
                              const char *call);

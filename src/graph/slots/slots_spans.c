@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_room.h"
 
 /* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */
 enum {
@@ -60,8 +61,8 @@ static ph_status check_shifts(checked_spans *p, size_t i)
     return PH_OK;
 }
 
-ph_status ph__slot_check_spans(const ph_slot_span *spans, size_t count, size_t capture_count,
-                               const char *call)
+ph_status ph__slot_check_spans(const ph_graph *graph, const ph_slot_span *spans, size_t count,
+                               size_t capture_count, const char *call)
 {
     checked_spans all = {.spans = spans, .capture_count = capture_count, .call = call}, *p = &all;
     for (size_t i = 0; i < count; i++) {
@@ -69,6 +70,8 @@ ph_status ph__slot_check_spans(const ph_slot_span *spans, size_t count, size_t c
         if (!PH__RESERVED_OK(span))
             return ph__fail_reserved(p->call, "ph_slot_span");
         PH_TRY(ph__slot_check_span(span->base, span->bytes, span->alignment, p->call));
+        if (!span->skip_lookup)
+            PH_TRY(ph__slot_room_check(graph, span->base, span->bytes, p->call));
         PH_TRY(check_shifts(p, i));
     }
     return PH_OK;

@@ -4,9 +4,9 @@
 #define PH_GRAPH_SLOTS_SLOTS_SPANS_H
 #include <phonograph/slots.h>
 
-/* ARGUMENT where spans overlap, or a capture has not shifted one. */
-ph_status ph__slot_check_spans(const ph_slot_span *spans, size_t count, size_t capture_count,
-                               const char *call);
+/* ARGUMENT where spans overlap, one leaves its allocation, or a capture has not shifted one. */
+ph_status ph__slot_check_spans(const ph_graph *graph, const ph_slot_span *spans, size_t count,
+                               size_t capture_count, const char *call);
 
 /* Of spans that were checked. The first one that every capture has shifted by the distance of span
  * i, which may be i: words of the two cannot be told apart. */

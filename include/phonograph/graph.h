@@ -103,13 +103,15 @@ typedef struct ph_capture_options {
 
 /* Captures the work that body submits to stream, and to streams that join the capture by events.
  * Then instantiates, unless keep_graph is set.
- * - A failure of body aborts the capture. It is returned, and its error record is untouched.
+ * - A failure of body aborts the capture. It is returned, and its error record is untouched, but
+ *   that a record from before the capture is replaced.
  * - A capture is a transaction: after any failure, stream, routing, pools and graph are as before,
  *   and the stream can capture again at once. Blocks that body received stay valid until they are
  *   freed.
- * - Warnings, unless strict: an empty capture, copies of pageable host memory by other code, a call
- *   that failed in body although body succeeds, and work that this thread submitted to a stream
- *   of the device which is in no capture: that runs at once (docs/reference/capture-rules.md).
+ * - Warnings, unless strict: an empty capture, and copies of pageable host memory by other code.
+ * - Warnings, strict or not: a call that failed in body although body succeeds, and work that this
+ *   thread submitted to a stream which is in no capture: that runs at once
+ *   (docs/reference/capture-rules.md).
  * - Begin never synchronizes. It waits while another thread is inside ph_memcpy between pageable
  *   memory and this stream.
  * - Errors: STATE (see the table), DEFAULT_STREAM, POOL_BUSY, WRONG_DEVICE, CAPTURE (401: the
@@ -122,7 +124,7 @@ PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_op
 
 /* The open form of ph_graph_capture.
  * - end with a body other than PH_OK aborts the capture. It returns body, and leaves the error
- *   record untouched.
+ *   record as ph_graph_capture does.
  * - Threads: unless the mode is relaxed, the thread of begin must call end. Another thread gets
  *   CAPTURE, 908: the graph is FAILED, and the captured work is lost. The stream stays in the
  *   capture until its owner ends it, or any thread aborts, resets or destroys the graph. */

@@ -294,20 +294,32 @@ ph_status ph_memset_u32(void *dst, uint32_t value, size_t count, ph_stream *stre
     return submit_fill(stream, &what, "ph_memset_u32");
 }
 
+/* The function may have the last reference to the device, and be done before the call is: the
+ * caller keeps one. */
+static ph_status submit_host(int *result, ph_stream *stream, const ph__drv_host *host,
+                             const char *call)
+{
+    bool held;
+    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_HOST_LEGACY_BLOCKING, call));
+    *result = stream->device->driver->host(stream->handle, host);
+    ph__submit_leave(held, stream);
+    if (atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed))
+        atomic_fetch_add_explicit(&stream->device->captured_calls, 1, memory_order_relaxed);
+    return PH_OK;
+}
+
 ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
 {
     static const char call[] = "ph_launch_host";
     PH_TRY(ph__stream_check(stream, call));
     if (!fn)
         return ph__fail_null(call, "fn");
-    ph__drv_host host = {fn, user};
-    bool held;
     ph__outside_note(stream, call);
-    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_HOST_LEGACY_BLOCKING, call));
-    int result = stream->device->driver->host(stream->handle, &host);
-    ph__submit_leave(held, stream);
-    if (atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed))
-        atomic_fetch_add_explicit(&stream->device->captured_calls, 1, memory_order_relaxed);
+    ph_device *device = ph_device_retain(stream->device);
+    int result;
+    ph_status status = submit_host(&result, stream, &(ph__drv_host){fn, user}, call);
+    ph_device_release(device);
+    PH_TRY(status);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
     return result == PH__R_OK

@@ -162,6 +162,21 @@ TEST(a_device_is_closed_behind_its_own_function)
     }
 }
 
+/* The function is done, and has let go, while the call that submitted it may still be inside: a
+ * race, which a few hundred rounds meet at times. */
+TEST(a_launch_keeps_the_device_that_its_function_lets_go)
+{
+    t_host_only("a GPU's host functions run on threads of its driver");
+    const int64_t live = ph__alloc_live();
+    for (int round = 0; round < 300; round++) {
+        ph_device *device;
+        atomic_store(&released, false);
+        assert_ok(ph_device_open(&device, "host:threads=1", NULL));
+        assert_ok(ph_launch_host(ph_device_default_stream(device), release_device, device));
+        await_close(live);
+    }
+}
+
 /* The device stays in the list of the process, and its thread waits for work until the end. */
 TEST(a_device_stays_open_where_no_thread_can_close_it)
 {
@@ -280,6 +295,7 @@ int main(void)
         cmocka_unit_test(inline_kernels_destroy_nothing_that_runs_them),
         cmocka_unit_test(objects_of_a_graph_that_ends_inside_are_released),
         cmocka_unit_test(a_device_is_closed_behind_its_own_function),
+        cmocka_unit_test(a_launch_keeps_the_device_that_its_function_lets_go),
         cmocka_unit_test(a_child_that_is_forked_inside_may_call),
         cmocka_unit_test(a_device_stays_open_where_no_thread_can_close_it),
     };

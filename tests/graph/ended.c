@@ -111,6 +111,31 @@ TEST(destroyed_streams_and_events_are_refused)
     close_scene(&s);
 }
 
+static ph_status record_event(ph_stream *stream, void *event)
+{
+    return ph_event_record(event, stream);
+}
+
+/* Its node works on; the user's handle is gone all the same. */
+TEST(an_event_that_a_graph_keeps_is_refused)
+{
+    scene s;
+    ph_event *event;
+    ph_graph *graph;
+    open_scene(&s);
+    assert_ok(ph_event_create(&event, s.w.device, &(ph_event_options){.external = true}));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.w.stream, NULL, record_event, event));
+    ph_event_destroy(event);
+    assert_error(ph_event_record(event, s.w.stream), PH_ERROR_STATE, "destroyed before this call");
+    ph_event_destroy(event);
+    assert_int_equal(t_log_count("ph_event_destroy: the event was destroyed already"), 1);
+    assert_ok(ph_graph_replay(graph, s.w.stream));
+    ph_graph_destroy(graph);
+    assert_int_equal(t_log_count("destroyed already"), 1);
+    close_scene(&s);
+}
+
 TEST(a_destroyed_cache_is_refused)
 {
     scene s;
@@ -138,6 +163,7 @@ int main(void)
         cmocka_unit_test(a_destroyed_graph_is_refused),
         cmocka_unit_test(a_graph_that_goes_inside_of_its_hook),
         cmocka_unit_test(destroyed_streams_and_events_are_refused),
+        cmocka_unit_test(an_event_that_a_graph_keeps_is_refused),
         cmocka_unit_test(a_destroyed_cache_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

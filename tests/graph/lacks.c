@@ -330,6 +330,49 @@ TEST(work_of_another_thread_is_its_own)
     close_scene(&s);
 }
 
+static ph_status give_up(ph_stream *stream, void *user)
+{
+    (void)stream, (void)user;
+    return PH_ERROR_CALLER;
+}
+
+static ph_status end_it(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    PH_TRY(fill(stream, user));
+    if (s->joins)
+        return ph_graph_reset(s->graph);
+    ph_graph_capture_abort(s->graph);
+    return PH_OK;
+}
+
+/* The record of a failure before it says nothing of it. */
+TEST(a_function_that_fails_without_a_message_gets_one)
+{
+    scene s;
+    open_scene(&s);
+    assert_error(ph_stream_synchronize(NULL), PH_ERROR_ARGUMENT, "stream is NULL");
+    assert_error(ph_graph_capture(s.graph, s.w.stream, NULL, give_up, &s), PH_ERROR_CALLER,
+                 "ph_graph_capture: body failed with PH_ERROR_CALLER, and no call failed in it");
+    assert_error(ph_graph_replay(s.graph, s.w.stream), PH_ERROR_CALLER, "no call failed in it");
+    assert_ok(ph_graph_reset(s.graph));
+    close_scene(&s);
+}
+
+TEST(a_function_that_ends_its_own_capture_is_told_so)
+{
+    scene s;
+    open_scene(&s);
+    for (int i = 0; i < 2; i++) {
+        s.joins = i == 1;
+        assert_error(ph_graph_capture(s.graph, s.w.stream, NULL, end_it, &s), PH_ERROR_STATE,
+                     "ph_graph_capture: the capture was ended by its own function");
+        assert_ok(ph_graph_reset(s.graph));
+    }
+    assert_ok(ph_graph_capture(s.graph, s.w.stream, NULL, fill, &s));
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +388,8 @@ int main(void)
         cmocka_unit_test(a_copy_of_pageable_memory_on_another_stream_is_said),
         cmocka_unit_test(work_on_another_device_is_said),
         cmocka_unit_test(work_of_another_thread_is_its_own),
+        cmocka_unit_test(a_function_that_fails_without_a_message_gets_one),
+        cmocka_unit_test(a_function_that_ends_its_own_capture_is_told_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

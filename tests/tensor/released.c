@@ -77,6 +77,22 @@ TEST(a_tape_that_is_destroyed)
     t_scene_close(&s);
 }
 
+TEST(a_tape_on_a_stream_that_is_destroyed)
+{
+    t_scene s;
+    ph_stream *stream;
+    ph_tape *tape;
+    need_kept_handles();
+    t_scene_open(&s);
+    assert_ok(ph_stream_create(&stream, s.device, NULL));
+    ph_stream_destroy(stream);
+    assert_null(ph_stream_device(stream));
+    assert_error(ph_tape_create(&tape, stream, NULL), PH_ERROR_STATE,
+                 "the stream was destroyed before this call");
+    assert_null(tape);
+    t_scene_close(&s);
+}
+
 TEST(references_that_are_released_too_often)
 {
     t_scene s;
@@ -135,6 +151,7 @@ int main(void)
         cmocka_unit_test(results_behind_the_clear),
         cmocka_unit_test(views_and_results_of_a_tape_that_is_destroyed),
         cmocka_unit_test(a_tape_that_is_destroyed),
+        cmocka_unit_test(a_tape_on_a_stream_that_is_destroyed),
         cmocka_unit_test(references_that_are_released_too_often),
         cmocka_unit_test(inputs_of_a_graphed_callable),
     };

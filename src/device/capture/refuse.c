@@ -16,7 +16,7 @@ const char *ph__capture_mode_name(ph_capture_mode mode)
 }
 
 /* The remedy for the caller, by the number of the error. */
-static const char *find_remedy(ph__rule rule, int number)
+static const char *find_remedy(ph__rule rule, int number, bool same_thread)
 {
     switch (number) {
     case PH__R_CAPTURE_MERGE:
@@ -41,8 +41,12 @@ static const char *find_remedy(ph__rule rule, int number)
         return "use pinned memory (ph_malloc_pinned), or copy outside the capture";
     if (ph__rules[rule].public_[0][PH_CAPTURE_RELAXED] > 0)
         return "no capture mode allows it: do it before the capture begins or after it has ended";
-    return "do it before the capture begins or after it has ended, or capture in a mode that "
-           "allows it";
+    return ph__rules[rule].public_[same_thread ? 0 : 1][PH_CAPTURE_THREAD_LOCAL] > 0
+               ? "do it before the capture begins or after it has ended, or capture in mode "
+                 "relaxed "
+                 "(ph_capture_options.mode)"
+               : "do it before the capture begins or after it has ended, or capture in mode "
+                 "thread_local or relaxed (ph_capture_options.mode)";
 }
 
 static ph_status refuse_own(ph__rule rule, int number, const ph__capture *capture, bool same_thread)
@@ -56,7 +60,7 @@ static ph_status refuse_own(ph__rule rule, int number, const ph__capture *captur
         row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
         ph__capture_mode_name(capture->mode), (unsigned long long)capture->id,
         same_thread ? "this" : "another", number, ph__result_name(number),
-        find_remedy(rule, number));
+        find_remedy(rule, number, same_thread));
 }
 
 static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
@@ -67,7 +71,8 @@ static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
         "%s%s%s%s: not permitted in a capture that this library did not begin (id %llu): %d, "
         "%s; refused before it could harm the capture; %s",
         row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
-        (unsigned long long)capture_id, number, ph__result_name(number), find_remedy(rule, number));
+        (unsigned long long)capture_id, number, ph__result_name(number),
+        find_remedy(rule, number, true));
 }
 
 /* The calling thread's mode as this library exchanged it. */

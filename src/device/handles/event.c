@@ -9,7 +9,7 @@ ph_status ph__event_check(const ph_event *event, const ph_device *device, const 
 {
     if (!event)
         return ph__fail_null(call, "event");
-    if (!event->device)
+    if (!event->device || atomic_load_explicit(&event->destroyed, memory_order_relaxed))
         return ph__fail_ended(call, "the event");
     if (device && event->device != device)
         return ph__fail_devices(call, "the event", event->device, "the stream", device);
@@ -44,21 +44,25 @@ ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_opti
     return PH_OK;
 }
 
-void ph_event_destroy(ph_event *event)
+static void release_event(ph_event *event)
 {
-    if (!event)
-        return;
     ph_device *device = event->device;
-    if (!device) {
-        ph__ended_report("ph_event_destroy", "the event");
-        return;
-    }
     if (device->forked || atomic_fetch_sub(&event->references, 1) != 1)
         return;
     device->driver->event_destroy(event->handle);
     event->device = NULL;
     ph__ended_put(event);
     ph_device_release(device);
+}
+
+void ph_event_destroy(ph_event *event)
+{
+    if (!event)
+        return;
+    if (!event->device || atomic_exchange(&event->destroyed, true))
+        ph__ended_report("ph_event_destroy", "the event");
+    else
+        release_event(event);
 }
 
 void ph__event_retain(ph_event *event)
@@ -72,6 +76,6 @@ void ph__events_release(ph__map *events)
     uint64_t key;
     void *event;
     while (ph__map_next(events, &cursor, &key, &event))
-        ph_event_destroy(event);
+        release_event(event);
     ph__map_free(events);
 }

@@ -12,6 +12,7 @@ struct ph_event {
     ph_device *device; /* retained; NULL: destroyed, and its memory kept (base/ended.h) */
     ph__drv_event *handle;
     bool timing, external;
+    atomic_bool destroyed; /* by the user: captures and graphs may have it yet */
     atomic_int references; /* the user's, and those of captures and graphs that it is a node of */
     atomic_bool recorded;
     /* of the capture that the last record was in; 0: outside */

@@ -104,7 +104,9 @@ void ph__stream_release(ph_stream *stream)
 
 ph_device *ph_stream_device(const ph_stream *stream)
 {
-    return stream ? stream->device : NULL;
+    return stream && !atomic_load_explicit(&stream->destroyed, memory_order_relaxed)
+               ? stream->device
+               : NULL;
 }
 
 int ph_stream_priority(const ph_stream *stream)

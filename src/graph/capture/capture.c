@@ -266,9 +266,10 @@ static void complete_misended(ph_graph *graph)
 
 static ph_status end_capture(ph_graph *graph, ph_status body, const char *call)
 {
-    if (body == PH_OK && graph && graph->state == PH_GRAPH_CAPTURING && graph->capture_open &&
-        !graph->device->forked)
-        ph__lacks_check(graph, call);
+    bool open = graph && graph->state == PH_GRAPH_CAPTURING && graph->capture_open &&
+                !graph->device->forked;
+    if (open)
+        ph__lacks_check(graph, body, call);
     if (body != PH_OK)
         return end_body_failed(graph, body);
     if (graph && graph->state == PH_GRAPH_FAILED && graph->capture_open && !graph->busy)
@@ -364,6 +365,8 @@ ph_status ph__graph_capture_run(ph_graph *graph, ph_stream *stream,
             drop_run(graph, depth);
             return PH_OK;
         }
+        if (status == PH_OK)
+            status = ph__lacks_end(graph, call);
         if (status == PH_OK && graph->strict && after > depth)
             status = ph__fail_scopes_left(after - depth, call);
         status = end_capture(graph, status, call);

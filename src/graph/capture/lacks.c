@@ -32,6 +32,13 @@ static bool has_call_failed(const ph_graph *graph)
     return mark == 0; /* another one is of a capture that began later, and tells nothing */
 }
 
+/* Of another thread, or without room for a mark, nobody knows. */
+static bool has_no_call_failed(const ph_graph *graph)
+{
+    return graph->record_mark != 0 && graph->capture.owner_thread == ph__thread_id() &&
+           ph__error_marked() == graph->record_mark;
+}
+
 /* A warning, also where the capture is strict: a failure may have been the answer to a question. */
 static void report_failed_call(const char *call)
 {
@@ -39,7 +46,7 @@ static void report_failed_call(const char *call)
     ph__line_format(detail, sizeof detail, "%s", ph_error_last()->message);
     ph__log(PH_LOG_WARNING,
             "%s: a call failed in it, and the graph may lack its work; return the status of such a "
-            "call from the function (PH_TRY), or do what its message says: %s",
+            "call from the function (PH_TRY), or do what its message says; the last one's is: %s",
             call, detail);
 }
 
@@ -56,9 +63,27 @@ static void report_outside(ph__capture *capture, const char *call)
                 call, detail);
 }
 
-void ph__lacks_check(ph_graph *graph, const char *call)
+void ph__lacks_check(ph_graph *graph, ph_status body, const char *call)
 {
+    if (body != PH_OK) {
+        if (has_no_call_failed(graph))
+            (void)ph_fail(body,
+                          "%s: body failed with %s, and no call failed in it; ph_fail gives such a "
+                          "status a message",
+                          call, ph_status_name(body));
+        return;
+    }
     if (has_call_failed(graph))
         report_failed_call(call);
     report_outside(&graph->capture, call);
+}
+
+ph_status ph__lacks_end(const ph_graph *graph, const char *call)
+{
+    if (graph->state == PH_GRAPH_CAPTURING || graph->state == PH_GRAPH_FAILED)
+        return PH_OK;
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: the capture was ended by its own function (ph_graph_capture_end, "
+                   "ph_graph_capture_abort or ph_graph_reset); leave that to the call",
+                   call);
 }

@@ -25,7 +25,7 @@ static ph_status compare_number_words(finding *out, const ph_record *a, const ph
         PH_TRY(ph_record_word(&y, b, theirs->index, k));
         if (x.kind == PH_WORD_VALUE && y.kind == PH_WORD_VALUE && x.value != y.value &&
             (ours || x.name[0] != '+')) {
-            out->maybe = !ours;
+            out->maybe = !ours || (!out->seen && x.name[0] == '+');
             ph__line_format(out->text, sizeof out->text,
                             "word %s of node %zu (%.80s) is 0x%llx in one, and 0x%llx in the other",
                             x.name, mine->index, mine->name, (unsigned long long)x.value,
@@ -84,7 +84,8 @@ ph_status ph__frozen_report(const ph__trial *real, const ph__trial *probe, bool 
         "%s: callable '%s': two captures of its %s differ in a number of the host: %s; replays "
         "keep the one of the capture: bring it as an input, a buffer or a cell (cells.h)%s",
         call, callable->original->name, backward ? "backward" : "forward", found.text,
-        found.maybe ? ", unless it follows from an input's address, which stays now" : "");
+        found.maybe ? ", unless it follows from an input's address, which stays now, or is padding"
+                    : "");
     ph_log_write(PH_LOG_WARNING, text);
     return PH_OK;
 }

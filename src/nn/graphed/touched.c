@@ -101,26 +101,38 @@ static ph_status touch_record(const touching *t, const ph_record *record)
 
 /* ---- memory of other code's ---- which a record shows as numbers. Nodes that are nested in
  * others may do anything. */
+enum {
+    MANY_WORDS = 64
+};
+
 typedef struct writers {
     bool any;
     bool untyped; /* all are kernels of whose parameters nobody told the types */
 } writers;
 
+static ph_status is_word_untyped(bool *out, const ph_record *record, size_t node, size_t word)
+{
+    ph_word found;
+    PH_TRY(ph_record_word(&found, record, node, word));
+    *out = found.name[0] == '+';
+    return PH_OK;
+}
+
 /* All words of such a kernel have their offset for a name. A network's products are runs of one
- * kernel, which is looked at once. */
+ * kernel of a vendor's, whose words are many: they are looked at once, and its first and last word
+ * each time, as a program may give two kernels one name. */
 static ph_status check_untyped(bool *out, ph__graphed_set *set, const ph_record *record,
                                const ph_node_info *info)
 {
-    ph_word word;
+    const size_t count = info->word_count;
     *out = info->kind == PH_NODE_KERNEL;
-    if (!*out ||
-        (info->args_size == set->untyped.args_size && strcmp(info->name, set->untyped.name) == 0))
+    if (!*out)
         return PH_OK;
-    for (size_t w = 0; *out && w < info->word_count; w++) {
-        PH_TRY(ph_record_word(&word, record, info->index, w));
-        *out = word.name[0] == '+';
-    }
-    if (*out && strlen(info->name) < sizeof set->untyped.name) {
+    bool known = count > MANY_WORDS && info->args_size == set->untyped.args_size &&
+                 strcmp(info->name, set->untyped.name) == 0;
+    for (size_t w = 0; *out && w < count; w += known && w == 0 ? count - 1 : 1)
+        PH_TRY(is_word_untyped(out, record, info->index, w));
+    if (*out && count > MANY_WORDS && strlen(info->name) < sizeof set->untyped.name) {
         set->untyped.args_size = info->args_size;
         strcpy(set->untyped.name, info->name);
     }

@@ -41,6 +41,8 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
     *out = NULL;
     if (!stream)
         return ph__fail_null(call, "stream");
+    if (!ph_stream_device(stream))
+        return ph__fail_ended(call, "the stream");
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_tape_options");
     if (options)

@@ -12,7 +12,7 @@ typedef struct scene {
     t_world w;
     ph_stream *other;
     ph_graph *graph, *inner;
-    char *memory;
+    char *memory, *inner_memory; /* graphs that run beside each other write apart */
     bool joins;
 } scene;
 static char pageable[BYTES];
@@ -25,15 +25,22 @@ static ph_status fill(ph_stream *stream, void *user)
     return ph_memset(s->memory, 1, BYTES, stream);
 }
 
+static ph_status fill_inner(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    return ph_memset(s->inner_memory, 1, BYTES, stream);
+}
+
 static void open_scene(scene *s)
 {
     t_open(&s->w, NULL);
     s->joins = false;
     assert_ok(ph_stream_create(&s->other, s->w.device, NULL));
     assert_ok(PH_NEW(&s->memory, BYTES, s->w.stream));
+    assert_ok(PH_NEW(&s->inner_memory, BYTES, s->w.stream));
     assert_ok(ph_graph_create(&s->graph, NULL));
     assert_ok(ph_graph_create(&s->inner, NULL));
-    assert_ok(ph_graph_capture(s->inner, s->w.stream, NULL, fill, s));
+    assert_ok(ph_graph_capture(s->inner, s->w.stream, NULL, fill_inner, s));
     assert_ok(ph_stream_synchronize(s->w.stream));
     t_log_start();
 }
@@ -45,6 +52,7 @@ static void close_scene(scene *s)
     ph_graph_destroy(s->graph);
     ph_graph_destroy(s->inner);
     ph_free(s->memory, s->w.stream);
+    ph_free(s->inner_memory, s->w.stream);
     ph_stream_destroy(s->other);
     t_close(&s->w);
 }

@@ -26,8 +26,8 @@ typedef struct ph_stream_options {
  * - Streams are thread-safe. The caller decides the order of submissions by two threads. */
 PH_CALL ph_stream_create(ph_stream **out, ph_device *device, const ph_stream_options *options);
 PH_API void ph_stream_destroy(ph_stream *stream);
-PH_API ph_device *
-ph_stream_device(const ph_stream *stream); /* borrowed; NULL: none, or destroyed */
+/* Borrowed; NULL: there is none, or the stream was destroyed. */
+PH_API ph_device *ph_stream_device(const ph_stream *stream);
 PH_API int ph_stream_priority(const ph_stream *stream);
 
 /* Waits until the stream's work is done. Blocks. In a capture: refused (CAPTURE, 900) on the

@@ -102,6 +102,9 @@ PH_CALL ph_finite_at(ph_finite_result *out, ph_graph *graph, size_t index);
  *   contents before a write: run body eagerly on stream, with its allocations where the capture had
  *   them; replay the graph with two different poisons.
  * - Compare every byte of that memory, or the outputs of the options within their tolerance.
+ * - Where these are equal, and the second capture has other nodes or parameters: replay that once,
+ *   and compare its result too. Not with skip_foreign, collectives, cells without prepare, or
+ *   blocks that the capture was not given; message says so then.
  * - After a difference: run the nodes one after another, and compare prefixes of the replay (later
  *   nodes disabled) with prefixes of the second capture, by bisection, for the first node that
  *   differs.
@@ -155,12 +158,16 @@ typedef struct ph_verify_options {
 } ph_verify_options;
 typedef enum ph_verify_verdict {
     PH_VERIFY_NONE = 0, /* the call failed: nothing is known */
-    /* message also names parameters that differ in a second capture, but give the same results from
-     * these contents: addresses, learning rates, seeds. */
+    /* message also names parameters that differ in a second capture: addresses, learning rates,
+     * seeds. Each time it says whether a replay of that capture gave the same result from these
+     * contents, or was not compared. */
     PH_VERIFY_EQUAL = 1,
-    /* As EQUAL, but the second capture has other nodes or edges, which message names (diff.h). */
+    /* The second capture has other nodes or edges, which message names (diff.h). different is 0
+     * where a replay of the graph gives what an eager run gives all the same; message then also
+     * says what a replay of the second capture gives. */
     PH_VERIFY_CAPTURE_DIFFERS = 2,
-    /* node: the first whose result differs from its result in the second capture. */
+    /* node: the first whose result differs from its result in the second capture. Also where the
+     * eager run gave what the graph gives, as of a body that alternates; message says so. */
     PH_VERIFY_NODE_DIFFERS = 3,
     /* A dependency is missing. message names such nodes where it finds some. Either of these:
      * - The nodes one after another give the eager result, and all at once they do not. node is the
@@ -177,11 +184,13 @@ typedef enum ph_verify_verdict {
      * deterministic, or uses state that ph_verify_options.prepare must set. */
     PH_VERIFY_EAGER_DIFFERS = 7,
     /* All compared memory is equal, and message names what is missing. Never with named outputs,
-     * which are compared in full. Either of these:
+     * which are compared in full. Any of these:
      * - The nodes may write more (`compared` and `written`): memory of other code that is left out,
      *   or that the driver cannot read or does not know, or writes that no parameter shows.
      * - body submits work to streams outside of its capture, which runs at once there and in no
-     *   replay. */
+     *   replay.
+     * - A call of body was refused while it was captured, and body dropped the status. message has
+     *   the message of that call. */
     PH_VERIFY_PARTLY = 8,
     /* Two nodes use the same memory, at least one writes it, and no path leads from one to the
      * other: a wait is missing. node: the later one. message names both, and the bytes. Either the

@@ -2,6 +2,7 @@
 /* graph/capture/lacks.c: what a captured graph may lack although its function succeeded: calls that
  * were refused while their status was dropped, and work on streams that are not in the capture. */
 #include "graph/capture/lacks.h"
+#include "base/alloc.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -39,11 +40,15 @@ static bool has_no_call_failed(const ph_graph *graph)
            ph__error_marked() == graph->record_mark;
 }
 
-/* A warning, also where the capture is strict: a failure may have been the answer to a question. */
-static void report_failed_call(const char *call)
+/* A warning, also where the capture is strict: a failure may have been the answer to a question.
+ * The graph keeps it for ph_graph_verify. */
+static void report_failed_call(ph_graph *graph, const char *call)
 {
     char detail[sizeof((ph_error *)0)->message];
     ph__line_format(detail, sizeof detail, "%s", ph_error_last()->message);
+    graph->call_failed = true;
+    ph__free(graph->failed_call);
+    graph->failed_call = ph__strdup(detail);
     ph__log(PH_LOG_WARNING,
             "%s: a call failed in it, and the graph may lack its work; return the status of such a "
             "call from the function (PH_TRY), or do what its message says; the last one's is: %s",
@@ -74,7 +79,7 @@ void ph__lacks_check(ph_graph *graph, ph_status body, const char *call)
         return;
     }
     if (has_call_failed(graph))
-        report_failed_call(call);
+        report_failed_call(graph, call);
     report_outside(&graph->capture, call);
 }
 

@@ -72,6 +72,9 @@ void ph__graph_clear(ph_graph *graph)
     graph->record = NULL;
     ph__free(graph->verdict);
     graph->verdict = NULL;
+    graph->call_failed = false;
+    ph__free(graph->failed_call);
+    graph->failed_call = NULL;
     drop_template(graph);
     ph__layout_free(&graph->layout);
     ph__layout_free(&graph->updated_layout);

@@ -93,6 +93,8 @@ struct ph_graph {
     bool strict;            /* a warning of its end fails it */
     /* of the thread's error record since the begin, and before it (capture/lacks.h) */
     uint32_t record_mark, record_before;
+    bool call_failed;  /* a call was refused in its capture, which succeeded all the same */
+    char *failed_call; /* the message of that call; NULL: there was no memory for it */
     bool empty;        /* its last capture was found to be so, at its end */
     bool read_at_end;  /* the record is made at its end */
     bool in_end_hooks; /* the template is visible */

@@ -55,6 +55,31 @@ size_t ph__verify_first_change(bool *same, const ph__verify *verify)
     return *same || count == a->node_count ? SIZE_MAX : count;
 }
 
+bool ph__verify_is_structural(ph_change_kind kind)
+{
+    return kind <= PH_CHANGE_KERNEL || kind == PH_CHANGE_EDGE;
+}
+
+/* Nodes in another order are no change: the diff pairs them. An update keeps the number of nodes,
+ * and may bring other kernels than the record has. */
+bool ph__verify_has_other_nodes(const ph__verify *verify)
+{
+    bool same, found = false;
+    size_t changed = ph__verify_first_change(&same, verify);
+    if (!same || changed == SIZE_MAX || verify->graph->changed)
+        return !same;
+    ph_diff *diff = NULL;
+    ph_change change;
+    ph_error saved;
+    ph__error_save(&saved);
+    bool known = ph_record_diff(&diff, verify->graph->record, verify->second->record) == PH_OK;
+    for (size_t i = 0; known && !found && i < ph_diff_count(diff); i++)
+        found = ph_diff_at(&change, diff, i) == PH_OK && ph__verify_is_structural(change.kind);
+    ph_diff_destroy(diff);
+    ph__error_restore(&saved);
+    return found || !known;
+}
+
 /* ---- in words ---- */
 #define add ph__verify_add
 
@@ -65,9 +90,8 @@ static void add_scalar(const ph__verify *verify, uint64_t value, unsigned first,
     uint64_t shown = bytes == 8 ? value : value >> 8 * first & UINT32_MAX;
     double number =
         ph__number_value((const char *)&value + first, bytes == 8 ? PH_NUMBER_F64 : PH_NUMBER_F32);
-    double magnitude = number < 0 ? -number : number;
     add(verify, "0x%llx", (unsigned long long)shown);
-    if (magnitude > 1e-12 && magnitude < 1e12)
+    if (ph__number_is_plausible(number))
         add(verify, " (%g)", number);
 }
 
@@ -117,7 +141,10 @@ static void add_word_change(const ph__verify *verify, const ph__record_node *nod
 {
     add(verify, "; parameter %s is ", a->name);
     add_values(verify, node, a, b, " in the graph and ");
-    add(verify, " in the new capture");
+    add(verify, " in the new capture: make it a %s, or capture again",
+        a->kind == PH_WORD_VALUE && b->kind == PH_WORD_VALUE
+            ? "cell or a slot, set it (ph_graph_node_set_launch)"
+            : "slot (ph_graph_slot_find)");
 }
 
 static bool add_form_change(const ph__verify *verify, const ph_node_info *a, const ph_node_info *b)
@@ -145,13 +172,13 @@ void ph__verify_add_change(const ph__verify *verify, size_t node)
     const ph__record_node *a = &verify->graph->record->nodes[node],
                           *b = &verify->second->record->nodes[node];
     if (!verify->switches.on[node]) {
-        add(verify, "; it is switched off (ph_graph_node_set_enabled)");
+        add(verify, "; it is switched off (ph_graph_node_set_enabled): switch it on");
         return;
     }
     if (verify->graph->changed || verify->graph->slots) {
         add(verify, "; the graph's nodes may have other parameters than were captured "
                     "(ph_graph_node_set_*, "
-                    "ph_graph_update, slots)");
+                    "ph_graph_update, slots): set them to those of now, or capture again");
         return;
     }
     for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
@@ -163,8 +190,10 @@ void ph__verify_add_change(const ph__verify *verify, size_t node)
             return;
         }
     }
-    if (add_form_change(verify, &a->info, &b->info))
+    if (add_form_change(verify, &a->info, &b->info)) {
+        add(verify, ": set the node (ph_graph_node_set_*), or capture again");
         return;
+    }
     add(verify, "; its parameters are the same in both: it is not deterministic, or reads what no "
                 "parameter shows");
 }
@@ -194,6 +223,14 @@ static bool has_other_parameters(const ph_graph *graph, size_t node, size_t offs
            ph__slot_find_place(slots, offset, sizeof(uint64_t));
 }
 
+/* Of a capture that has them while the graph gives what an eager run gives. */
+static const char *result_of_second(const ph__verify *verify)
+{
+    return verify->second_gives == PH__SECOND_SAME ? ", with the same result from these contents"
+                                                   : ", and the result of that capture was not "
+                                                     "compared";
+}
+
 static void say_other(const ph__verify *verify, size_t node, const ph_word *a, const ph_word *b,
                       bool alone)
 {
@@ -202,30 +239,61 @@ static void say_other(const ph__verify *verify, size_t node, const ph_word *a, c
     add(verify, "; node %zu (%.60s) %s differs%s (", node, ph__readable_name(room, at->info.name),
         a->name, alone ? " in a capture made now" : ", too");
     add_values(verify, at, a, b, " in the graph, ");
-    add(verify, alone ? " now), with the same result from these contents" : " in the new capture)");
+    add(verify, alone ? " now)%s" : " in the new capture)", alone ? result_of_second(verify) : "");
+}
+
+static void say_other_form(const ph__verify *verify, size_t node, bool alone)
+{
+    const ph_node_info *a = &verify->graph->record->nodes[node].info,
+                       *b = &verify->second->record->nodes[node].info;
+    char room[PH__READABLE];
+    add(verify, "; node %zu (%.60s) differs%s%s", node, ph__readable_name(room, a->name),
+        alone ? " in a capture made now" : ", too", alone ? result_of_second(verify) : "");
+    (void)add_form_change(verify, a, b);
+}
+
+/* Adds the changes of one node to the `found` before it, and says the first of them; none where
+ * silent. */
+static size_t visit_node(const ph__verify *verify, size_t n, size_t found, bool alone, bool silent)
+{
+    const ph_graph *graph = verify->graph;
+    const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
+    bool slots = graph->slots && graph->slots->nodes[n];
+    for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
+        ph_word rooms[2];
+        const ph_word *mine = ph__record_look_up_foreign(&rooms[0], graph->record, a, i),
+                      *theirs = ph__record_look_up_foreign(&rooms[1], verify->second->record, b, i);
+        if (is_other(verify, mine, theirs) && !has_other_parameters(graph, n, mine->offset) &&
+            found++ < SAID && !silent)
+            say_other(verify, n, mine, theirs, alone);
+    }
+    if (!slots && !same_form(&a->info, &b->info) && found++ < SAID && !silent)
+        say_other_form(verify, n, alone);
+    return found;
 }
 
 /* Executables that were changed have other parameters than the record. */
-void ph__verify_add_changes(const ph__verify *verify, size_t but)
+static size_t visit_changes(const ph__verify *verify, size_t but, bool silent)
 {
     const ph_graph *graph = verify->graph;
     size_t found = 0;
     bool same;
     if (graph->changed || ph__verify_first_change(&same, verify) != SIZE_MAX || !same)
-        return;
-    for (size_t n = 0; n < graph->record->node_count; n++) {
-        const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
-        for (size_t i = 0; n != but && i < a->info.word_count && i < b->info.word_count; i++) {
-            ph_word rooms[2];
-            const ph_word *mine =
-                              ph__record_look_up_foreign(&rooms[0], verify->graph->record, a, i),
-                          *theirs =
-                              ph__record_look_up_foreign(&rooms[1], verify->second->record, b, i);
-            if (is_other(verify, mine, theirs) && !has_other_parameters(graph, n, mine->offset) &&
-                found++ < SAID)
-                say_other(verify, n, mine, theirs, but == SIZE_MAX);
-        }
-    }
+        return 0;
+    for (size_t n = 0; n < graph->record->node_count; n++)
+        if (n != but)
+            found = visit_node(verify, n, found, but == SIZE_MAX, silent);
+    return found;
+}
+
+bool ph__verify_has_other_parameters(const ph__verify *verify)
+{
+    return visit_changes(verify, SIZE_MAX, true) > 0;
+}
+
+void ph__verify_add_changes(const ph__verify *verify, size_t but)
+{
+    size_t found = visit_changes(verify, but, false);
     if (found > SAID)
         add(verify, "; and %zu more such parameter%s", found - SAID, found == SAID + 1 ? "" : "s");
 }

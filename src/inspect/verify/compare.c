@@ -138,6 +138,12 @@ double ph__number_value(const void *bytes, ph_number_type type)
     }
 }
 
+bool ph__number_is_plausible(double number)
+{
+    double magnitude = fabs(number);
+    return magnitude > 1e-12 && magnitude < 1e12;
+}
+
 static bool are_alike(const ph_verify_options *options, double a, double b)
 {
     if (a == b || (isnan(a) && isnan(b)))

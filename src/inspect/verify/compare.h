@@ -18,4 +18,6 @@ const ph_verify_output *ph__verify_output_at(const ph__verify *verify, uintptr_t
 void ph__poison_fill(unsigned char *to, uintptr_t address, size_t bytes, ph__poison_pattern poison);
 size_t ph__number_size(ph_number_type type);
 double ph__number_value(const void *bytes, ph_number_type type);
+/* Whether bits of no known type look like this number of floating point. */
+bool ph__number_is_plausible(double number);
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify/find.c: what a verification finds: equal or not, and then why, and the node. */
 #include "inspect/verify/find.h"
+#include "inspect/verify/body.h"
 #include "inspect/verify/change.h"
 #include "inspect/verify/compare.h"
 #include "inspect/verify/held.h"
 #include "inspect/verify/race.h"
 #include "inspect/verify/run.h"
 #include "inspect/verify/say.h"
+#include "inspect/verify/second.h"
 #include "inspect/verify/written.h"
 #include "record/sparse.h"
 #include <string.h>
@@ -229,50 +231,6 @@ static ph_status judge_capture(bool *done, ph__verify *verify, const ph__differe
     return PH_OK;
 }
 
-/* ---- body ---- both captures agree: the node is the last that changes the number there. */
-static bool is_final(const ph__verify *verify, const ph__difference *seen)
-{
-    size_t at = seen->kept->at + (seen->address - seen->kept->base);
-    return memcmp(verify->replay.bytes + at, verify->other.bytes + at, seen->size) == 0;
-}
-
-static ph_status find_last_change(size_t *node, ph__verify *verify, const ph__difference *seen)
-{
-    size_t without = 0, with = verify->switches.count;
-    PH_TRY(ph__verify_part(verify, &verify->switches, with, false, PH__POISON_NAN, &verify->other));
-    PH_TRY(ph__verify_part(verify, &verify->switches, 0, false, PH__POISON_NAN, &verify->replay));
-    bool untouched = is_final(verify, seen);
-    while (!untouched && with - without > 1) {
-        size_t middle = without + (with - without) / 2;
-        PH_TRY(ph__verify_part(verify, &verify->switches, middle, false, PH__POISON_NAN,
-                               &verify->replay));
-        *(is_final(verify, seen) ? &with : &without) = middle;
-    }
-    *node = untouched || with == 0 ? SIZE_MAX : with - 1;
-    return PH_OK;
-}
-
-/* A race that was proved comes first, though each way of running went the same each time. */
-static ph_status judge_body(ph__verify *verify, const ph__difference *seen)
-{
-    static const ph__verify_words body = {"is the last that changes what differs",
-                                          "in the graph, as in a capture made now",
-                                          "in an eager run"},
-                                  race_words = {"a replay and an eager run differ", "in the graph",
-                                                "in an eager run"};
-    ph__race race;
-    size_t node = SIZE_MAX;
-    PH_TRY(ph__verify_find_race(&race, verify, seen->address));
-    if (race.proved) {
-        ph__verify_say_unsteady(verify, &race, seen, &race_words);
-        return PH_OK;
-    }
-    PH_TRY(find_last_change(&node, verify, seen));
-    ph__verify_say(verify, PH_VERIFY_BODY_DIFFERS, node, seen, &body);
-    ph__verify_add_race(verify, &race);
-    return PH_OK;
-}
-
 /* ---- the whole ---- */
 static ph_status make_switches(ph__verify *verify)
 {
@@ -312,7 +270,26 @@ static ph_status explain_difference(ph__verify *verify, const ph__difference *se
         PH_TRY(judge_capture(&done, verify, seen));
     if (!done)
         PH_TRY(judge_steadiness(&done, verify));
-    return done ? PH_OK : judge_body(verify, seen);
+    return done ? PH_OK : ph__verify_judge_body(verify, seen);
+}
+
+/* The replay gives what the eager run gives. Of a capture made now that has other parameters
+ * nothing is claimed that its own replay did not show. */
+static ph_status judge_equal(ph__verify *verify, const ph__difference *seen,
+                             const ph__written *written)
+{
+    ph__difference of_second;
+    bool done = false;
+    PH_TRY(ph__verify_try_second(verify, &of_second));
+    if (verify->second_gives != PH__SECOND_OTHER || verify->other_nodes) {
+        ph__verify_say_equal(verify, seen, written);
+        return PH_OK;
+    }
+    PH_TRY(make_switches(verify));
+    PH_TRY(judge_capture(&done, verify, &of_second));
+    ph__verify_say_alternating(verify, done ? NULL : &of_second);
+    ph__verify_add_hints(verify);
+    return PH_OK;
 }
 
 /* How much is compared is known when it is known what eager runs write. */
@@ -358,10 +335,8 @@ static ph_status judge_written(ph__verify *verify, ph__written *written)
         poison = ph__verify_compare(&with_poison, verify, &verify->replay, &verify->other,
                                     PH__COMPARE_POISONS);
     }
-    if (!differs && !poison) {
-        ph__verify_say_equal(verify, &seen, written);
-        return PH_OK;
-    }
+    if (!differs && !poison)
+        return judge_equal(verify, &seen, written);
     verify->out->different = differs ? seen.different : with_poison.different;
     verify->out->compared = seen.compared;
     PH_TRY(explain_difference(verify, differs ? &seen : &with_poison, differs, poison));

@@ -153,13 +153,24 @@ ph_status ph__verify_eager(ph__verify *verify, ph__image *to)
 }
 
 /* ---- replays ---- */
-ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison)
+static ph_status replay_graph(ph__verify *verify, ph_graph *graph, ph__image *to,
+                              ph__poison_pattern poison)
 {
     PH_TRY(ph__verify_write(verify, poison));
     PH_TRY(prepare_round(verify));
-    PH_TRY(ph_graph_replay(verify->graph, verify->stream));
+    PH_TRY(ph_graph_replay(graph, verify->stream));
     PH_TRY(ph_stream_synchronize(verify->stream));
     return ph__verify_read(verify, to);
+}
+
+ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison)
+{
+    return replay_graph(verify, verify->graph, to, poison);
+}
+
+ph_status ph__verify_replay_second(ph__verify *verify, ph__image *to)
+{
+    return replay_graph(verify, verify->second, to, PH__POISON_NAN);
 }
 
 /* ---- nodes on and off ---- */

@@ -8,6 +8,7 @@
 ph_status ph__verify_capture(ph__verify *verify);
 ph_status ph__verify_eager(ph__verify *verify, ph__image *to);
 ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison);
+ph_status ph__verify_replay_second(ph__verify *verify, ph__image *to);
 /* The first `count` nodes at once; then, where then_rest, the others one after another. */
 ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t count, bool then_rest,
                           ph__poison_pattern poison, ph__image *to);

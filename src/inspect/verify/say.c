@@ -105,8 +105,9 @@ static void add_place(const ph__verify *verify, size_t node, const ph__differenc
 }
 
 /* ---- values ---- */
+/* guess: as a number of floating point too, where it looks like one. */
 static void add_value(const ph__verify *verify, const ph__difference *difference,
-                      const unsigned char *bytes)
+                      const unsigned char *bytes, bool guess)
 {
     const ph_verify_output *output = ph__verify_output_at(verify, difference->address);
     add(verify, "0x");
@@ -114,6 +115,9 @@ static void add_value(const ph__verify *verify, const ph__difference *difference
         add(verify, "%02x", bytes[i]);
     if (output && ph__number_size(output->type) == difference->size)
         add(verify, " (%.9g)", ph__number_value(bytes, output->type));
+    else if (guess && output == NULL && difference->size == 4 &&
+             ph__number_is_plausible(ph__number_value(bytes, PH_NUMBER_F32)))
+        add(verify, " (%.9g)", ph__number_value(bytes, PH_NUMBER_F32));
 }
 
 static void add_output(const ph__verify *verify, const ph__difference *difference)
@@ -132,12 +136,14 @@ static void add_output(const ph__verify *verify, const ph__difference *differenc
 static void add_values(const ph__verify *verify, size_t node, const ph__difference *difference,
                        const char *one, const char *two)
 {
+    bool guess = node == SIZE_MAX || /* a fill has bytes */
+                 verify->graph->record->nodes[node].info.kind != PH_NODE_MEMSET;
     add_output(verify, difference);
     add_place(verify, node, difference);
     add(verify, ", is ");
-    add_value(verify, difference, difference->a);
+    add_value(verify, difference, difference->a, guess);
     add(verify, " %s, ", one);
-    add_value(verify, difference, difference->b);
+    add_value(verify, difference, difference->b, guess);
     add(verify, " %s (%zu of %zu %s%s differ%s)", two, difference->different, difference->compared,
         difference->output ? "number" : "byte", difference->compared == 1 ? "" : "s",
         difference->different == 1 ? "s" : "");
@@ -221,12 +227,9 @@ void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
 }
 
 /* ---- other nodes ---- */
-static bool is_structural(ph_change_kind kind)
-{
-    return kind <= PH_CHANGE_KERNEL || kind == PH_CHANGE_EDGE;
-}
-
-void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__difference *difference)
+/* result: of that capture; "" where nothing is to be said of it. */
+static void say_other_capture(const ph__verify *verify, size_t node,
+                              const ph__difference *difference, const char *result)
 {
     ph_verify_result *out = verify->out;
     size_t one = verify->graph->record->node_count, two = verify->second->record->node_count;
@@ -238,11 +241,11 @@ void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__dif
     out->address = (const void *)difference->address;
     ph__error_save(&saved);
     add(verify,
-        "a capture of body made now is not of the same work (%zu node%s, the graph has %zu)", two,
-        two == 1 ? "" : "s", one);
+        "a capture of body made now is not of the same work (%zu node%s, the graph has %zu)%s", two,
+        two == 1 ? "" : "s", one, result);
     if (ph_record_diff(&diff, verify->graph->record, verify->second->record) == PH_OK)
         for (size_t i = 0, said = 0; i < ph_diff_count(diff) && said < 3; i++)
-            if (ph_diff_at(&change, diff, i) == PH_OK && is_structural(change.kind)) {
+            if (ph_diff_at(&change, diff, i) == PH_OK && ph__verify_is_structural(change.kind)) {
                 add(verify, "%s%s", said++ ? "; " : ": ", change.text);
                 if (out->node == SIZE_MAX)
                     out->node = change.a;
@@ -251,9 +254,51 @@ void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__dif
     ph__error_restore(&saved);
 }
 
+void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__difference *difference)
+{
+    say_other_capture(verify, node, difference, "");
+}
+
+/* Behind the words for results that are equal. */
+static void add_capture(const ph__verify *verify, const ph__difference *difference)
+{
+    static const char *const results[] = {
+        [PH__SECOND_UNKNOWN] = ", and its result was not compared",
+        [PH__SECOND_SAME] = ", with the same result from these contents",
+        [PH__SECOND_OTHER] = ", and its replay gives another result"};
+    bool same;
+    add(verify, "; but ");
+    say_other_capture(verify, ph__verify_first_change(&same, verify), difference,
+                      results[verify->second_gives]);
+}
+
 /* ---- what may be behind it ---- */
+void ph__verify_say_alternating(const ph__verify *verify, const ph__difference *difference)
+{
+    static const ph__verify_words words = {"a capture made now gives another result than the graph",
+                                           "in that capture", "in an eager run"};
+    static const ph__race none = {.one = SIZE_MAX, .two = SIZE_MAX};
+    if (difference)
+        ph__verify_say_unsteady(verify, &none, difference, &words);
+    else if (verify->out->verdict == PH_VERIFY_NODE_DIFFERS)
+        add(verify, "; an eager run gave what the graph gives: body does not do the same each "
+                    "time, and its state is to be set by ph_verify_options.prepare");
+}
+
+/* A capture without its work succeeds. */
+static void add_failed_call(const ph__verify *verify)
+{
+    const ph_graph *second = verify->second;
+    if (second->call_failed)
+        add(verify,
+            "; a call of body failed while it was captured, and the graph may lack its work: "
+            "return its status (PH_TRY), or do what its message says: %s",
+            second->failed_call ? second->failed_call : "(no memory for the message)");
+}
+
 void ph__verify_add_hints(const ph__verify *verify)
 {
+    add_failed_call(verify);
     if (verify->missed)
         add(verify,
             "; the eager run asked for %zu block%s that the capture was not given, the first of "
@@ -296,8 +341,11 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
     bool strays = ph__outside_describe(stray, sizeof stray, &verify->second->capture),
          outputs = verify->options->output_count > 0,
          missed = !outputs && ph__written_is_missed(written),
-         nothing = !missed && difference->compared == 0, partly = missed || (strays && !outputs);
-    out->verdict = nothing ? PH_VERIFY_NOTHING : partly ? PH_VERIFY_PARTLY : PH_VERIFY_EQUAL;
+         nothing = !missed && difference->compared == 0,
+         lacks = !outputs && (strays || verify->second->call_failed);
+    out->verdict = nothing           ? PH_VERIFY_NOTHING
+                   : missed || lacks ? PH_VERIFY_PARTLY
+                                     : PH_VERIFY_EQUAL;
     out->compared = difference->compared;
     if (nothing)
         add(verify,
@@ -313,8 +361,11 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
         add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared",
             difference->compared, outputs ? "number" : "byte", difference->compared == 1 ? "" : "s",
             outputs ? " of the outputs" : "");
+    if (verify->other_nodes)
+        add_capture(verify, difference);
     if (missed)
         add_missed(verify, written);
+    add_failed_call(verify);
     if (strays)
         add(verify,
             "; body submits work to a stream that is not in its capture, which no replay does "
@@ -328,7 +379,8 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
             "differ, "
             "and are taken for scratch, as the eager run writes nothing there",
             held);
-    ph__verify_add_changes(verify, SIZE_MAX);
+    if (verify->other_parameters)
+        ph__verify_add_changes(verify, SIZE_MAX);
     if (verify->graph->cells && !verify->prepared)
         add(verify, "; with one poison alone, as the graph has cells and ph_verify_options.prepare "
                     "is not set");

@@ -25,6 +25,9 @@ void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
 void ph__verify_say_certain(const ph__verify *verify, const ph_race *race);
 void ph__verify_say_proved(const ph__verify *verify, const ph__race *race);
 void ph__verify_add_race(const ph__verify *verify, const ph__race *race);
+/* The graph gives what an eager run gives, and the second capture does not. difference: from the
+ * eager run; NULL: the node is told already. */
+void ph__verify_say_alternating(const ph__verify *verify, const ph__difference *difference);
 void ph__verify_add_hints(const ph__verify *verify);
 void ph__verify_say_capture(const ph__verify *verify, size_t node,
                             const ph__difference *difference);

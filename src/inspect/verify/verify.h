@@ -45,6 +45,13 @@ typedef struct ph__difference {
     unsigned char a[8], b[8];
 } ph__difference;
 
+/* The result of a replay of the second capture, beside that of the eager run. */
+typedef enum ph__second_result {
+    PH__SECOND_UNKNOWN, /* not replayed */
+    PH__SECOND_SAME,
+    PH__SECOND_OTHER
+} ph__second_result;
+
 /* Nodes of an executable that are switched on and off. */
 typedef struct ph__switches {
     ph_graph *graph;
@@ -78,10 +85,13 @@ typedef struct ph__verify {
     size_t missed, missed_bytes; /* of the eager run: as ph__replay_allocator_missed */
     uint64_t epoch;
     uint64_t *lasts; /* of the graph's pools */
-    bool prepared;   /* each run of the graph starts from the same state */
-    bool skip_held;  /* as ph__replay_allocator_rewind */
-    bool steady;     /* further eager runs gave what the first gave */
-    bool swapped;    /* `start` and `replay` have each other's contents of some blocks */
+    /* of the second capture, once results are known to be equal (second.h) */
+    bool other_nodes, other_parameters;
+    ph__second_result second_gives;
+    bool prepared;  /* each run of the graph starts from the same state */
+    bool skip_held; /* as ph__replay_allocator_rewind */
+    bool steady;    /* further eager runs gave what the first gave */
+    bool swapped;   /* `start` and `replay` have each other's contents of some blocks */
 } ph__verify;
 
 /* The blocks of the capture whose parameters the executable has. */

@@ -25,5 +25,5 @@ static inline void ph__unwind_run(ph__unwind *unwind)
 /* PH__UNWIND name = {undo, what}; the function is called; name.undo = NULL. undo is to hold no
  * lock at its end, keeps the error record, and runs no function of the user's but those that
  * release what is theirs, which must not throw. */
-#define PH__UNWIND __attribute__((cleanup(ph__unwind_run))) ph__unwind
+#define PH__UNWIND __attribute__((cleanup(ph__unwind_run), unused)) ph__unwind
 #endif

@@ -195,7 +195,7 @@ static ph_graph_cache_path run_odd(odd *o, int32_t want, const char *part)
 TEST(values_that_the_host_computes_with_or_that_nothing_has_run_eagerly)
 {
     static const struct {
-        int how;
+        unsigned how;
         int32_t first, second; /* results for 8 and 20 */
         const char *reason;
     } rows[] = {{HALVED, 14, 20, "which no pointer and no value explains"},

@@ -89,7 +89,7 @@ static void *drop_keys(void *user)
     dropper *me = user;
     while (!atomic_load(&me->over)) {
         ph_graph_cache_entry entry;
-        char *text;
+        char *text = NULL;
         for (int key = 0; key < 3; key++)
             me->dropped += ph_graph_cache_drop(me->cache, &key, sizeof key) == PH_OK;
         ph_status found = ph_graph_cache_entry_at(&entry, me->cache, 1);

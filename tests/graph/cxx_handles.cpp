@@ -38,7 +38,8 @@ static void test_move_and_end_once()
     auto block = s.ints(3);
     auto taken = std::move(block);
     CHECK(!block.data() && block.size() == 0 && taken.size() == scene::N);
-    taken = std::move(taken);
+    auto &same = taken;
+    taken = std::move(same);
     EXPECT(taken.data(), 3);
     taken = phonograph::buffer<int32_t>();
     s.device.synchronize();

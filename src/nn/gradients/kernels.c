@@ -31,7 +31,7 @@ static part part_of(const ph__gradients_args *a, uint64_t block)
 /* Several blocks at once may have found one. */
 static void note_infinity(float *found_inf)
 {
-    static const float found = 1;
+    float found = 1;
     if (found_inf)
         __atomic_store(found_inf, &found, __ATOMIC_RELAXED);
 }

@@ -132,7 +132,7 @@ static ph_status read_group(ph__optimizer_settings *settings, const ph_parameter
                             const ph__optimizer_form *form, const void *options,
                             const ph__optimizer_settings *outer, size_t number)
 {
-    ph__optimizer_parts parts = {NULL};
+    ph__optimizer_parts parts = {.parameters = NULL};
     ph_status status = form->read(settings, &parts, options, outer, form->call);
     if (status != PH_OK) {
         char place[48];
@@ -198,7 +198,7 @@ ph_status ph__optimizer_create(ph_optimizer **out, ph_module *module, const void
                                const ph__optimizer_form *form)
 {
     ph__optimizer_settings outer;
-    ph__optimizer_parts parts = {NULL};
+    ph__optimizer_parts parts = {.parameters = NULL};
     if (!out)
         return ph__fail_null(form->call, "out");
     *out = NULL;

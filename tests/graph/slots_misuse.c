@@ -226,8 +226,9 @@ static void expect_refused(const int32_t *larger, const int32_t *freed, const in
     assert_error(with(0, y + 1), PH_ERROR_ARGUMENT, "no multiple of 256");
     assert_error(with(0, larger + N + 64), PH_ERROR_ARGUMENT,
                  "ends after 1792 bytes; the slot has 2048");
-    assert_error(with(0, freed), PH_ERROR_ARGUMENT, "nothing is allocated there");
-    assert_error(with(0, aligned), PH_ERROR_ARGUMENT, "neither memory of the device nor pinned");
+    assert_error(with(0, freed), PH_ERROR_ARGUMENT, "nothing is allocated there; was it freed?");
+    assert_error(with(0, aligned), PH_ERROR_ARGUMENT,
+                 "neither memory of the device nor pinned; copy it there first");
     assert_error(with(0, aligned + 4), PH_ERROR_ARGUMENT,
                  "neither memory of the device nor pinned");
     assert_error(with(0, pinned), PH_ERROR_ARGUMENT, "captured with memory of the device");

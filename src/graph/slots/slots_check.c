@@ -40,7 +40,9 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
     ph__drv_pointer where;
     ph_device *device = graph->device;
     if (ph__memory_is_reserved(device, value))
-        return fail_value_memory(slot, number, value, "nothing is allocated there", call);
+        return fail_value_memory(
+            slot, number, value,
+            "nothing is allocated there; was it freed? pass memory that is live", call);
     if (ph__device_others_have(device, value))
         return ph_fail(PH_ERROR_WRONG_DEVICE,
                        "%s: %p for slot %zu (%s) is memory of another device than %s; every "
@@ -51,8 +53,9 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
         return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
                                value);
     if (where.kind == PH__MEMORY_PAGEABLE)
-        return fail_value_memory(slot, number, value,
-                                 "it is neither memory of the device nor pinned", call);
+        return fail_value_memory(
+            slot, number, value,
+            "it is neither memory of the device nor pinned; copy it there first", call);
     size_t room = where.size - ((uintptr_t)value - where.base);
     if (room < slot->bytes)
         return fail_short(slot, number, value, room, call);

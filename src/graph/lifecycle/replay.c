@@ -343,9 +343,11 @@ static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream
 ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values,
                                size_t count)
 {
-    const request with = {PH__CALL_REPLAY_WITH, "ph_graph_replay_with", values, count};
+    static const char call[] = "ph_graph_replay_with";
     bool launched = false;
     if (count == 1 && values)
-        PH_TRY(relaunch_with(&launched, graph, stream, values, with.call));
-    return launched ? PH_OK : replay(graph, stream, &with);
+        PH_TRY(relaunch_with(&launched, graph, stream, values, call));
+    if (launched)
+        return PH_OK;
+    return replay(graph, stream, &(request){PH__CALL_REPLAY_WITH, call, values, count});
 }

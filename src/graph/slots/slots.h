@@ -37,6 +37,13 @@ typedef struct ph__slot_use {
     uint64_t distance; /* address slots: of the place's address from the span's first byte */
 } ph__slot_use;
 
+/* Memory that a slot was set to: it is looked up once more when the count of frees has changed. */
+typedef struct ph__slot_seen {
+    uint64_t address, free_count;
+    bool counted; /* its free changes the count */
+    ph_allocation where;
+} ph__slot_seen;
+
 typedef struct ph__slot {
     char *name;
     bool address, set, staged; /* set: the user has given it a value */
@@ -53,8 +60,10 @@ typedef struct ph__slot {
     ph_allocation where;    /* once set; base NULL: memory that the library did not allocate */
     bool tracked, reported; /* reported: that it is dead */
     uint64_t free_count;    /* the device's count when the allocation lived */
-    uint64_t named;         /* the call that named it last, as ph__slots.calls counts */
-    uint64_t captured;      /* address slots: the address in the capture */
+    ph__slot_seen seen[2];  /* by single values; one of them is `where` */
+    unsigned oldest_seen;
+    uint64_t named;    /* the call that named it last, as ph__slots.calls counts */
+    uint64_t captured; /* address slots: the address in the capture */
     /* the first of the slots that are set by equal distances from there, this one among them;
      * NULL: it moves alone */
     struct ph__slot *lead;
@@ -122,17 +131,6 @@ static inline unsigned char *ph__slot_params(ph__slot_node *node)
     default:
         return (unsigned char *)&node->fill;
     }
-}
-/* Whether the value is the address that the slot has, of memory that nobody looks up: most of what
- * a step of a training sets are those of the step before. It counts as named then. */
-static inline bool ph__slots_pass_over(ph__slots *slots, const ph_slot_value *value)
-{
-    ph__slot *slot = slots && value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
-    if (!slot || !slot->set || !slot->address || slot->current != (uintptr_t)value->value ||
-        slot->where.base || slot->named == slots->calls)
-        return false;
-    slot->named = slots->calls;
-    return true;
 }
 /* The executable has what the slots have, and nothing is staged. */
 static inline bool ph__slots_are_applied(const ph__slots *slots)

@@ -30,6 +30,18 @@ static bool is_found_unchanged(const ph__slot_staged *staged)
            staged->where.generation == slot->where.generation;
 }
 
+/* Whether the value is the address that the slot has, of memory that nobody looks up: most of what
+ * a step of a training sets are those of the step before. It counts as named then. */
+static bool pass_over(ph__slots *slots, const ph_slot_value *value)
+{
+    ph__slot *slot = slots && value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
+    if (!slot || !slot->set || !slot->address || slot->current != (uintptr_t)value->value ||
+        slot->where.base || slot->named == slots->calls)
+        return false;
+    slot->named = slots->calls;
+    return true;
+}
+
 static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64_t free_count,
                              const char *call)
 {
@@ -127,7 +139,7 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     if (graph->slots)
         graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        if (!ph__slots_pass_over(graph->slots, &values[i]))
+        if (!pass_over(graph->slots, &values[i]))
             status = stage_value(graph, &values[i], free_count, call);
     if (graph->slots && graph->slots->grouped)
         for (size_t i = 0; status == PH_OK && ph__slot_groups_next_brought(&i, graph->slots); i++) {
@@ -222,24 +234,41 @@ static void adopt_value(ph_graph *graph, const ph__slot_staged *staged)
     ph__slot_patch(graph->slots, slot);
 }
 
+/* The slot's entry for the memory at that address, which is looked up where nothing says that it is
+ * as before; NULL: the library made nothing there. Memory that comes a second time is counted when
+ * it is freed, so that inputs that take turns are looked up no more. */
+static ph__slot_seen *look_up_seen(ph__slot *slot, const ph_device *device, const void *value)
+{
+    uint64_t free_count = ph__memory_free_count(device);
+    bool known = slot->seen[0].address == (uintptr_t)value;
+    ph__slot_seen *seen = &slot->seen[known ? 0 : 1];
+    known = known || seen->address == (uintptr_t)value;
+    if (known && seen->counted && seen->free_count == free_count)
+        return seen;
+    if (!known)
+        seen = &slot->seen[slot->oldest_seen++ % 2];
+    *seen = (ph__slot_seen){.address = (uintptr_t)value, .free_count = free_count};
+    bool found = known ? ph__memory_find_counted(&seen->where, &seen->counted, device, value)
+                       : ph__memory_find(&seen->where, device, value);
+    return found ? seen : NULL;
+}
+
 bool ph__slots_set_usual(ph_graph *graph, const ph_slot_value *value)
 {
-    ph_allocation where;
     ph__slots *slots = graph->slots;
     ph__slot *slot = value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
     if (!slot || !slot->address || slot->lead || slot->tracked || graph->liveness ||
         !ph__slot_needs_check(slot))
         return false;
-    uint64_t free_count = ph__memory_free_count(graph->device);
-    if (!ph__memory_find(&where, graph->device, value->value) ||
-        !ph__slot_fits(slot, value->value, &where))
+    const ph__slot_seen *seen = look_up_seen(slot, graph->device, value->value);
+    if (!seen || !ph__slot_fits(slot, value->value, &seen->where))
         return false;
     slot->set = true;
-    slot->current = (uintptr_t)value->value;
-    slot->free_count = free_count;
-    slot->where = where;
+    slot->current = seen->address;
+    slot->free_count = seen->free_count;
+    slot->where = seen->where;
     slot->reported = false;
-    if (slot->copied && where.pinned)
+    if (slot->copied && seen->where.pinned)
         ph__memory_pin_used(graph->own->pool, value->value);
     ph__slot_patch(slots, slot);
     return true;

@@ -97,7 +97,24 @@ void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uint
     ph__spin_unlock(&memory->lock);
 }
 
-bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address)
+/* A block, as most times: straight to it. counted: NULL, or as of ph__memory_find_counted. */
+static inline bool find_block(ph_allocation *out, bool *counted, ph__memory *memory, uintptr_t at)
+{
+    ph__memory_lock(memory);
+    ph__block *block = memory->replay_allocators ? NULL : ph__memory_block(memory, at);
+    bool live = block && ph__block_is_live(block);
+    if (live)
+        report_block(out, block);
+    if (live && counted)
+        block->user = (void *)((uintptr_t)block->user | PH__TRACKED);
+    ph__spin_unlock(&memory->lock);
+    if (counted)
+        *counted = live;
+    return live;
+}
+
+static inline bool find_allocation(ph_allocation *out, bool *counted, const ph_device *device,
+                                   const void *address)
 {
     ph__memory *memory = ph__memory_of(device);
     const uintptr_t at = (uintptr_t)address;
@@ -105,15 +122,21 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
         memset(out, 0, sizeof *out);
         return false;
     }
-    ph__memory_lock(memory); /* a block, as most times: straight to it */
-    const ph__block *block = memory->replay_allocators ? NULL : ph__memory_block(memory, at);
-    bool live = block && ph__block_is_live(block);
-    if (live)
-        report_block(out, block);
-    ph__spin_unlock(&memory->lock);
-    if (!live)
+    if (!find_block(out, counted, memory, at))
         ph__memory_find_all(out, device, &at, 1);
     return out->base != NULL;
+}
+
+bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address)
+{
+    return find_allocation(out, NULL, device, address);
+}
+
+bool ph__memory_find_counted(ph_allocation *out, bool *counted, const ph_device *device,
+                             const void *address)
+{
+    *counted = false;
+    return find_allocation(out, counted, device, address);
 }
 
 bool ph__memory_reserved_by(ph_pool_id *out, const ph_device *device, const void *address)

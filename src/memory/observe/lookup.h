@@ -7,6 +7,10 @@
 /* The live allocation, device or pinned, around the address. internal: in one of the ranges of
  * ph__pool_record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
+/* The same. *counted: it is memory of the device whose free ph__memory_free_count counts from now
+ * on: it lives while that count is what it was before this call. */
+bool ph__memory_find_counted(ph_allocation *out, bool *counted, const ph_device *device,
+                             const void *address);
 /* The same for up to PH__FIND_MOST addresses at once, which takes less than one after another:
  * what has to be read for them lies far apart. base NULL: there is none. */
 enum {

@@ -28,12 +28,12 @@ static ph_status do_forward(ph_stream *stream, void *user)
     return ph_tape_clear(w->tape);
 }
 
-static t_work make_attention(t_scene *s)
+static t_work make_attention(t_scene *s, int64_t rows)
 {
     t_work w = {.tape = s->tape, .results = 4};
     for (int i = 0; i < 4; i++) {
-        w.in[i] = t_some(s, PH_DTYPE_BF16, PH_SHAPE(1, 1, 128, 64));
-        w.out[i] = t_some(s, PH_DTYPE_BF16, PH_SHAPE(1, 1, 128, 64));
+        w.in[i] = t_some(s, PH_DTYPE_BF16, PH_SHAPE(1, 1, rows, 64));
+        w.out[i] = t_some(s, PH_DTYPE_BF16, PH_SHAPE(1, 1, rows, 64));
     }
     assert_ok(ph_tape_clear(s->tape));
     for (int i = 0; i < 3; i++)
@@ -47,7 +47,7 @@ static size_t kernels_named(t_body_fn body, const char *times, const char *notes
     t_say("FAKE_CUDNN_TIMES", times);
     t_say("FAKE_CUDNN_NOTES", notes);
     t_scene_open(&s);
-    t_work w = make_attention(&s);
+    t_work w = make_attention(&s, 128);
     w.results = body == do_forward ? 1 : 4;
     size_t named = t_named_after_timing(&s, &w, body, name);
     t_work_free(&w);
@@ -99,7 +99,7 @@ TEST(what_does_not_repeat_competes_on_request)
     t_say("FAKE_CUDNN_TIMES", "3,1");
     t_say("FAKE_CUDNN_NOTES", "-1,4");
     t_scene_open(&s);
-    t_work w = make_attention(&s);
+    t_work w = make_attention(&s, 128);
     int64_t before = t_timings();
     ph_set_deterministic_algorithms(false);
     ph_set_benchmark(true);
@@ -121,6 +121,34 @@ TEST(what_does_not_repeat_competes_on_request)
     t_say("FAKE_CUDNN_TIMES", NULL);
 }
 
+static size_t untimed_named(int64_t rows, const char *notes, const char *name)
+{
+    t_scene s;
+    t_say("FAKE_CUDNN_TIMES", "1,1");
+    t_say("FAKE_CUDNN_NOTES", notes);
+    t_scene_open(&s);
+    t_work w = make_attention(&s, rows);
+    size_t named = t_captured_named(&s, &w, do_attention, name, NULL);
+    t_work_free(&w);
+    t_scene_close(&s);
+    t_say("FAKE_CUDNN_NOTES", NULL);
+    t_say("FAKE_CUDNN_TIMES", NULL);
+    return named;
+}
+
+/* Backward takes the first in each. */
+TEST(without_the_switch_forward_with_few_keys_takes_the_second)
+{
+    if (!t_on_fake())
+        return;
+    assert_int_equal(untimed_named(128, NULL, "fake_cudnn_plan_1"), 1);
+    assert_int_equal(untimed_named(128, NULL, "fake_cudnn_plan"), 1);
+    assert_int_equal(untimed_named(384, NULL, "fake_cudnn_plan"), 2);
+    assert_int_equal(untimed_named(128, "-1,4", "fake_cudnn_plan"), 2);
+    assert_int_equal(untimed_named(128, "0,1", "fake_cudnn_plan"), 2);
+    assert_int_equal(untimed_named(128, "99,2", "fake_cudnn_plan"), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +156,7 @@ int main(void)
         cmocka_unit_test(attention_stays_as_exact_and_repeats),
         cmocka_unit_test(attention_stays_as_exact_where_notes_are_missing),
         cmocka_unit_test(what_does_not_repeat_competes_on_request),
+        cmocka_unit_test(without_the_switch_forward_with_few_keys_takes_the_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

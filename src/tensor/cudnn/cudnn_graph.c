@@ -258,6 +258,16 @@ static bool may_compete(unsigned notes, unsigned first, bool any_order)
            (any_order || !(notes & 1u << PH__CUDNN_NOTE_ANY_ORDER));
 }
 
+static void put_preferred_first(ph__cudnn_graph *g, void **proposal, int64_t found, int preferred)
+{
+    if (preferred <= 0 || preferred >= found ||
+        !may_compete(notes_of(g, proposal[preferred]), notes_of(g, proposal[0]), false))
+        return;
+    void *first = proposal[preferred];
+    memmove(proposal + 1, proposal, (size_t)preferred * sizeof *proposal);
+    proposal[0] = first;
+}
+
 int ph__cudnn_graph_plans(ph__cudnn_built *out, ph__cudnn_graph *g, void *handle,
                           const ph__cudnn_search *search)
 {
@@ -265,6 +275,7 @@ int ph__cudnn_graph_plans(ph__cudnn_built *out, ph__cudnn_graph *g, void *handle
     int64_t found = ask_for_proposals(g, handle, proposal);
     unsigned first = 0;
     int built = 0;
+    put_preferred_first(g, proposal, found, search->preferred);
     for (int64_t i = 0; i < found && built < search->wanted; i++) {
         unsigned notes = search->wanted > 1 ? notes_of(g, proposal[i]) : 0;
         if (built > 0 && !may_compete(notes, first, search->any_order))

@@ -60,8 +60,9 @@ void ph__cudnn_reduce(ph__cudnn_graph *graph, int how, const ph__cudnn_tensor *x
 void ph__cudnn_transpose(ph__cudnn_graph *graph, const ph__cudnn_tensor *x,
                          const ph__cudnn_tensor *y);
 
-/* A proposal of cuDNN's for the graph that builds. A search goes in its order, and leaves out all
- * that needs more than `most` bytes of workspace. */
+/* A proposal of cuDNN's for the graph that builds. A search goes in its order, but that the preferred
+ * one comes first, where it is as exact and repeats; and leaves out all that needs more than `most`
+ * bytes of workspace. */
 typedef struct ph__cudnn_built {
     void *plan;
     int64_t workspace; /* bytes */
@@ -69,6 +70,7 @@ typedef struct ph__cudnn_built {
 typedef struct ph__cudnn_search {
     int64_t most;
     int wanted;     /* of plans: at most PH__BENCHMARK_LIMIT */
+    int preferred;  /* a proposal's number in cuDNN's order */
     bool any_order; /* plans after the first need not repeat to the bit */
 } ph__cudnn_search;
 /* How many there are: those after the first are no less exact. 0: the graph may have failed. */

@@ -75,15 +75,14 @@ static ph__cudnn_plan *enter_plan(ph__cudnn *cudnn, ph__cudnn_plan *p)
 }
 
 ph__cudnn_plan *ph__cudnn_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *key,
-                                  ph__cudnn_describe describe, int64_t most_workspace)
+                                  ph__cudnn_describe describe, const ph__cudnn_search *search)
 {
-    const ph__cudnn_search search = {.most = most_workspace, .wanted = 1};
     ph__cudnn_plan *found = ph__cudnn_plan_find(cudnn, key);
     if (found)
         return found;
     ph__mutex_lock(&cudnn->lock);
     found = ph__cudnn_plan_find(cudnn, key);
-    if (!found && (found = build_plans(cudnn, key, describe, &search)) != NULL)
+    if (!found && (found = build_plans(cudnn, key, describe, search)) != NULL)
         found = enter_plan(cudnn, found);
     ph__mutex_unlock(&cudnn->lock);
     return found;

@@ -24,11 +24,11 @@ typedef struct ph__cudnn_plan {
     atomic_bool captured; /* its kernels, which go with it, may be in graphs, or run: it stays */
 } ph__cudnn_plan;
 
-/* The plan for a key, which `describe` describes where it is new. Building one takes about half a
- * second, with the device's context current. NULL: the record is set. */
+/* The plan for a key, which `describe` describes where it is new: the search's first. Building one
+ * takes about half a second, with the device's context current. NULL: the record is set. */
 typedef void (*ph__cudnn_describe)(ph__cudnn_graph *graph, const ph__cudnn_key *key);
 ph__cudnn_plan *ph__cudnn_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *key,
-                                  ph__cudnn_describe describe, int64_t most_workspace);
+                                  ph__cudnn_describe describe, const ph__cudnn_search *search);
 ph__cudnn_plan *ph__cudnn_plan_find(ph__cudnn *cudnn, const ph__cudnn_key *key);
 
 /* In two steps: a plan that is the caller's alone, with all that was found and the first of it

@@ -47,6 +47,34 @@ static bool is_faster(const ph__backend *backend, const ph__attention_args *a, p
            has_aligned_operands(a);
 }
 
+/* The one of cuDNN's proposals that was measured to be the fastest (docs/measurements/tensors.md):
+ * for forward its second where keys are few, or all rows, else its first. */
+static int fastest_as_measured(const ph__cudnn_key *key)
+{
+    enum {
+        FEW_KEYS = 256,
+        FEW_KEYS_CAUSAL = 1536,
+        FEW_ROWS = 4096
+    };
+    const int64_t *w = key->word;
+    int64_t most = w[PH__ATTENTION_CAUSAL] ? FEW_KEYS_CAUSAL : FEW_KEYS;
+    if (w[PH__ATTENTION_PASS] != PH__ATTENTION_FORWARD)
+        return 0;
+    if (w[PH__ATTENTION_WIDTH] == 64)
+        return w[PH__ATTENTION_KEYS] <= most ? 1 : 0;
+    return w[PH__ATTENTION_ROWS] <= FEW_ROWS / w[PH__ATTENTION_HEADS] / w[PH__ATTENTION_BATCH] ? 1
+                                                                                               : 0;
+}
+
+static ph__cudnn_search search_of(const ph__cudnn_key *key, int wanted)
+{
+    return (ph__cudnn_search){.most = MOST_WORKSPACE,
+                              .wanted = wanted,
+                              .preferred = fastest_as_measured(key),
+                              .any_order = wanted > 1 &&
+                                           key->word[PH__ATTENTION_PASS] == PH__ATTENTION_ATOMIC};
+}
+
 /* A dimension of one element has any stride: that of dense ones, which is never 0. */
 static void put_strides(int64_t *out, int64_t batch, int64_t heads, const ph__attention_args *a,
                         int64_t rows, const int64_t stride[3])
@@ -188,9 +216,7 @@ static int fastest_proposal(contest *c, const ph__attention_args *a, ph__attenti
 static ph__cudnn_plan *timed_plan(ph__cudnn *cudnn, const ph__cudnn_key *key, ph_stream *stream,
                                   const ph__attention_args *a, ph__attention_pass pass)
 {
-    const ph__cudnn_search search = {.most = MOST_WORKSPACE,
-                                     .wanted = PH__BENCHMARK_LIMIT,
-                                     .any_order = pass == PH__ATTENTION_ATOMIC};
+    const ph__cudnn_search search = search_of(key, PH__BENCHMARK_LIMIT);
     contest c = {.cudnn = cudnn, .stream = stream};
     c.plan = ph__cudnn_plan_make(cudnn, key, ph__attention_describe, &search);
     if (!c.plan)
@@ -211,7 +237,8 @@ static ph__cudnn_plan *attention_plan_of(ph__cudnn *cudnn, const ph__cudnn_key *
     ph__cudnn_plan *found = ph_benchmark() ? ph__cudnn_plan_find(cudnn, key) : NULL;
     if (!found && ph__benchmark_wanted(stream))
         found = timed_plan(cudnn, key, stream, a, pass);
-    return found ? found : ph__cudnn_plan_of(cudnn, key, ph__attention_describe, MOST_WORKSPACE);
+    const ph__cudnn_search search = search_of(key, 1);
+    return found ? found : ph__cudnn_plan_of(cudnn, key, ph__attention_describe, &search);
 }
 
 /* ---- calls ---- */

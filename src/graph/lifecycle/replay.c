@@ -334,9 +334,11 @@ static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream
     bool asks = may_capture(graph->device);
     if (asks)
         PH_TRY(find_open_capture(&capture_id, stream, call));
-    if (capture_id || !ph__slots_set_usual(graph, value))
+    bool set = false;
+    if (!capture_id)
+        PH_TRY(ph__slots_set_usual(&set, graph, value, call));
+    if (!set)
         return PH_OK;
-    PH_TRY(ph__slots_apply(graph, call));
     return ph__exec_relaunch(launched, graph, stream, asks, call);
 }
 

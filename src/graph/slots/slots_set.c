@@ -234,46 +234,6 @@ static void adopt_value(ph_graph *graph, const ph__slot_staged *staged)
     ph__slot_patch(graph->slots, slot);
 }
 
-/* The slot's entry for the memory at that address, which is looked up where nothing says that it is
- * as before; NULL: the library made nothing there. Memory that comes a second time is counted when
- * it is freed, so that inputs that take turns are looked up no more. */
-static ph__slot_seen *look_up_seen(ph__slot *slot, const ph_device *device, const void *value)
-{
-    uint64_t free_count = ph__memory_free_count(device);
-    bool known = slot->seen[0].address == (uintptr_t)value;
-    ph__slot_seen *seen = &slot->seen[known ? 0 : 1];
-    known = known || seen->address == (uintptr_t)value;
-    if (known && seen->counted && seen->free_count == free_count)
-        return seen;
-    if (!known)
-        seen = &slot->seen[slot->oldest_seen++ % 2];
-    *seen = (ph__slot_seen){.address = (uintptr_t)value, .free_count = free_count};
-    bool found = known ? ph__memory_find_counted(&seen->where, &seen->counted, device, value)
-                       : ph__memory_find(&seen->where, device, value);
-    return found ? seen : NULL;
-}
-
-bool ph__slots_set_usual(ph_graph *graph, const ph_slot_value *value)
-{
-    ph__slots *slots = graph->slots;
-    ph__slot *slot = value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
-    if (!slot || !slot->address || slot->lead || slot->tracked || graph->liveness ||
-        !ph__slot_needs_check(slot))
-        return false;
-    const ph__slot_seen *seen = look_up_seen(slot, graph->device, value->value);
-    if (!seen || !ph__slot_fits(slot, value->value, &seen->where))
-        return false;
-    slot->set = true;
-    slot->current = seen->address;
-    slot->free_count = seen->free_count;
-    slot->where = seen->where;
-    slot->reported = false;
-    if (slot->copied && seen->where.pinned)
-        ph__memory_pin_used(graph->own->pool, value->value);
-    ph__slot_patch(slots, slot);
-    return true;
-}
-
 /* ---- the executable ---- */
 static int set_node(const ph_graph *graph, ph__slot_node *node)
 {
@@ -321,11 +281,78 @@ ph_status ph__slots_apply(ph_graph *graph, const char *call)
     return PH_OK;
 }
 
+/* ---- single values ---- */
+/* The slot's entry for the memory at that address, which is looked up where nothing says that it is
+ * as before; NULL: the library made nothing there. Memory that comes a second time is counted when
+ * it is freed, so that inputs that take turns are looked up no more. */
+static ph__slot_seen *look_up_seen(ph__slot *slot, const ph_device *device, const void *value)
+{
+    uint64_t free_count = ph__memory_free_count(device);
+    bool known = slot->seen[0].address == (uintptr_t)value;
+    ph__slot_seen *seen = &slot->seen[known ? 0 : 1];
+    known = known || seen->address == (uintptr_t)value;
+    if (known && seen->counted && seen->free_count == free_count)
+        return seen;
+    if (!known)
+        seen = &slot->seen[slot->oldest_seen++ % 2];
+    *seen = (ph__slot_seen){.address = (uintptr_t)value, .free_count = free_count};
+    bool found = known ? ph__memory_find_counted(&seen->where, &seen->counted, device, value)
+                       : ph__memory_find(&seen->where, device, value);
+    return found ? seen : NULL;
+}
+
+/* A slot with one place, as most: straight into the executable. */
+static ph_status set_patched(ph_graph *graph, ph__slot *slot, const char *call)
+{
+    if (slot->uses.count != 1 || graph->slots->due.count) {
+        ph__slot_patch(graph->slots, slot);
+        return ph__slots_apply(graph, call);
+    }
+    const ph__slot_use *use = slot->uses.at;
+    uint64_t has, address = slot->current + use->distance;
+    unsigned char *at = ph__slot_params(use->node) + use->offset;
+    memcpy(&has, at, sizeof has);
+    if (has == address)
+        return PH_OK;
+    memcpy(at, &address, sizeof address);
+    int result = set_node(graph, use->node);
+    if (result == PH__R_OK)
+        return PH_OK;
+    ph__slot_mark(graph->slots, use->node);
+    return fail_exec_set(graph, use->node, result, call);
+}
+
+ph_status ph__slots_set_usual(bool *done, ph_graph *graph, const ph_slot_value *value,
+                              const char *call)
+{
+    *done = false;
+    const ph__slots *slots = graph->slots;
+    ph__slot *slot = value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
+    if (!slot || !slot->address || slot->lead || slot->tracked || graph->liveness ||
+        !ph__slot_needs_check(slot))
+        return PH_OK;
+    const ph__slot_seen *seen = look_up_seen(slot, graph->device, value->value);
+    if (!seen || !ph__slot_fits(slot, value->value, &seen->where))
+        return PH_OK;
+    slot->set = true;
+    slot->current = seen->address;
+    slot->free_count = seen->free_count;
+    slot->where = seen->where;
+    slot->reported = false;
+    if (slot->copied && seen->where.pinned)
+        ph__memory_pin_used(graph->own->pool, value->value);
+    *done = true;
+    return set_patched(graph, slot, call);
+}
+
 ph_status ph_graph_slots_set(ph_graph *graph, const ph_slot_value *values, size_t count)
 {
     static const char call[] = "ph_graph_slots_set";
     PH_TRY(ph__graph_check(graph, PH__CALL_SLOTS_SET));
-    if (count != 1 || !values || !graph->slots || !ph__slots_set_usual(graph, values))
+    bool done = false;
+    if (count == 1 && values && graph->slots)
+        PH_TRY(ph__slots_set_usual(&done, graph, values, call));
+    if (!done)
         PH_TRY(ph__slots_stage(graph, values, count, call));
-    return graph->slots ? ph__slots_apply(graph, call) : PH_OK;
+    return graph->slots && !done ? ph__slots_apply(graph, call) : PH_OK;
 }

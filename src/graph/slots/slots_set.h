@@ -14,9 +14,10 @@ void ph__slot_mark(ph__slots *slots, ph__slot_node *node);
 ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t count,
                           const char *call);
 /* The same as both for the usual single value, another address in an allocation of the library's,
- * of a graph that has slots and watches no inputs, where nothing stands between them: the slot has
- * the address from now on, and apply gives it to the executable. False: nothing was done. */
-bool ph__slots_set_usual(ph_graph *graph, const ph_slot_value *value);
+ * of a graph that has slots and watches no inputs, where nothing stands between them: slot and
+ * executable have the address from now on. *done: false: nothing was done. */
+ph_status ph__slots_set_usual(bool *done, ph_graph *graph, const ph_slot_value *value,
+                              const char *call);
 void ph__slots_drop_staged(ph_graph *graph);
 ph_status ph__slots_apply(ph_graph *graph, const char *call);
 #endif

@@ -75,8 +75,9 @@ static int set_kernel(const ph__drv_exec *exec, const ph__drv_node *node,
 }
 
 /* cuGraphExecKernelNodeSetParams takes a list of addresses a little faster than one buffer. */
-static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
-                      const ph__drv_kernel *kernel, ph__cu_kernel_params *params, const void *args)
+static inline int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
+                             const ph__drv_kernel *kernel, ph__cu_kernel_params *params,
+                             const void *args)
 {
     void *list[PH__CUDA_LISTED_PARAMS];
     if (kernel->param_count > PH__CUDA_LISTED_PARAMS)
@@ -92,8 +93,10 @@ static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
 }
 
 /* Of a node that is checked, and runs the kernel. */
-static int set_own(const ph__drv_exec *exec, const ph__drv_node *node, ph__drv_kernel *kernel,
-                   const ph__drv_launch *launch)
+static inline __attribute__((always_inline)) int set_own(const ph__drv_exec *exec,
+                                                         const ph__drv_node *node,
+                                                         ph__drv_kernel *kernel,
+                                                         const ph__drv_launch *launch)
 {
     int result = PH__R_OK;
     if (kernel->args_end > 0 && !launch->args)

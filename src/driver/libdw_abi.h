@@ -9,6 +9,8 @@
 typedef struct ph__dwfl ph__dwfl;
 typedef struct ph__dwfl_module ph__dwfl_module;
 typedef struct ph__dwfl_line ph__dwfl_line;
+typedef struct ph__dwarf_die ph__dwarf_die;
+typedef struct ph__dwarf_line ph__dwarf_line;
 
 /* Dwfl_Callbacks */
 typedef struct ph__dwfl_callbacks {
@@ -19,6 +21,7 @@ typedef struct ph__dwfl_callbacks {
     char **debuginfo_path;
 } ph__dwfl_callbacks;
 
+/* dwfl_<name> */
 #define PH__LIBDW_FUNCTIONS(X)                                                                     \
     X(begin, ph__dwfl *, (const ph__dwfl_callbacks *callbacks))                                    \
     X(linux_proc_report, int, (ph__dwfl * dwfl, pid_t process))                                    \
@@ -28,5 +31,13 @@ typedef struct ph__dwfl_callbacks {
     X(lineinfo, const char *,                                                                      \
       (ph__dwfl_line * line, uint64_t * address, int *number, int *column, uint64_t *time,         \
        uint64_t *length))                                                                          \
+    X(module_nextcu, ph__dwarf_die *,                                                              \
+      (ph__dwfl_module * module, ph__dwarf_die * last, uint64_t * bias))                           \
     X(end, void, (ph__dwfl * dwfl))
+/* dwarf_<name> */
+#define PH__LIBDW_DWARF_FUNCTIONS(X)                                                               \
+    X(haspc, int, (ph__dwarf_die * unit, uint64_t address))                                        \
+    X(getsrc_die, ph__dwarf_line *, (ph__dwarf_die * unit, uint64_t address))                      \
+    X(linesrc, const char *, (ph__dwarf_line * line, uint64_t * time, uint64_t * length))          \
+    X(lineno, int, (ph__dwarf_line * line, int *number))
 #endif

@@ -14,6 +14,7 @@
 typedef struct libdw_functions {
 #define MEMBER(name, result, parameters) result(*name) parameters;
     PH__LIBDW_FUNCTIONS(MEMBER)
+    PH__LIBDW_DWARF_FUNCTIONS(MEMBER)
 #undef MEMBER
     void *find_elf;
 } libdw_functions;
@@ -24,11 +25,16 @@ PH__FORK_LOCK(PH__FORK_SOURCE_LINES, lock)
 
 static bool load_functions(libdw_functions *out, void *library)
 {
-#define FIND(name, result, parameters)                                                             \
-    *(void **)&out->name = dlsym(library, "dwfl_" #name);                                          \
+#define FIND(prefix, name)                                                                         \
+    *(void **)&out->name = dlsym(library, prefix #name);                                           \
     if (!out->name)                                                                                \
         return false;
-    PH__LIBDW_FUNCTIONS(FIND)
+#define FIND_DWFL(name, result, parameters)  FIND("dwfl_", name)
+#define FIND_DWARF(name, result, parameters) FIND("dwarf_", name)
+    PH__LIBDW_FUNCTIONS(FIND_DWFL)
+    PH__LIBDW_DWARF_FUNCTIONS(FIND_DWARF)
+#undef FIND_DWARF
+#undef FIND_DWFL
 #undef FIND
     out->find_elf = dlsym(library, "dwfl_linux_proc_find_elf");
     return out->find_elf != NULL;
@@ -52,15 +58,36 @@ static int find_no_debuginfo(ph__dwfl_module *module, void **user, const char *n
     return -1;
 }
 
+/* By the module's index of addresses, .debug_aranges. */
+static const char *find_indexed(int *number, const libdw_functions *libdw, ph__dwfl_module *module,
+                                uint64_t address)
+{
+    ph__dwfl_line *line = libdw->module_getsrc(module, address);
+    return line ? libdw->lineinfo(line, NULL, number, NULL, NULL, NULL) : NULL;
+}
+
+/* By the ranges of its units, one after the other: clang writes no index. */
+static const char *find_in_units(int *number, const libdw_functions *libdw, ph__dwfl_module *module,
+                                 uint64_t address)
+{
+    uint64_t bias = 0;
+    ph__dwarf_die *unit = libdw->module_nextcu(module, NULL, &bias);
+    while (unit && libdw->haspc(unit, address - bias) <= 0)
+        unit = libdw->module_nextcu(module, unit, &bias);
+    ph__dwarf_line *line = unit ? libdw->getsrc_die(unit, address - bias) : NULL;
+    return line && libdw->lineno(line, number) == 0 ? libdw->linesrc(line, NULL, NULL) : NULL;
+}
+
 /* The byte before a return address is the call's. */
 static void find_line(ph__source_line *out, const libdw_functions *libdw, ph__dwfl *dwfl,
                       const void *frame)
 {
     uint64_t address = (uint64_t)(uintptr_t)frame - 1;
     ph__dwfl_module *module = frame ? libdw->addrmodule(dwfl, address) : NULL;
-    ph__dwfl_line *line = module ? libdw->module_getsrc(module, address) : NULL;
     int number = 0;
-    const char *path = line ? libdw->lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+    const char *path = module ? find_indexed(&number, libdw, module, address) : NULL;
+    if (module && !path)
+        path = find_in_units(&number, libdw, module, address);
     if (!path || number <= 0)
         return;
     const char *slash = strrchr(path, '/');

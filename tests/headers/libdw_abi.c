@@ -2,6 +2,7 @@
 /* tests/headers/libdw_abi.c: holds src/driver/libdw_abi.h against elfutils' own header. It is
  * compiled, not run. */
 #include "headers/same.h"
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #define ph__dwfl        Dwfl
 #define ph__dwfl_module Dwfl_Module
@@ -28,6 +29,7 @@ SAME_TYPE(__typeof__(dwfl_report_end), report_end_function);
 struct libdw_functions {
 #define MEMBER(name, result, parameters) result(*name) parameters;
     PH__LIBDW_FUNCTIONS(MEMBER)
+    PH__LIBDW_DWARF_FUNCTIONS(MEMBER)
 #undef MEMBER
 };
 #define SAME_FUNCTION(name)                                                                        \
@@ -37,3 +39,15 @@ SAME_FUNCTION(addrmodule);
 SAME_FUNCTION(module_getsrc);
 SAME_FUNCTION(lineinfo);
 SAME_FUNCTION(end);
+
+/* Dwarf_Die has no tag that ours could be called by: these are the same but for its name. */
+typedef Dwarf_Die *nextcu_function(Dwfl_Module *module, Dwarf_Die *last, uint64_t *bias);
+SAME_TYPE(__typeof__(dwfl_module_nextcu), nextcu_function);
+typedef int haspc_function(Dwarf_Die *unit, uint64_t address);
+SAME_TYPE(__typeof__(dwarf_haspc), haspc_function);
+typedef Dwarf_Line *getsrc_die_function(Dwarf_Die *unit, uint64_t address);
+SAME_TYPE(__typeof__(dwarf_getsrc_die), getsrc_die_function);
+typedef const char *linesrc_function(Dwarf_Line *line, uint64_t *time, uint64_t *length);
+SAME_TYPE(__typeof__(dwarf_linesrc), linesrc_function);
+typedef int lineno_function(Dwarf_Line *line, int *number);
+SAME_TYPE(__typeof__(dwarf_lineno), lineno_function);

@@ -206,7 +206,9 @@ static ph_status compare_outside_words(const ph__trial *real, const ph__trial *p
     ph_graph *graph = backward ? real->backward : real->forward,
              *other = backward ? probe->backward : probe->forward;
     address_scan mine = {.callable = real->callable, .call = call}, theirs = mine;
+    const ph_record *record;
     bool alike;
+    PH_TRY(ph_graph_record(&record, graph)); /* asks for memory of other code now */
     PH_TRY(ph_graph_same_addresses(&alike, graph, other, real->callable->set->begun));
     if (alike)
         return PH_OK;

@@ -27,14 +27,14 @@ set(PH_NOT_ON_GPU)
 set(PH_ON_GPU_ALONE cuda.illegal_address cuda.fault_place cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
 # Those that launch behind host functions which the test itself lets go on, or while another thread captures: a launch that blocks must not
 # block them for good. Under compute-sanitizer some do.
-set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.held graph.held_devices graph.nodes graph.replay graph.slots graph.torch_streams graph.upload
+set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.held graph.held_devices graph.nodes graph.replay graph.slots graph.torch_streams graph.upload graph.upload_all
     inspect.breadcrumbs inspect.breadcrumbs_beside inspect.breadcrumbs_failures inspect.breadcrumbs_switch memory.layouts memory.limits memory.pinned memory.record_inside memory.streams memory.threads nn.data_loader nn.data_loader_graphs rules.public threads.captures threads.refusals)
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
 set(PH_NOT_SANITIZED cuda.profile inspect.profile inspect.profile_misuse inspect.profile_trace cuda.illegal_address cuda.fault_place cuda.cupti)
 set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
 # On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools see.
 set(PH_GPU_ALONE cuda.cupti cuda.fault_place cuda.illegal_address cuda.loading cuda.profile cuda.upload fault.driver fault.host_memory
-    graph.account graph.upload inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
+    graph.account graph.upload graph.upload_all inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
     nn.graphed_life tensor.products_memory threads.executables_memory)
 # Those that open devices some thousand times: not beside each other, as the driver makes streams and loads code one at a time.
 set(PH_GPU_OPENS_OFTEN nn.module_shortages tensor.operator_shortages)

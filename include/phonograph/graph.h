@@ -157,6 +157,13 @@ PH_CALL ph_graph_instantiate(ph_graph *graph);
  * - CAPTURE: the stream is capturing (900), or is the legacy default stream while a blocking stream
  *   captures (906). The capture goes on. */
 PH_CALL ph_graph_upload(ph_graph *graph, ph_stream *stream);
+/* ph_graph_upload of each, in that order, with one question after the device's free memory between
+ * two uploads, and one event behind all of them.
+ * - ENDED: all of those are instantiated first, and their hooks run before the first upload.
+ * - The first failure ends it. The message says which graph, where it is one's. The graphs before
+ *   it may be uploaded, and all stay usable.
+ * - count 0: checks the stream alone. A graph may be there twice. */
+PH_CALL ph_graph_upload_all(ph_graph *const *graphs, size_t count, ph_stream *stream);
 
 /* Launches the whole graph, asynchronously, on any stream of its device.
  * - ENDED: instantiates first.

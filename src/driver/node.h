@@ -93,8 +93,8 @@ typedef struct ph__drv_copied {
     ph__drv_graph *body;   /* of a child graph */
 } ph__drv_copied;
 
-/* The memory of an executable: of the device measured around its making, and around exec_upload, so
- * that other allocations of that moment may be in it. */
+/* The memory of an executable: of the device measured around its making, and around its upload by
+ * exec_upload, so that other allocations of that moment may be in it. */
 typedef struct ph__drv_memory {
     uint64_t device_bytes, host_bytes;
 } ph__drv_memory;

@@ -125,6 +125,20 @@ ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const ch
                         : ph__fail_host_memory(call, "the memory that the record addresses");
 }
 
+bool ph__record_may_prove_foreign(const ph_record *record, const ph_device *device)
+{
+    for (size_t n = 0; n < record->node_count; n++) {
+        const ph__record_node *node = &record->nodes[n];
+        for (size_t w = 0; !node->places && w < node->kept_count; w++) {
+            const ph_word *word = &node->kept[w];
+            if (word->kind == PH_WORD_PROVED && asks_driver(word, node) &&
+                !ph__memory_is_reserved(device, (const void *)(uintptr_t)word->value))
+                return true;
+        }
+    }
+    return false;
+}
+
 void ph__record_drop_foreign(ph_record *record)
 {
     ph__record_foreign *foreign = record->foreign;

@@ -20,6 +20,9 @@ typedef struct ph__record_foreign {
  * address. A driver that does not answer (a lost device) is no failure: then the rest is not
  * known. look: as ph__record_word, with such memory. drop: not of bodies. */
 ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call);
+/* Whether a word that is surely an address may be one of other code's memory: without asking. Of
+ * bodies it tells nothing. */
+bool ph__record_may_prove_foreign(const ph_record *record, const ph_device *device);
 const ph_word *ph__record_look_up_foreign(ph_word *room, const ph_record *record,
                                           const ph__record_node *node, size_t w);
 /* The first word from *w on that has a base; NULL: there is none, and *w is word_count. */

@@ -64,6 +64,12 @@ static inline size_t ph__record_kept_at(const ph__record_node *node, size_t i)
  * of its 8 bytes; word_count: there is none. Of nodes that are not sparse: w. */
 size_t ph__record_next_within(const ph__record_node *node, size_t w, uint64_t lowest,
                               uint64_t highest);
+/* Word i of those that are kept, as it is: of a sparse node's the offset and the name are nobody's,
+ * and of memory of other code's nothing is told. */
+static inline const ph_word *ph__record_kept_word(const ph__record_node *node, size_t i)
+{
+    return &node->kept[node->places ? node->places[i].word : i];
+}
 /* Its value alone, of a kernel that this library did not load. */
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
 

@@ -163,7 +163,7 @@ FAKE(GraphUpload, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
     int result = fake_find(FAKE_EXEC, exec) ? fake_target_of(&target, stream, "cuGraphUpload")
                                             : PH__R_INVALID_VALUE;
     if (!result)
-        result = host->exec_upload(exec->exec, target.stream);
+        result = host->exec_upload(&exec->exec, 1, target.stream);
     return result ? result : upload_once(exec);
 }
 

@@ -372,6 +372,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_update_diff(&update_diff, graph);
     case PH__CALL_DIFF:
         return compare(graph);
+    case PH__CALL_SAME_ADDRESSES:
+        return ph_graph_same_addresses(&enabled, graph, graph, 0);
     case PH__CALL_EPOCH:
         return ph_graph_epoch(graph) == 0 ? PH_OK : PH_ERROR_STATE;
     case PH__CALL_CHECK_OUTPUT:

@@ -39,7 +39,8 @@ COUNTED(others, copy, (ph__drv_stream * stream, const ph__drv_memcpy *copy, uint
 COUNTED(others, fill, (ph__drv_stream * stream, const ph__drv_memset *fill), (stream, fill))
 COUNTED(others, host, (ph__drv_stream * stream, const ph__drv_host *host), (stream, host))
 COUNTED(others, copy_sync, (ph__drv_device * device, const ph__drv_memcpy *copy), (device, copy))
-COUNTED(others, exec_upload, (ph__drv_exec * exec, ph__drv_stream *stream), (exec, stream))
+COUNTED(others, exec_upload, (ph__drv_exec *const *execs, size_t count, ph__drv_stream *stream),
+        (execs, count, stream))
 COUNTED(waits, stream_wait, (ph__drv_stream * stream), (stream))
 COUNTED(waits, event_synchronize, (ph__drv_event * event), (event))
 COUNTED(waits, device_synchronize, (ph__drv_device * device), (device))

@@ -465,17 +465,17 @@ static int exec_launch_legacy(scene *s)
 
 static int exec_upload_other(scene *s)
 {
-    return drv->exec_upload(s->exec, s->other);
+    return drv->exec_upload(&s->exec, 1, s->other);
 }
 
 static int exec_upload_capturing(scene *s)
 {
-    return drv->exec_upload(s->exec, s->stream);
+    return drv->exec_upload(&s->exec, 1, s->stream);
 }
 
 static int exec_upload_legacy(scene *s)
 {
-    return drv->exec_upload(s->exec, s->legacy);
+    return drv->exec_upload(&s->exec, 1, s->legacy);
 }
 
 static int exec_update(scene *s)

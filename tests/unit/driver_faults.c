@@ -210,7 +210,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(graph_lower(NULL));
     CALL(graph_reread(NULL, NULL));
     CALL(instantiate(NULL, NULL, 0, NULL));
-    CALL(exec_upload(NULL, NULL));
+    CALL(exec_upload(NULL, 0, NULL));
     CALL(exec_launch(NULL, NULL));
     CALL(exec_relaunch(NULL, NULL, false, NULL));
     CALL(exec_view(NULL, NULL, NULL));

@@ -228,7 +228,7 @@ static void a_launch_and_an_upload_cannot_be_captured(void **state)
     ph__drv_exec *exec = instantiate(graph);
     ph__drv_graph *none = NULL;
     begin(w->b);
-    assert_int_equal(drv->exec_upload(exec, w->b), 900);
+    assert_int_equal(drv->exec_upload(&exec, 1, w->b), 900);
     assert_int_equal(status_of(w->b), PH_CAPTURE_INVALIDATED);
     assert_int_equal(drv->capture_end(&none, w->b), 901);
     begin(w->b);
@@ -239,7 +239,7 @@ static void a_launch_and_an_upload_cannot_be_captured(void **state)
     assert_int_equal(drv->capture_end(&none, w->b), 901);
     wait_for(w->a);
     assert_int_equal(w->words[0], 3);
-    assert_int_equal(drv->exec_upload(exec, w->a), 0);
+    assert_int_equal(drv->exec_upload(&exec, 1, w->a), 0);
     drv->exec_destroy(exec);
     drv->graph_destroy(graph);
 }

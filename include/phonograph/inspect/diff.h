@@ -50,6 +50,15 @@ typedef struct ph_change {
 PH_CALL ph_record_diff(ph_diff **out, const ph_record *a, const ph_record *b);
 /* Compares the records of two graphs. STATE: one has none; the message says whether a or b. */
 PH_CALL ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b);
+/* Whether the nodes of two captures of the same work address the same memory, one node after the
+ * other, of all that was allocated up to a generation (ph_allocation.generation) and is no memory
+ * of the captures. Graphed callables compare their captures so. Cheap: parameters that are equal
+ * are not looked into.
+ * - true: certain. false: not shown; only the words of both records tell.
+ * - The driver is not asked: where a word may prove to be an address of other code's memory that
+ *   was not announced, it is false. Nested graphs and breaks: false, too.
+ * - Errors: ARGUMENT; STATE as ph_graph_diff. */
+PH_CALL ph_graph_same_addresses(bool *out, ph_graph *a, ph_graph *b, uint64_t generation);
 PH_API void ph_diff_destroy(ph_diff *diff); /* takes NULL */
 PH_API size_t ph_diff_count(const ph_diff *diff);
 PH_CALL ph_diff_at(ph_change *out, const ph_diff *diff, size_t index); /* NOT_FOUND */

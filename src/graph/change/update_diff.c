@@ -3,9 +3,26 @@
 #include "graph/change/update_diff.h"
 #include "base/line.h"
 #include "graph/object/graph.h"
+#include "record/diff/addresses.h"
 #include "record/diff/diff.h"
 #include "record/foreign.h"
 #include <string.h>
+
+/* Both have a record then. */
+static ph_status check_both(const ph_graph *a, const ph_graph *b, ph__graph_call which)
+{
+    if (a == NULL || b == NULL)
+        return ph__fail_null(ph__graph_calls[which].name, a ? "b" : "a");
+    ph_status status = ph__graph_check(a, which);
+    if (status != PH_OK) {
+        ph__error_suffix(" (the graph given as a)");
+        return status;
+    }
+    status = ph__graph_check(b, which);
+    if (status != PH_OK)
+        ph__error_suffix(" (the graph given as b)");
+    return status;
+}
 
 ph_status ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b)
 {
@@ -13,19 +30,21 @@ ph_status ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b)
     if (out == NULL)
         return ph__fail_null(call, "out");
     *out = NULL;
-    if (a == NULL || b == NULL)
-        return ph__fail_null(call, a ? "b" : "a");
-    const ph_graph *const graphs[] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        ph_status status = ph__graph_check(graphs[i], PH__CALL_DIFF);
-        if (status != PH_OK) {
-            ph__error_suffix(i == 0 ? " (the graph given as a)" : " (the graph given as b)");
-            return status;
-        }
-    }
-    for (int i = 0; i < 2; i++)
-        PH_TRY(ph__record_find_foreign(graphs[i]->record, graphs[i]->device, call));
+    PH_TRY(check_both(a, b, PH__CALL_DIFF));
+    PH_TRY(ph__record_find_foreign(a->record, a->device, call));
+    PH_TRY(ph__record_find_foreign(b->record, b->device, call));
     return ph__record_compare(out, a->record, b->record, NULL, call);
+}
+
+ph_status ph_graph_same_addresses(bool *out, ph_graph *a, ph_graph *b, uint64_t generation)
+{
+    if (out == NULL)
+        return ph__fail_null("ph_graph_same_addresses", "out");
+    *out = false;
+    PH_TRY(check_both(a, b, PH__CALL_SAME_ADDRESSES));
+    *out = a->device == b->device && !a->segments && !b->segments &&
+           ph__records_have_same_addresses(a->record, b->record, a->device, generation);
+    return PH_OK;
 }
 
 void ph__graph_drop_update_diff(ph_graph *graph)

@@ -3,14 +3,54 @@
  * its stream and behind launches of the executable, and promises nothing of launches that follow on
  * other streams: an event orders the first of those. */
 #include "graph/lifecycle/uploaded.h"
+#include "base/alloc.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
 #include "graph/object/graph.h"
 
+ph_status ph__upload_mark_create(ph__upload_mark **out, const ph_device *device, const char *call)
+{
+    ph__upload_mark *mark = ph__calloc(1, sizeof *mark);
+    if (mark == NULL)
+        return ph__fail_host_memory(call, "the event behind the upload");
+    int result =
+        device->driver->event_create(&mark->event, device->handle, PH__EVENT_DISABLE_TIMING);
+    if (result == PH__R_OK) {
+        atomic_init(&mark->holders, 1);
+        mark->device = device;
+        *out = mark;
+        return PH_OK;
+    }
+    ph__free(mark);
+    return ph__result_is_host_memory(result)
+               ? ph__fail_host_memory(call, "the event behind the upload")
+               : ph__driver_fail(result, PH__NAME_EVENT_CREATE,
+                                 "%s: to order replays behind the upload", call);
+}
+
+void ph__upload_mark_release(ph__upload_mark *mark)
+{
+    if (!mark || atomic_fetch_sub_explicit(&mark->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    mark->device->driver->event_destroy(mark->event);
+    ph__free(mark);
+}
+
+/* The next replay looks for what it has to come after, though its stream be that of the last
+ * one. */
+void ph__upload_note(ph_graph *graph, ph__upload_mark *mark, const ph_stream *stream)
+{
+    ph__upload_drop(graph);
+    atomic_fetch_add_explicit(&mark->holders, 1, memory_order_relaxed);
+    graph->uploaded = mark;
+    graph->uploaded_stream = stream->id;
+    graph->uploaded_epoch = graph->epoch;
+    graph->last_stream = NULL;
+}
+
 void ph__upload_drop(ph_graph *graph)
 {
-    if (graph->uploaded)
-        graph->device->driver->event_destroy(graph->uploaded);
+    ph__upload_mark_release(graph->uploaded);
     graph->uploaded = NULL;
 }
 
@@ -23,7 +63,7 @@ ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *
     }
     if (stream->id == graph->uploaded_stream)
         return PH_OK;
-    int result = graph->device->driver->stream_wait_event(stream->handle, graph->uploaded,
+    int result = graph->device->driver->stream_wait_event(stream->handle, graph->uploaded->event,
                                                           PH__EVENT_RECORD_DEFAULT);
     return result == PH__R_OK
                ? PH_OK

@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/uploaded.h: the event behind an upload. */
+/* graph/lifecycle/uploaded.h: the event behind uploads. */
 #ifndef PH_GRAPH_LIFECYCLE_UPLOADED_H
 #define PH_GRAPH_LIFECYCLE_UPLOADED_H
+#include "driver/types.h"
 #include <phonograph/graph.h>
+#include <stdatomic.h>
 
+/* Of all graphs that were uploaded together. */
+struct ph__upload_mark {
+    atomic_uint holders;
+    const ph_device *device; /* the holders' */
+    ph__drv_event *event;
+};
+typedef struct ph__upload_mark ph__upload_mark;
+
+/* An event that is not recorded yet; the caller holds it. release takes NULL. */
+ph_status ph__upload_mark_create(ph__upload_mark **out, const ph_device *device, const char *call);
+void ph__upload_mark_release(ph__upload_mark *mark);
+/* The graph was uploaded on the stream, before the event. */
+void ph__upload_note(ph_graph *graph, ph__upload_mark *mark, const ph_stream *stream);
 /* The stream, which is about to replay, comes after what ph_graph_upload submitted to another
  * one. */
 ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *call);

@@ -83,7 +83,7 @@ struct ph_graph {
     bool viewed; /* template and executable belong to other code, which launches it */
     bool defer;  /* executables are made without being uploaded */
     /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
-    ph__drv_event *uploaded;
+    struct ph__upload_mark *uploaded; /* retained */
     /* the id of its stream; of the last replay before it */
     uint64_t uploaded_stream, uploaded_epoch;
     bool breadcrumbs; /* each annotated scope of the capture gets breadcrumbs */

@@ -290,13 +290,18 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
 /* One behind the other, with one wait for all of them. */
 static ph_status upload_all(ph__callable *const *callables, size_t count, const char *call)
 {
-    ph_stream *stream = callables[0]->set->stream;
-    ph_status status = PH_OK;
-    for (size_t i = 0; status == PH_OK && i < count; i++) {
-        status = ph_graph_upload(callables[i]->forward.graph, stream);
-        if (status == PH_OK && callables[i]->backward.graph)
-            status = ph_graph_upload(callables[i]->backward.graph, stream);
+    ph_graph **graphs = ph__calloc(2 * count, sizeof *graphs);
+    size_t found = 0;
+    if (!graphs)
+        return ph__fail_host_memory(call, "the graphs to upload");
+    for (size_t i = 0; i < count; i++) {
+        graphs[found++] = callables[i]->forward.graph;
+        if (callables[i]->backward.graph)
+            graphs[found++] = callables[i]->backward.graph;
     }
+    ph_stream *stream = callables[0]->set->stream;
+    ph_status status = ph_graph_upload_all(graphs, found, stream);
+    ph__free(graphs);
     if (status == PH_OK)
         status = ph_stream_synchronize(stream);
     if (status != PH_OK)

@@ -5,7 +5,6 @@
 #include "nn/graphed/outside.h"
 #include "base/line.h"
 #include "base/status.h"
-#include "nn/graphed/alike.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/capture.h"
 #include "nn/graphed/frozen.h"
@@ -15,6 +14,7 @@
 #include "tensor/core/tensor.h"
 #include "tensor/tape/sightings.h"
 #include <phonograph/breaks.h>
+#include <phonograph/inspect/diff.h>
 #include <string.h>
 
 /* ---- tensors ---- */
@@ -206,8 +206,10 @@ static ph_status compare_outside_words(const ph__trial *real, const ph__trial *p
     ph_graph *graph = backward ? real->backward : real->forward,
              *other = backward ? probe->backward : probe->forward;
     address_scan mine = {.callable = real->callable, .call = call}, theirs = mine;
+    const ph_record *record;
     bool alike;
-    PH_TRY(ph__graphs_are_alike(&alike, graph, other, real->callable->set->begun));
+    PH_TRY(ph_graph_record(&record, graph)); /* asks for memory of other code now */
+    PH_TRY(ph_graph_same_addresses(&alike, graph, other, real->callable->set->begun));
     if (alike)
         return PH_OK;
     ph_status status = scan_addresses(&mine, graph);

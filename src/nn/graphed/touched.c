@@ -18,6 +18,7 @@ typedef struct touching {
     ph_graph *graph;
     ph__ranges *touched;
     const char *call;
+    bool foreign; /* some word of the record addresses memory of other code's */
 } touching;
 
 /* ---- memory ---- */
@@ -81,7 +82,7 @@ static ph_status touch_word(const touching *t, const ph_node_info *info, const p
                : PH_OK;
 }
 
-static ph_status touch_record(const touching *t, const ph_record *record)
+static ph_status touch_record(touching *t, const ph_record *record)
 {
     ph_node_info info;
     ph_word word;
@@ -92,6 +93,7 @@ static ph_status touch_record(const touching *t, const ph_record *record)
             PH_TRY(ph_record_next_address(&word, &k, record, i));
             if (!word.base)
                 break;
+            t->foreign = t->foreign || word.foreign;
             PH_TRY(touch_word(t, &info, &word, may_write));
         }
         PH_TRY(info.body ? touch_record(t, info.body) : PH_OK);
@@ -197,14 +199,18 @@ static ph_status touch_foreign(const touching *t, ph_graph *graph)
     PH_TRY(find_writers(&found, t, record));
     if (!found.any) /* the driver need not be asked about words */
         return PH_OK;
-    return found.untyped ? touch_foreign_words(t, record) : touch_foreign_inputs(t, graph, record);
+    if (!found.untyped)
+        return touch_foreign_inputs(t, graph, record);
+    return t->foreign ? touch_foreign_words(t, record) : PH_OK;
 }
 
-static ph_status touch_graph(const touching *t)
+/* Of a graph with breaks the segments are looked at anew: their records are others. */
+static ph_status touch_graph(touching *t)
 {
     const ph_record *record;
     PH_TRY(ph_graph_record(&record, t->graph));
     PH_TRY(touch_record(t, record));
+    t->foreign = t->foreign || ph_graph_segment_count(t->graph) > 1;
     for (size_t i = 0; i < ph_graph_segment_count(t->graph); i++) {
         ph_graph *segment;
         PH_TRY(ph_graph_segment(&segment, t->graph, i));
@@ -228,12 +234,11 @@ static ph_status keep_outside_memory(ph__callable *callable, const ph__trial *re
                                      const char *call)
 {
     const ph__sightings *in = &real->seen[backward];
-    const touching t = {.callable = callable,
-                        .seen = in,
-                        .graph = backward ? real->backward : real->forward,
-                        .touched =
-                            backward ? &callable->backward.touched : &callable->forward.touched,
-                        .call = call};
+    touching t = {.callable = callable,
+                  .seen = in,
+                  .graph = backward ? real->backward : real->forward,
+                  .touched = backward ? &callable->backward.touched : &callable->forward.touched,
+                  .call = call};
     PH_TRY(hold_sightings(callable, in, call));
     for (size_t i = 0; i < in->list.count; i++) {
         const ph__sighting *seen = &in->list.at[i];

@@ -64,14 +64,17 @@ static int measure_rest(size_t *out, ph__drv_device *device)
     return result;
 }
 
-/* The executable gets what is missing of them since before. */
-static int add_used_bytes(ph__drv_exec *exec, size_t before)
+/* The executable gets what is missing of them since *before, which is what there is now then. */
+static int add_used_bytes(ph__drv_exec *exec, size_t *before)
 {
     size_t after;
     int result = measure_rest(&after, exec->device);
-    if (result == PH__R_OK && before > after)
-        exec->memory.device_bytes += before - after;
-    return result;
+    if (result != PH__R_OK)
+        return result;
+    if (*before > after)
+        exec->memory.device_bytes += *before - after;
+    *before = after;
+    return PH__R_OK;
 }
 
 /* Where the upload is deferred, so is the account. */
@@ -86,7 +89,7 @@ static int instantiate_again(ph__drv_exec *exec, int flags, ph__cu_node *failed)
         return result;
     result = ph__cuda_report_memory(upload_exec(exec));
     if (result == PH__R_OK)
-        result = add_used_bytes(exec, before);
+        result = add_used_bytes(exec, &before);
     if (result != PH__R_OK)
         (void)ph__cu.GraphExecDestroy(exec->handle);
     exec->uploads = 1;
@@ -105,7 +108,7 @@ static int upload_apart(ph__drv_exec *exec)
     if (result == PH__R_OK)
         result = ph__cuda_report_memory(upload_exec(exec));
     if (result == PH__R_OK)
-        result = add_used_bytes(exec, before);
+        result = add_used_bytes(exec, &before);
     if (result == PH__R_OK) {
         exec->deferred = false;
         exec->uploads++;
@@ -191,27 +194,35 @@ void ph__cuda_exec_memory(ph__drv_memory *out, ph__drv_exec *exec)
     *out = exec ? exec->memory : (ph__drv_memory){0};
 }
 
-int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
+static int upload_on(ph__drv_exec *exec, ph__drv_stream *stream)
+{
+    ph__cuda_submission submission;
+    ph__cuda_submission_begin(&submission, stream);
+    int result = ph__cuda_report_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
+    ph__cuda_submission_leave(&submission, stream);
+    return result;
+}
+
+/* Nothing else is submitted between two of them: what is left behind one was there before the
+ * next. */
+int ph__cuda_exec_upload(ph__drv_exec *const *execs, size_t count, ph__drv_stream *stream)
 {
     size_t before;
     ph__cuda_scope scope;
-    if (!stream)
-        return upload_apart(exec);
-    int result = ph__cuda_enter(&scope, exec->device);
+    if (!execs || !stream)
+        return PH__R_INVALID_VALUE;
+    int result = ph__cuda_enter(&scope, stream->device);
     if (result != PH__R_OK)
         return result;
-    result = measure_rest(&before, exec->device);
-    if (result == PH__R_OK) {
-        ph__cuda_submission submission;
-        ph__cuda_submission_begin(&submission, stream);
-        result = ph__cuda_report_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
-        ph__cuda_submission_leave(&submission, stream);
-    }
-    if (result == PH__R_OK)
-        result = add_used_bytes(exec, before);
-    if (result == PH__R_OK) {
-        exec->deferred = false;
-        exec->uploads++;
+    result = measure_rest(&before, stream->device);
+    for (size_t i = 0; i < count && result == PH__R_OK; i++) {
+        result = upload_on(execs[i], stream);
+        if (result == PH__R_OK)
+            result = add_used_bytes(execs[i], &before);
+        if (result == PH__R_OK) {
+            execs[i]->deferred = false;
+            execs[i]->uploads++;
+        }
     }
     ph__cuda_leave(&scope);
     return result;

@@ -219,15 +219,8 @@ int ph__host_exec_relaunch(ph__drv_exec *exec_handle, ph__drv_stream *stream_han
     return result ? result : launch_exec(exec, stream);
 }
 
-/* The host device has no other place to put an executable: it is where it runs. */
-int ph__host_exec_upload(ph__drv_exec *exec_handle, ph__drv_stream *stream_handle)
+static int upload_exec(ph__host_exec *exec, ph__host_stream *stream)
 {
-    ph__host_exec *exec = (ph__host_exec *)exec_handle;
-    ph__host_stream *stream = (ph__host_stream *)stream_handle;
-    if (exec && !stream) {
-        atomic_fetch_add(&exec->uploads, 1);
-        return PH__R_OK;
-    }
     int result = check_handles(exec, stream);
     if (result)
         return result;
@@ -239,6 +232,15 @@ int ph__host_exec_upload(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
         ph__driver_set_reason("an upload cannot be captured");
     else
         atomic_fetch_add(&exec->uploads, 1);
+    return result;
+}
+
+/* The host device has no other place to put executables: it is where they run. */
+int ph__host_exec_upload(ph__drv_exec *const *execs, size_t count, ph__drv_stream *stream)
+{
+    int result = execs ? PH__R_OK : PH__R_INVALID_VALUE;
+    for (size_t i = 0; i < count && result == PH__R_OK; i++)
+        result = upload_exec((ph__host_exec *)execs[i], (ph__host_stream *)stream);
     return result;
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* record/diff/addresses.c: whether two records address the same memory, node by node: those with
+ * the same parameters are passed over. */
+#include "record/diff/addresses.h"
+#include "record/foreign.h"
+#include "record/sparse.h"
+#include <string.h>
+
+/* The next word, from *at on, that addresses memory which is there before the captures; NULL: there
+ * is none. Of other code's memory a proved address counts alone. */
+static const ph_word *next_earlier(size_t *at, const ph__record_node *node, uint64_t generation)
+{
+    for (; *at < node->kept_count; ++*at) {
+        const ph_word *word = ph__record_kept_word(node, *at);
+        if (word->base && !word->internal &&
+            (word->foreign ? word->kind == PH_WORD_PROVED : word->generation <= generation))
+            return word;
+    }
+    return NULL;
+}
+
+static bool have_same_words(const ph__record_node *a, const ph__record_node *b, uint64_t generation)
+{
+    for (size_t at = 0, other_at = 0;; at++, other_at++) {
+        const ph_word *mine = next_earlier(&at, a, generation),
+                      *theirs = next_earlier(&other_at, b, generation);
+        if (!mine || !theirs)
+            return mine == theirs;
+        if (mine->value != theirs->value)
+            return false;
+    }
+}
+
+static bool nodes_have_same_addresses(const ph__record_node *a, const ph__record_node *b,
+                                      uint64_t generation)
+{
+    const ph_node_info *mine = &a->info, *theirs = &b->info;
+    if (mine->kind != theirs->kind || mine->body || theirs->body ||
+        mine->args_size != theirs->args_size || mine->word_count != theirs->word_count)
+        return false;
+    if (mine->kind == PH_NODE_KERNEL && mine->args && theirs->args &&
+        memcmp(mine->args, theirs->args, mine->args_size) == 0)
+        return true;
+    return have_same_words(a, b, generation);
+}
+
+bool ph__records_have_same_addresses(const ph_record *a, const ph_record *b,
+                                     const ph_device *device, uint64_t generation)
+{
+    bool same = a->node_count == b->node_count && !ph__record_may_prove_foreign(a, device) &&
+                !ph__record_may_prove_foreign(b, device);
+    for (size_t i = 0; same && i < a->node_count; i++)
+        same = nodes_have_same_addresses(&a->nodes[i], &b->nodes[i], generation);
+    return same;
+}

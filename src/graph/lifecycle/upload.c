@@ -43,6 +43,8 @@ typedef struct uploads {
 
 static void free_uploads(uploads *all)
 {
+    for (size_t i = 0; i < all->graphs.count; i++)
+        all->graphs.at[i]->to_upload = false;
     ph__vec_free(&all->graphs);
     ph__vec_free(&all->execs);
 }
@@ -54,12 +56,12 @@ static ph_status add_upload(uploads *all, ph_graph *graph, const char *call)
                        "%s: graph %llu has no executable any more, as a hook of another graph of "
                        "this call reset it; let hooks leave the other graphs alone",
                        call, (unsigned long long)graph->id);
-    if (graph->device->driver->exec_uploads(graph->exec) != 0)
+    if (graph->to_upload || graph->device->driver->exec_uploads(graph->exec) != 0)
         return PH_OK;
-    for (size_t i = 0; i < all->execs.count; i++)
-        if (all->execs.at[i] == graph->exec)
-            return PH_OK;
-    return ph__vec_push(&all->graphs, graph) && ph__vec_push(&all->execs, graph->exec)
+    if (!ph__vec_push(&all->graphs, graph))
+        return ph__fail_host_memory(call, "the executables to upload");
+    graph->to_upload = true;
+    return ph__vec_push(&all->execs, graph->exec)
                ? PH_OK
                : ph__fail_host_memory(call, "the executables to upload");
 }

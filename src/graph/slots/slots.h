@@ -5,6 +5,7 @@
 #ifndef PH_GRAPH_SLOTS_SLOTS_H
 #define PH_GRAPH_SLOTS_SLOTS_H
 #include "graph/object/graph.h"
+#include <string.h>
 
 enum {
     PH__SLOT_ALIGNMENT = 256, /* the most that is read off a captured address */
@@ -123,13 +124,15 @@ static inline unsigned char *ph__slot_params(ph__slot_node *node)
         return (unsigned char *)&node->fill;
     }
 }
-/* Whether the value is the address that the slot has, of memory that nobody looks up: most of what
- * a step of a training sets are those of the step before. It counts as named then. */
+/* Whether the value is what the slot has, and no memory that somebody looks up: most of what a step
+ * of a training sets are the values of the step before. It counts as named then. */
 static inline bool ph__slots_pass_over(ph__slots *slots, const ph_slot_value *value)
 {
     ph__slot *slot = slots && value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
-    if (!slot || !slot->set || !slot->address || slot->current != (uintptr_t)value->value ||
-        slot->where.base || slot->named == slots->calls)
+    if (!slot || !slot->set || slot->named == slots->calls || !value->value)
+        return false;
+    if (slot->address ? slot->current != (uintptr_t)value->value || slot->where.base
+                      : memcmp(slot->value, value->value, slot->bytes) != 0)
         return false;
     slot->named = slots->calls;
     return true;

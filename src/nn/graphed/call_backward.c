@@ -367,8 +367,9 @@ bool ph__graphed_remember(ph__op *op, ph__callable *callable, uint64_t number)
     size_t saved = 0;
     if (!state)
         return false;
-    *state = (called){ph__callable_retain(callable), callable->keeps_saved ? number : 0,
-                      ph__callable_versions(callable), callable->forward.calls};
+    ph__reference_give(&callable->references, &callable->ahead);
+    *state = (called){callable, callable->keeps_saved ? number : 0, ph__callable_versions(callable),
+                      callable->forward.calls};
     for (size_t i = 0; i < callable->in_count; i++)
         if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
             ph__op_save(op, saved++, op->in[i]);

@@ -46,6 +46,7 @@ static void release_buffer(ph__binding *binding)
 {
     ph_tensor_release(binding->buffer);
     binding->buffer = NULL;
+    binding->untouched[0] = binding->untouched[1] = NULL;
 }
 
 void ph__callable_reset(ph__callable *callable)
@@ -110,6 +111,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
     ph__free(callable->saved_parameters);
+    ph__free(callable->saved_storages);
     ph__free(callable->grad_inputs);
     ph__free(callable->grad_input_order);
     ph__free(callable->ops);

@@ -61,6 +61,8 @@ struct ph__callable {
     ph__parameter_slots parameter_slots;
     bool *parameter_saved;    /* backward reads it: not to be changed before that */
     size_t *saved_parameters; /* their numbers; saved_count - saved_inputs */
+    /* of the same: a tensor has one storage for as long as it lives */
+    const ph__storage **saved_storages;
     /* to the parameters, for the history of calls; NULL: none yet */
     ph__leaf_edges *leaf_edges;
     /* In a call: a parameter requires a gradient; all of them are leaves in memory that the tape's

@@ -83,6 +83,7 @@ static bool allocate_callable(ph__callable *callable)
     callable->parameter_grads = ph__calloc(parameters + 1, sizeof *callable->parameter_grads);
     callable->parameter_saved = ph__calloc(parameters + 1, sizeof *callable->parameter_saved);
     callable->saved_parameters = ph__calloc(parameters + 1, sizeof *callable->saved_parameters);
+    callable->saved_storages = ph__calloc(parameters + 1, sizeof *callable->saved_storages);
     callable->grad_inputs = ph__calloc(in + parameters + 1, sizeof *callable->grad_inputs);
     callable->grad_input_order =
         ph__calloc(in + parameters + 1, sizeof *callable->grad_input_order);
@@ -94,8 +95,9 @@ static bool allocate_callable(ph__callable *callable)
     return callable->inputs && callable->grad_outputs && callable->outputs &&
            callable->outputs_ahead && callable->operands && callable->parameter_data &&
            callable->parameter_grads && callable->parameter_saved && callable->saved_parameters &&
-           callable->modes && callable->grad_inputs && callable->grad_input_order &&
-           callable->ops && callable->op_slots && callable->values && callable->depends;
+           callable->saved_storages && callable->modes && callable->grad_inputs &&
+           callable->grad_input_order && callable->ops && callable->op_slots && callable->values &&
+           callable->depends;
 }
 
 static void describe_inputs(ph__callable *callable, const ph_sample *sample)

@@ -333,8 +333,8 @@ TEST(handles_may_be_released_in_any_order)
     t_scene_close(&s);
 }
 
-/* More outputs, and calls that backward has not seen, than references are taken ahead: all keep what
- * they need, on two tapes, whoever goes first, and the last gives it back. */
+/* More outputs, and calls that backward has not seen, than references are taken ahead: all keep
+ * what they need, on two tapes, whoever goes first, and the last gives it back. */
 TEST(many_outputs_at_once_keep_what_they_need)
 {
     enum {

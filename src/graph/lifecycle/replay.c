@@ -18,7 +18,6 @@
 #include "graph/memory/cells_replay.h"
 #include "graph/object/collectives.h"
 #include "graph/object/graph.h"
-#include "graph/slots/slots_check.h"
 #include "graph/slots/slots_set.h"
 #include <stdio.h>
 
@@ -351,7 +350,7 @@ static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream
         PH_TRY(find_open_capture(&capture_id, stream, call));
     if (capture_id)
         return PH_OK;
-    if (count == 1 && ph__slots_look_up(graph->slots, values)) {
+    if (count == 1 && ph__slots_looked_up(graph->slots, values)) {
         if (!ph__slots_set_usual(graph, values))
             return PH_OK;
         PH_TRY(ph__slots_apply(graph, call));

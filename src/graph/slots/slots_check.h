@@ -9,10 +9,6 @@ static inline bool ph__slot_needs_check(const ph__slot *slot)
 {
     return slot->address && (!(slot->trusted || slot->skip_lookup) || slot->copied);
 }
-static inline bool ph__slots_look_up(const ph__slots *slots, const ph_slot_value *value)
-{
-    return value->slot < slots->list.count && ph__slot_needs_check(slots->list.at[value->slot]);
-}
 /* Whether the slot takes the address; where: the allocation there, base NULL: the library made
  * none. False: ph__slot_check_memory says why, or that memory of others will do. */
 static inline bool ph__slot_fits(const ph__slot *slot, const void *value,

@@ -19,4 +19,9 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
 bool ph__slots_set_usual(ph_graph *graph, const ph_slot_value *value);
 void ph__slots_drop_staged(ph_graph *graph);
 ph_status ph__slots_apply(ph_graph *graph, const char *call);
+/* Whether the memory of the slot's last value was looked up, and found. */
+static inline bool ph__slots_looked_up(const ph__slots *slots, const ph_slot_value *value)
+{
+    return value->slot < slots->list.count && slots->list.at[value->slot]->where.base;
+}
 #endif

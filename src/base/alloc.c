@@ -11,6 +11,16 @@
 static atomic_int_least64_t made, freed, moved;
 static atomic_int_least64_t until_failure = PH__ALLOC_NEVER;
 
+/* Each on a cache line of its own. Written by its owner alone; the next owner counts on. */
+struct ph__alloc_tally {
+    _Alignas(64) atomic_bool claimed;
+    atomic_int_least64_t made, freed;
+};
+enum {
+    TALLIES = 64
+};
+static ph__alloc_tally tallies[TALLIES];
+
 static bool must_fail(void)
 {
     int_least64_t left = atomic_load_explicit(&until_failure, memory_order_relaxed);
@@ -69,11 +79,44 @@ void ph__alloc_set_aside(void)
     atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
 }
 
-bool ph__alloc_reuse(void)
+/* ---- tallies ---- */
+ph__alloc_tally *ph__alloc_tally_claim(void)
+{
+    for (int i = 0; i < TALLIES; i++)
+        if (!atomic_load_explicit(&tallies[i].claimed, memory_order_relaxed) &&
+            !atomic_exchange_explicit(&tallies[i].claimed, true, memory_order_acquire))
+            return &tallies[i];
+    return NULL;
+}
+
+void ph__alloc_tally_give_back(ph__alloc_tally *tally)
+{
+    if (tally)
+        atomic_store_explicit(&tally->claimed, false, memory_order_release);
+}
+
+static void count_own(atomic_int_least64_t *own)
+{
+    atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+void ph__alloc_set_aside_by(ph__alloc_tally *tally)
+{
+    if (tally)
+        count_own(&tally->freed);
+    else
+        ph__alloc_set_aside();
+}
+
+bool ph__alloc_reuse_by(ph__alloc_tally *tally)
 {
     if (must_fail())
         return false;
-    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+    if (tally)
+        count_own(&tally->made);
+    else
+        atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
     return true;
 }
 
@@ -98,14 +141,23 @@ void ph__alloc_fail_after(int64_t n)
     atomic_store_explicit(&until_failure, n, memory_order_relaxed);
 }
 
+static int64_t made_by_all(void)
+{
+    int64_t sum = atomic_load_explicit(&made, memory_order_relaxed);
+    for (int i = 0; i < TALLIES; i++)
+        sum += atomic_load_explicit(&tallies[i].made, memory_order_relaxed);
+    return sum;
+}
+
 int64_t ph__alloc_live(void)
 {
     int64_t gone = atomic_load_explicit(&freed, memory_order_relaxed);
-    return atomic_load_explicit(&made, memory_order_relaxed) - gone;
+    for (int i = 0; i < TALLIES; i++)
+        gone += atomic_load_explicit(&tallies[i].freed, memory_order_relaxed);
+    return made_by_all() - gone;
 }
 
 int64_t ph__alloc_count(void)
 {
-    return atomic_load_explicit(&made, memory_order_relaxed) +
-           atomic_load_explicit(&moved, memory_order_relaxed);
+    return made_by_all() + atomic_load_explicit(&moved, memory_order_relaxed);
 }

@@ -17,8 +17,15 @@ void ph__free(void *pointer);
  * it counts as allocated, and false says that this failed, as an allocation does when tests ask.
  * drop: releases one that is set aside. */
 void ph__alloc_set_aside(void);
-bool ph__alloc_reuse(void);
 void ph__alloc_drop(void *pointer); /* takes NULL */
+/* The same for an owner that one thread at a time works with: counted in numbers of its own, which
+ * costs no locked instruction. claim: NULL where all are claimed; give_back, and the others: take
+ * NULL, and count with everybody. */
+typedef struct ph__alloc_tally ph__alloc_tally;
+ph__alloc_tally *ph__alloc_tally_claim(void);
+void ph__alloc_tally_give_back(ph__alloc_tally *tally);
+void ph__alloc_set_aside_by(ph__alloc_tally *tally);
+bool ph__alloc_reuse_by(ph__alloc_tally *tally);
 char *ph__strdup(const char *text); /* takes NULL, gives NULL */
 
 /* For tests. fail_after(n): the n-th allocation from now on (0 is the next) fails, and each

@@ -131,6 +131,41 @@ TEST(a_proved_slot_skips_the_lookup_too)
     ph_free(room, world.stream);
 }
 
+/* As most steps of a training: nothing but the launch is done, and all is refused that was. */
+TEST(values_that_are_there_are_replayed_and_misuse_of_them_is_refused)
+{
+    const ph_slot_place place = {0, offsetof(struct t_add_i32, value)};
+    const int32_t five = 5, also_five = 5, six = 6;
+    size_t in = find(body, true), value;
+    assert_ok(ph_graph_slot_declare_scalar(&value, graph, "value", &(int32_t){1}, sizeof five,
+                                           &place, 1));
+    const ph_slot_value rows[][2] = {{{in, other}, {value, &five}},
+                                     {{in, other}, {value, &five}},
+                                     {{value, &also_five}, {in, other}},
+                                     {{in, other}, {value, &six}},
+                                     {{in, x}, {value, &six}}};
+    static const int32_t expected[] = {15, 15, 15, 16, 7};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_ok(t_fill(&world, world.stream, y, N, 0));
+        assert_ok(ph_graph_replay_with(graph, world.stream, rows[i], 2));
+        t_all(y, N, expected[i], world.stream);
+    }
+    const ph_slot_value twice[] = {{in, x}, {value, &six}, {in, x}},
+                        none[] = {{in, x}, {value, NULL}}, beyond[] = {{in, x}, {2, x}};
+    assert_error(ph_graph_replay_with(graph, world.stream, twice, 3), PH_ERROR_ARGUMENT,
+                 "slot 0 (x) is named twice");
+    assert_error(ph_graph_replay_with(graph, world.stream, none, 2), PH_ERROR_ARGUMENT,
+                 "the value of slot 1 (value) is NULL");
+    assert_error(ph_graph_replay_with(graph, world.stream, beyond, 2), PH_ERROR_NOT_FOUND,
+                 "slot 2 does not exist");
+    assert_ok(ph_graph_capture_begin(further, world.stream, NULL));
+    assert_error(ph_graph_replay_with(graph, world.stream, rows[4], 2), PH_ERROR_STATE,
+                 "the stream is capturing");
+    ph_ignore(ph_graph_capture_end(further, PH_OK));
+    assert_ok(ph_graph_replay_with(graph, world.stream, rows[4], 2));
+    t_all(y, N, 7, world.stream);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +174,7 @@ int main(void)
         IN_WORLD(inputs_show_what_the_slot_has),
         IN_WORLD(a_slot_of_a_copy_is_looked_up),
         IN_WORLD(a_proved_slot_skips_the_lookup_too),
+        IN_WORLD(values_that_are_there_are_replayed_and_misuse_of_them_is_refused),
     };
     return cmocka_run_group_tests_name("graph.slots_lookup", tests, NULL, NULL);
 }

@@ -102,6 +102,46 @@ TEST(memory_of_gradients_goes_with_the_last_of_them)
     bench_close(&b);
 }
 
+/* Of two backwards in turn, one of which a view keeps, and one of memory of its own. */
+TEST(gradients_of_several_blocks_go_together)
+{
+    bench b;
+    bench_open(&b, NULL);
+    ph_optimizer *optimizer = gn_sgd(b.net);
+    run(&b, b.graphed, 5);
+    ph_module_zero_grad(b.net);
+    size_t before = t_allocated(&b.s);
+    for (int i = 0; i < 4; i++) {
+        ph_tensor *older[PARAMETERS], *view, *own;
+        run(&b, b.graphed, 5);
+        for (size_t k = 0; k < PARAMETERS; k++)
+            older[k] = ph_tensor_retain(ph_tensor_grad(b.parameters[k]));
+        run(&b, b.graphed, 6);
+        for (size_t k = 0; k < PARAMETERS; k++) {
+            if (k % 2)
+                assert_ok(ph_tensor_set_grad(b.parameters[k], older[k]));
+            ph_tensor_release(older[k]);
+        }
+        view = ph_tensor_retain(ph_detach(b.s.tape, ph_tensor_grad(b.parameters[1])));
+        own = ph_tensor_retain(ph_clone(b.s.tape, ph_tensor_grad(b.parameters[2])));
+        if (i & 1)
+            assert_ok(ph_tensor_set_grad(b.parameters[2], own));
+        ph_tensor_release(own);
+        assert_ok(ph_tape_clear(b.s.tape));
+        if (i & 2)
+            ph_optimizer_zero_grad(b.s.tape, optimizer);
+        else
+            ph_module_zero_grad(b.net);
+        for (size_t k = 0; k < PARAMETERS; k++)
+            assert_null(ph_tensor_grad(b.parameters[k]));
+        assert_true(t_allocated(&b.s) > before);
+        ph_tensor_release(view);
+        assert_int_equal(t_allocated(&b.s), before);
+    }
+    ph_optimizer_destroy(optimizer);
+    bench_close(&b);
+}
+
 TEST(a_change_of_one_gradient_is_no_change_of_the_others)
 {
     bench b;
@@ -254,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_outlives_the_others_of_its_backward),
         cmocka_unit_test(memory_of_gradients_goes_with_the_last_of_them),
+        cmocka_unit_test(gradients_of_several_blocks_go_together),
         cmocka_unit_test(a_change_of_one_gradient_is_no_change_of_the_others),
         cmocka_unit_test(each_gradient_may_be_used_on_another_stream),
         cmocka_unit_test(a_dead_gradient_is_seen_with_the_last_of_its_block),

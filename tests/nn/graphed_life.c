@@ -333,6 +333,52 @@ TEST(handles_may_be_released_in_any_order)
     t_scene_close(&s);
 }
 
+/* More outputs, and calls that backward has not seen, than references are taken ahead: all keep
+ * what they need, on two tapes, whoever goes first, and the last gives it back. */
+TEST(many_outputs_at_once_keep_what_they_need)
+{
+    enum {
+        OUTPUTS = 2 * 1024 + 50
+    };
+    t_scene s;
+    t_scale scale;
+    ph_tape *tape;
+    t_scene_open(&s);
+    size_t start = t_allocated(&s);
+    for (int order = 0; order < 2; order++) {
+        ph_module *plain = t_scale_open(&s, &scale, 3);
+        ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), **y = calloc(OUTPUTS, sizeof *y);
+        ph_module *graphed = gn_graph_one(plain, x, NULL);
+        ph_tensor *in = t_leaf(&s, PH_SHAPE(2), 5, 7);
+        assert_ok(ph_tape_create(&tape, s.stream, NULL));
+        assert_non_null(y);
+        for (int i = 0; i < OUTPUTS; i++)
+            y[i] = ph_tensor_retain(ph_call(i % 2 ? tape : s.tape, graphed, in));
+        assert_true(t_allocated(&s) > start);
+        ph_module_release(plain);
+        ph_module_release(graphed);
+        assert_int_equal(scale.destroyed, 0); /* nodes of calls hold it */
+        t_expect_values(tape, y[OUTPUTS - 1], PH_SHAPE(2), 15, 42);
+        if (order)
+            ph_tape_destroy(tape);
+        assert_ok(ph_tape_clear(s.tape));
+        if (!order)
+            ph_tape_destroy(tape);
+        assert_int_equal(scale.destroyed, 1);
+        t_expect_values(s.tape, y[OUTPUTS - 1], PH_SHAPE(2), 15, 42);
+        assert_ok(ph_tape_clear(s.tape));
+        ph_tensor_release(in);
+        ph_tensor_release(x);
+        for (int i = 0; i < OUTPUTS; i++) {
+            assert_true(t_allocated(&s) > start);
+            ph_tensor_release(y[i]);
+        }
+        assert_int_equal(t_allocated(&s), start);
+        free(y);
+    }
+    t_scene_close(&s);
+}
+
 /* Of several that were made in one call any may go first; an output that was kept stays as it
  * is. */
 TEST(test_release_of_several)
@@ -529,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_many_calls),
         cmocka_unit_test(handles_may_be_released_in_any_order),
         cmocka_unit_test(test_made_twice),
+        cmocka_unit_test(many_outputs_at_once_keep_what_they_need),
         cmocka_unit_test(test_release_of_several),
         cmocka_unit_test(a_callable_reports_its_graphs_and_counts),
         cmocka_unit_test(test_info_of_forward_alone),

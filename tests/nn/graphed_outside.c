@@ -128,15 +128,19 @@ static void try_roll(alias how, ph_graphed_inputs inputs)
     make(&s, &c, "roll", roll_forward, how == BUFFER || how == BUFFER_WRAPPED ? &buffer : NULL);
     graph(&s, &c, &(ph_graphed_options){.inputs = inputs});
     ph_tensor *all = is_wrapped ? wrapped(&s, memory) : ph_tensor_retain(c.state);
-    for (int64_t from = 0; from < 2; from++) {
-        roll_once(&s, &c, false, all, from, want);
-        roll_once(&s, &c, true, all, from, got);
+    ph_tensor *apart = lasting(&s, N + 1, 0.5);
+    /* in turn with an input that the graph leaves alone, which calls look at once */
+    for (int64_t turn = 0, from = 0; turn < 6; turn++, from = turn / 2 % 2) {
+        ph_tensor *source = turn % 2 ? all : apart;
+        roll_once(&s, &c, false, source, from, want);
+        roll_once(&s, &c, true, source, from, got);
         for (int i = 0; i <= N; i++)
             if (got[i] != want[i])
                 fail_msg("case %d, from %d: element %d is %g, expected %g", (int)how, (int)from, i,
                          (double)got[i], (double)want[i]);
     }
     ph_tensor_release(all);
+    ph_tensor_release(apart);
     drop(&c);
     ph_free(memory, s.stream);
     t_scene_close(&s);

@@ -137,6 +137,61 @@ TEST(test_exact_under_threads)
     assert_int_equal(ph__alloc_count() - count, THREADS * EACH + 1234);
 }
 
+/* ---- tallies ---- */
+enum {
+    OWNERS = 80, /* more than there are tallies: some count with everybody */
+    TURNS = 1000
+};
+
+static void *turn_blocks(void *tally)
+{
+    for (int i = 0; i < TURNS; i++) {
+        ph__alloc_set_aside_by(tally);
+        assert_true(ph__alloc_reuse_by(tally));
+    }
+    ph__alloc_set_aside_by(tally);
+    return NULL;
+}
+
+TEST(blocks_that_owners_keep_are_counted_exactly)
+{
+    pthread_t threads[OWNERS];
+    ph__alloc_tally *tallies[OWNERS];
+    void *blocks[OWNERS];
+    int64_t live = ph__alloc_live(), count = ph__alloc_count();
+    size_t without = 0;
+    for (size_t i = 0; i < OWNERS; i++) {
+        assert_non_null(blocks[i] = ph__alloc(16));
+        tallies[i] = ph__alloc_tally_claim();
+        without += tallies[i] == NULL;
+        for (size_t k = 0; tallies[i] && k < i; k++)
+            assert_ptr_not_equal(tallies[i], tallies[k]);
+    }
+    assert_true(without > 0 && without < OWNERS);
+    assert_int_equal(ph__alloc_live(), live + OWNERS);
+    for (size_t i = 0; i < OWNERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, turn_blocks, tallies[i]), 0);
+    for (size_t i = 0; i < OWNERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(ph__alloc_live(), live);
+    assert_int_equal(ph__alloc_count() - count, OWNERS + OWNERS * TURNS);
+    ph__alloc_fail_after(1);
+    assert_true(ph__alloc_reuse_by(tallies[0]));
+    assert_false(ph__alloc_reuse_by(tallies[0]));
+    assert_false(ph__alloc_reuse_by(NULL));
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
+    assert_int_equal(ph__alloc_live(), live + 1);
+    ph__alloc_set_aside_by(tallies[0]);
+    for (size_t i = 0; i < OWNERS; i++) {
+        ph__alloc_tally_give_back(tallies[i]);
+        ph__alloc_drop(blocks[i]);
+    }
+    ph__alloc_tally *again = ph__alloc_tally_claim();
+    assert_non_null(again);
+    assert_int_equal(ph__alloc_live(), live);
+    ph__alloc_tally_give_back(again);
+}
+
 TEST(test_checked_arithmetic)
 {
     size_t out = 77;
@@ -164,6 +219,7 @@ int main(void)
         cmocka_unit_test_teardown(test_nth_fails_and_all_after, stop_failing),
         cmocka_unit_test_teardown(test_failed_realloc_keeps_the_old, stop_failing),
         cmocka_unit_test_teardown(test_exact_under_threads, stop_failing),
+        cmocka_unit_test_teardown(blocks_that_owners_keep_are_counted_exactly, stop_failing),
         cmocka_unit_test(test_checked_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

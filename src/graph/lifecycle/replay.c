@@ -322,10 +322,24 @@ ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
     return launched ? PH_OK : replay(graph, stream, &plain);
 }
 
-/* The usual replay with one value: *launched as of ph__graph_relaunch. False with PH_OK: nothing
- * was done, but that the slot may have the value. */
+/* Whether the slots have all of the values, and no look has to tell so. */
+static inline bool pass_over_all(const ph_graph *graph, const ph_slot_value *values, size_t count)
+{
+    ph__slots *slots = graph->slots;
+    if (graph->liveness || slots->grouped)
+        return false;
+    slots->calls++;
+    for (size_t i = 0; i < count; i++)
+        if (!ph__slots_pass_over(slots, &values[i]))
+            return false;
+    return true;
+}
+
+/* The usual replay, with values that the slots have or with one whose memory is looked up:
+ * *launched as of ph__graph_relaunch. False with PH_OK: nothing was done, but that the slot may
+ * have the value. */
 static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream *stream,
-                                      const ph_slot_value *value, const char *call)
+                                      const ph_slot_value *values, size_t count, const char *call)
 {
     uint64_t capture_id = 0;
     *launched = false;
@@ -334,11 +348,16 @@ static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream
     bool asks = may_capture(graph->device);
     if (asks)
         PH_TRY(find_open_capture(&capture_id, stream, call));
-    bool set = false;
-    if (!capture_id)
-        PH_TRY(ph__slots_set_usual(&set, graph, value, call));
-    if (!set)
+    if (capture_id)
         return PH_OK;
+    if (count == 1 && ph__slots_looked_up(graph->slots, values)) {
+        bool set;
+        PH_TRY(ph__slots_set_usual(&set, graph, values, call));
+        if (!set)
+            return PH_OK;
+    } else if (!pass_over_all(graph, values, count)) {
+        return PH_OK;
+    }
     return ph__exec_relaunch(launched, graph, stream, asks, call);
 }
 
@@ -347,8 +366,8 @@ ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot
 {
     static const char call[] = "ph_graph_replay_with";
     bool launched = false;
-    if (count == 1 && values)
-        PH_TRY(relaunch_with(&launched, graph, stream, values, call));
+    if (values)
+        PH_TRY(relaunch_with(&launched, graph, stream, values, count, call));
     if (launched)
         return PH_OK;
     return replay(graph, stream, &(request){PH__CALL_REPLAY_WITH, call, values, count});

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/memory/epochs.c: the pools that graphs hold and what of them their replays may write:
- * which replay wrote an output last. */
+/* graph/memory/epochs.c: the pools that graphs hold, and which replay wrote an output last. */
 #include "graph/memory/epochs.h"
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/map.h"
-#include "graph/memory/cells.h"
 #include "graph/object/graph.h"
-#include "graph/object/segments.h"
 #include "memory/observe/lookup.h"
 #include "memory/pool/pool.h"
 #include <pthread.h>
@@ -329,71 +326,4 @@ ph_status ph_graph_check_output(ph_graph *graph, const void *address, uint64_t e
         call, address, (unsigned long long)graph->id, (unsigned long long)epoch,
         writer_id == graph->id ? "a later replay of the same" : "a replay of",
         (unsigned long long)writer_id, (unsigned long long)when);
-}
-
-/* ---- what replays write ---- */
-static bool ranges_meet(const ph__ranges *ranges, uintptr_t base, size_t bytes)
-{
-    size_t low = 0, high = ranges->count; /* the first that ends behind base */
-    if (high == 0 || base + bytes <= ranges->at[0].base ||
-        base >= ranges->at[high - 1].base + ranges->at[high - 1].size)
-        return false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges->at[middle].base + ranges->at[middle].size <= base)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < ranges->count && ranges->at[low].base < base + bytes;
-}
-
-static __attribute__((noinline)) bool meets_anywhere(const ph_graph *graph,
-                                                     const ph__writer *writer, const void *address)
-{
-    ph_allocation found;
-    return ph__memory_find(&found, graph->device, address) && found.pool == writer->pool;
-}
-
-static bool writer_meets(const ph_graph *graph, const ph__writer *writer, const void *address,
-                         size_t bytes)
-{
-    const ph__ranges *set = writer->sets.at, *end = set + writer->sets.count;
-    for (; set < end; set++)
-        if (ranges_meet(set, (uintptr_t)address, bytes))
-            return true;
-    return writer->anywhere && meets_anywhere(graph, writer, address);
-}
-
-static __attribute__((noinline)) bool segments_write(const ph_graph *graph, const void *address,
-                                                     size_t bytes)
-{
-    for (size_t i = 0; i < graph->segments->list.count; i++)
-        if (ph__graph_writes(graph->segments->list.at[i].graph, address, bytes))
-            return true;
-    return false;
-}
-
-bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes)
-{
-    for (size_t i = 0; i < graph->pools.count; i++)
-        if (writer_meets(graph, graph->pools.at[i], address, bytes))
-            return true;
-    return (graph->segments && segments_write(graph, address, bytes)) ||
-           (graph->cells && ph__cells_meet(graph, address, bytes));
-}
-
-ph_status ph_graph_writes(bool *out, const ph_graph *graph, const void *address, size_t bytes)
-{
-    static const char call[] = "ph_graph_writes";
-    if (out == NULL)
-        return ph__fail_null(call, "out");
-    *out = false;
-    PH_TRY(ph__graph_check(graph, PH__CALL_WRITES));
-    if (bytes > UINTPTR_MAX - (uintptr_t)address)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: %zu bytes at %p run beyond the end of the address space", call, bytes,
-                       address);
-    *out = bytes > 0 && ph__graph_writes(graph, address, bytes);
-    return PH_OK;
 }

@@ -23,8 +23,6 @@ bool ph__writer_is_captures(const ph__writer *writer, uintptr_t address);
  * pool. generation 0: nothing lives there. */
 bool ph__writer_is_anywhere(const ph__writer *writer, uint64_t address, ph_pool_id pool,
                             uint64_t generation);
-/* its replays may */
-bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes);
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);
 /* false: no host memory, *out is empty */
 bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from);

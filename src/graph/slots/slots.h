@@ -5,6 +5,7 @@
 #ifndef PH_GRAPH_SLOTS_SLOTS_H
 #define PH_GRAPH_SLOTS_SLOTS_H
 #include "graph/object/graph.h"
+#include <string.h>
 
 enum {
     PH__SLOT_ALIGNMENT = 256, /* the most that is read off a captured address */

@@ -4,7 +4,7 @@
  * differ. */
 #include "base/line.h"
 #include "graph/memory/cells.h"
-#include "graph/memory/epochs.h"
+#include "graph/memory/writes.h"
 #include "graph/object/collectives.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"

@@ -2,7 +2,7 @@
 /* graph/slots/slots_same.c: what nodes of two captures of the same work have in common, but for
  * the words of their parameters. */
 #include "graph/slots/slots_same.h"
-#include "graph/memory/epochs.h"
+#include "graph/memory/writes.h"
 #include "graph/object/graph.h"
 #include "memory/pool/pool.h"
 #include "record/sparse.h"

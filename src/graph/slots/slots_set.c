@@ -30,18 +30,6 @@ static bool is_found_unchanged(const ph__slot_staged *staged)
            staged->where.generation == slot->where.generation;
 }
 
-/* Whether the value is the address that the slot has, of memory that nobody looks up: most of what
- * a step of a training sets are those of the step before. It counts as named then. */
-static bool pass_over(ph__slots *slots, const ph_slot_value *value)
-{
-    ph__slot *slot = slots && value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
-    if (!slot || !slot->set || !slot->address || slot->current != (uintptr_t)value->value ||
-        slot->where.base || slot->named == slots->calls)
-        return false;
-    slot->named = slots->calls;
-    return true;
-}
-
 static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64_t free_count,
                              const char *call)
 {
@@ -139,7 +127,7 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     if (graph->slots)
         graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
-        if (!pass_over(graph->slots, &values[i]))
+        if (!ph__slots_pass_over(graph->slots, &values[i]))
             status = stage_value(graph, &values[i], free_count, call);
     if (graph->slots && graph->slots->grouped)
         for (size_t i = 0; status == PH_OK && ph__slot_groups_next_brought(&i, graph->slots); i++) {

@@ -3,6 +3,7 @@
 #ifndef PH_GRAPH_SLOTS_SLOTS_SET_H
 #define PH_GRAPH_SLOTS_SLOTS_SET_H
 #include "graph/slots/slots.h"
+#include <string.h>
 
 /* Puts the slot's value into all of its places; marks the nodes that it changes. */
 void ph__slot_patch(ph__slots *slots, ph__slot *slot);
@@ -20,4 +21,22 @@ ph_status ph__slots_set_usual(bool *done, ph_graph *graph, const ph_slot_value *
                               const char *call);
 void ph__slots_drop_staged(ph_graph *graph);
 ph_status ph__slots_apply(ph_graph *graph, const char *call);
+/* Whether the memory of the slot's last value was looked up, and found. */
+static inline bool ph__slots_looked_up(const ph__slots *slots, const ph_slot_value *value)
+{
+    return value->slot < slots->list.count && slots->list.at[value->slot]->where.base;
+}
+/* Whether the value is what the slot has, and no memory that somebody looks up: most of what a step
+ * of a training sets are the values of the step before. It counts as named then. */
+static inline bool ph__slots_pass_over(ph__slots *slots, const ph_slot_value *value)
+{
+    ph__slot *slot = slots && value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
+    if (!slot || !slot->set || slot->named == slots->calls || !value->value)
+        return false;
+    if (slot->address ? slot->current != (uintptr_t)value->value || slot->where.base
+                      : memcmp(slot->value, value->value, slot->bytes) != 0)
+        return false;
+    slot->named = slots->calls;
+    return true;
+}
 #endif

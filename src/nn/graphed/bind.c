@@ -292,9 +292,22 @@ static bool is_refused_by_slot(ph_tape *tape, const ph__callable_graph *callable
     return !accepted;
 }
 
+/* The graph does not touch what it did not touch in an earlier call: these ranges stay. */
+static inline bool touches(const ph__callable_graph *callable_graph, ph__binding *binding,
+                           const char *data)
+{
+    const char **untouched = &binding->untouched[callable_graph->backward];
+    if (*untouched == data)
+        return false;
+    if (ph__callable_graph_touches(callable_graph, data, binding->bytes))
+        return true;
+    *untouched = data;
+    return false;
+}
+
 ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
-                                    const ph__callable_graph *callable_graph,
-                                    const ph__binding *binding, size_t slot, ph_tensor *x)
+                                    const ph__callable_graph *callable_graph, ph__binding *binding,
+                                    size_t slot, ph_tensor *x)
 {
     bool written = false;
     if (UNLIKELY(!x->contiguous))
@@ -307,7 +320,7 @@ ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
     if (!binding->rebound)
         return x;
     if (UNLIKELY((uintptr_t)x->data % PH__BINDING_ALIGNMENT != 0 ||
-                 ph__callable_graph_touches(callable_graph, x->data, binding->bytes)))
+                 touches(callable_graph, binding, x->data)))
         return copy_to_buffer(tape, callable, binding, x);
     ph_status status = ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes);
     if (UNLIKELY(status != PH_OK))

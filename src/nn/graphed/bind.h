@@ -11,8 +11,8 @@ bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *
 /* The same for one tensor, its binding, and its slot in a callable graph (PH_SLOT_NONE: there is
  * none). NULL: the tape has failed. */
 ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
-                                    const ph__callable_graph *callable_graph,
-                                    const ph__binding *binding, size_t slot, ph_tensor *x);
+                                    const ph__callable_graph *callable_graph, ph__binding *binding,
+                                    size_t slot, ph_tensor *x);
 /* Warns, once for a callable, where what a call brings, or has saved, is the program's own, lies in
  * the pool of the callable, and a replay may have written over it. */
 typedef enum ph__binding_kind {

@@ -23,9 +23,12 @@ typedef struct ph__binding {
     /* rebound inputs: where backward reads it again; PH_SLOT_NONE: it does not */
     size_t backward_slot;
     size_t backward_uses;
-    const char *stood;     /* inputs: where it lay in the capture; nothing is there */
-    ph_tensor *buffer;     /* copied: where to; retained */
-    char reason[200];      /* why it is copied */
+    const char *stood; /* inputs: where it lay in the capture; nothing is there */
+    ph_tensor *buffer; /* copied: where to; retained */
+    char reason[200];  /* why it is copied */
+    /* Memory that came, and that the graph does not touch (ph__callable_graph_touches), which stays
+     * so: forward's, and backward's. NULL: none yet. */
+    const char *untouched[2];
     const char *elsewhere; /* memory that came, outside of the pool, and its stamp */
     uint64_t elsewhere_stamp;
 } ph__binding;

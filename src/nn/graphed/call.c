@@ -42,10 +42,11 @@ static bool hand_out_outputs(ph__op *op, ph__callable *callable, ph_tensor **out
         if (UNLIKELY(
                 !ph__op_check(op, ph__storage_use(x->storage, op->tape->stream, op->tape->key))))
             return false;
-        out[i] = ph__op_alias(op, x);
+        out[i] = ph__op_alias(op, x, &callable->outputs_ahead[i]);
         if (!out[i])
             return false;
-        ph__tensor_tag(out[i], &callable->out_set->overwrite_tag, number, callable->forward.calls);
+        ph__tensor_tag_new(out[i], &callable->out_set->overwrite_tag, &callable->out_set_ahead,
+                           number, callable->forward.calls);
     }
     callable->out_switches = output_switches(callable);
     return true;

@@ -87,13 +87,14 @@ static COLD void fail_parameter_changed(const ph__grad_call *call, const ph__cal
 
 static bool check_parameter_versions(const ph__grad_call *call, const ph__callable *callable)
 {
-    ph_tensor *const *const parameters = ph__callable_parameters(callable);
+    const ph__storage *const *storages = callable->saved_storages;
     for (size_t at = callable->saved_inputs; at < callable->saved_count; at++) {
-        size_t i = callable->saved_parameters[at - callable->saved_inputs];
+        const ph__storage *storage = storages[at - callable->saved_inputs];
         if (UNLIKELY(!call->saved[at] &&
-                     atomic_load_explicit(&parameters[i]->storage->version, memory_order_relaxed) !=
+                     atomic_load_explicit(&storage->version, memory_order_relaxed) !=
                          call->versions[at])) {
-            fail_parameter_changed(call, callable, i, at);
+            fail_parameter_changed(call, callable,
+                                   callable->saved_parameters[at - callable->saved_inputs], at);
             return false;
         }
     }
@@ -104,7 +105,7 @@ static bool bind_grad_outputs(const ph__grad_call *call, ph__callable *callable,
 {
     ph_tape *tape = call->tape;
     for (size_t i = 0; i < callable->out_count; i++) {
-        const ph__binding *binding = &callable->grad_outputs[i];
+        ph__binding *binding = &callable->grad_outputs[i];
         if (!binding->used)
             continue;
         ph__callable_warn_overwritten(callable, &callable->grad_outputs[i], call->out_grads[i],
@@ -361,25 +362,31 @@ static called *track_call(ph__op *op, ph__callable *callable)
                                callable->plain ? callable->leaf_edges : NULL);
 }
 
+/* Of plain ones the versions: the callable holds them. */
+static inline void save_parameters(ph__op *op, const ph__callable *callable, size_t first)
+{
+    const size_t count = callable->saved_count - first;
+    uint64_t *versions = op->node->versions + first;
+    for (size_t i = 0; callable->plain && i < count; i++)
+        versions[i] =
+            atomic_load_explicit(&callable->saved_storages[i]->version, memory_order_relaxed);
+    for (size_t i = 0; !callable->plain && i < count; i++)
+        ph__op_save(op, first + i,
+                    ph__callable_parameters(callable)[callable->saved_parameters[i]]);
+}
+
 bool ph__graphed_remember(ph__op *op, ph__callable *callable, uint64_t number)
 {
     called *state = track_call(op, callable);
     size_t saved = 0;
     if (!state)
         return false;
-    *state = (called){ph__callable_retain(callable), callable->keeps_saved ? number : 0,
-                      ph__callable_versions(callable), callable->forward.calls};
+    ph__reference_give(&callable->references, &callable->ahead);
+    *state = (called){callable, callable->keeps_saved ? number : 0, ph__callable_versions(callable),
+                      callable->forward.calls};
     for (size_t i = 0; i < callable->in_count; i++)
         if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
             ph__op_save(op, saved++, op->in[i]);
-    for (; saved < callable->saved_count; saved++) {
-        size_t i = callable->saved_parameters[saved - callable->saved_inputs];
-        ph_tensor *x = ph__callable_parameters(callable)[i];
-        if (callable->plain)
-            op->node->versions[saved] =
-                atomic_load_explicit(&x->storage->version, memory_order_relaxed);
-        else
-            ph__op_save(op, saved, x);
-    }
+    save_parameters(op, callable, saved);
     return true;
 }

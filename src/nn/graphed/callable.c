@@ -31,10 +31,22 @@ ph__callable *ph__callable_retain(ph__callable *callable)
     return callable;
 }
 
+static void return_output_references(ph__callable *callable)
+{
+    for (size_t i = 0; callable->outputs && i < callable->out_count; i++)
+        if (callable->outputs[i])
+            ph__references_return(&callable->outputs[i]->storage->references,
+                                  &callable->outputs_ahead[i]);
+    if (callable->out_set)
+        ph__references_return(&callable->out_set->overwrite_tag.references,
+                              &callable->out_set_ahead);
+}
+
 static void release_buffer(ph__binding *binding)
 {
     ph_tensor_release(binding->buffer);
     binding->buffer = NULL;
+    binding->untouched[0] = binding->untouched[1] = NULL;
 }
 
 void ph__callable_reset(ph__callable *callable)
@@ -45,6 +57,7 @@ void ph__callable_reset(ph__callable *callable)
     ph_graph_destroy(callable->forward.graph);
     ph_graph_destroy(callable->backward.graph);
     callable->forward.graph = callable->forward.first = callable->backward.graph = NULL;
+    return_output_references(callable);
     ph__output_set_release(callable->out_set);
     ph__output_set_release(callable->saved_set);
     ph__output_set_release(callable->grad_set);
@@ -71,6 +84,12 @@ void ph__callable_reset(ph__callable *callable)
     callable->differentiable = false;
 }
 
+void ph__callable_end(ph__callable *callable)
+{
+    ph__references_return(&callable->references, &callable->ahead);
+    ph__callable_release(callable);
+}
+
 void ph__callable_release(ph__callable *callable)
 {
     if (!callable || !ph__drop_reference(&callable->references))
@@ -83,14 +102,16 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->inputs);
     ph__free(callable->grad_outputs);
     ph__free(callable->outputs);
+    ph__free(callable->outputs_ahead);
     ph__free(callable->operands);
-    ph__leaf_edges_release(callable->leaf_edges);
+    ph__leaf_edges_end(callable->leaf_edges);
     ph__free(callable->parameter_data);
     ph__free(callable->parameter_grads);
     ph__parameter_slots_drop(&callable->parameter_slots);
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
     ph__free(callable->saved_parameters);
+    ph__free(callable->saved_storages);
     ph__free(callable->grad_inputs);
     ph__free(callable->grad_input_order);
     ph__free(callable->ops);

@@ -39,6 +39,7 @@ typedef struct ph__graphed_set {
 
 struct ph__callable {
     atomic_int references; /* of its module, and of each node of a tape that will call backward */
+    int ahead;             /* of them, those that calls give away (ph__reference_give) */
     ph__graphed_set *set;  /* retained */
     ph_module *original;   /* retained */
     struct ph__mode {
@@ -51,6 +52,7 @@ struct ph__callable {
     ph__binding *inputs;       /* in_count */
     ph__binding *grad_outputs; /* out_count */
     ph_tensor **outputs;       /* out_count, the graph's own memory, retained */
+    int *outputs_ahead;        /* out_count, of the references of their storages */
     /* in_count + parameter_count: of the call under way, then the parameters, which are retained */
     ph_tensor **operands;
     void **parameter_data;
@@ -59,6 +61,8 @@ struct ph__callable {
     ph__parameter_slots parameter_slots;
     bool *parameter_saved;    /* backward reads it: not to be changed before that */
     size_t *saved_parameters; /* their numbers; saved_count - saved_inputs */
+    /* of the same: a tensor has one storage for as long as it lives */
+    const ph__storage **saved_storages;
     /* to the parameters, for the history of calls; NULL: none yet */
     ph__leaf_edges *leaf_edges;
     /* In a call: a parameter requires a gradient; all of them are leaves in memory that the tape's
@@ -84,6 +88,7 @@ struct ph__callable {
     uint64_t out_switches, grad_switches;
     bool keeps_saved; /* backward reads what each forward writes anew */
     ph__output_set *out_set, *saved_set, *grad_set;
+    int out_set_ahead;    /* of the references of out_set */
     ph__storages changed; /* not the graphs' own: forward changes them in place */
     ph__storages held;    /* not the graphs' own: the graphs read or write them */
     /* where gradients went in the captures, while replays look at what their slots have: `idle`
@@ -131,6 +136,7 @@ static inline ph_tensor **ph__callable_parameters(const ph__callable *callable)
 }
 ph__callable *ph__callable_retain(ph__callable *callable);
 void ph__callable_release(ph__callable *callable); /* takes NULL */
+void ph__callable_end(ph__callable *callable);     /* by its module: there will be no more calls */
 void ph__graphed_set_release(ph__graphed_set *set);
 /* As the module that it was made from has it; in room. */
 const char *ph__callable_parameter_name(char *room, size_t size, const ph__callable *callable,

@@ -139,8 +139,11 @@ static ph_status adopt_real_graphs(ph__making *making)
             callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE;
     callable->saved_inputs = callable->saved_count;
     for (size_t i = 0; i < callable->parameter_count; i++)
-        if (callable->parameter_saved[i])
-            callable->saved_parameters[callable->saved_count++ - callable->saved_inputs] = i;
+        if (callable->parameter_saved[i]) {
+            size_t at = callable->saved_count++ - callable->saved_inputs;
+            callable->saved_parameters[at] = i;
+            callable->saved_storages[at] = ph__callable_parameters(callable)[i]->storage;
+        }
     return PH_OK;
 }
 

@@ -77,11 +77,13 @@ static bool allocate_callable(ph__callable *callable)
     callable->inputs = ph__calloc(in + 1, sizeof *callable->inputs);
     callable->grad_outputs = ph__calloc(out, sizeof *callable->grad_outputs);
     callable->outputs = ph__calloc(out, sizeof *callable->outputs);
+    callable->outputs_ahead = ph__calloc(out, sizeof *callable->outputs_ahead);
     callable->operands = ph__calloc(in + parameters + 1, sizeof *callable->operands);
     callable->parameter_data = ph__calloc(parameters + 1, sizeof *callable->parameter_data);
     callable->parameter_grads = ph__calloc(parameters + 1, sizeof *callable->parameter_grads);
     callable->parameter_saved = ph__calloc(parameters + 1, sizeof *callable->parameter_saved);
     callable->saved_parameters = ph__calloc(parameters + 1, sizeof *callable->saved_parameters);
+    callable->saved_storages = ph__calloc(parameters + 1, sizeof *callable->saved_storages);
     callable->grad_inputs = ph__calloc(in + parameters + 1, sizeof *callable->grad_inputs);
     callable->grad_input_order =
         ph__calloc(in + parameters + 1, sizeof *callable->grad_input_order);
@@ -90,9 +92,10 @@ static bool allocate_callable(ph__callable *callable)
     callable->op_slots = ph__calloc(bundles, sizeof *callable->op_slots);
     callable->values = ph__calloc(2 * in + out + parameters + bundles, sizeof *callable->values);
     callable->depends = ph__calloc(out, in + 1);
-    return callable->inputs && callable->grad_outputs && callable->outputs && callable->operands &&
-           callable->parameter_data && callable->parameter_grads && callable->parameter_saved &&
-           callable->saved_parameters && callable->modes && callable->grad_inputs &&
+    return callable->inputs && callable->grad_outputs && callable->outputs &&
+           callable->outputs_ahead && callable->operands && callable->parameter_data &&
+           callable->parameter_grads && callable->parameter_saved && callable->saved_parameters &&
+           callable->saved_storages && callable->modes && callable->grad_inputs &&
            callable->grad_input_order && callable->ops && callable->op_slots && callable->values &&
            callable->depends;
 }
@@ -148,7 +151,7 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
 /* ---- all of it ---- */
 static void release_self(void *self)
 {
-    ph__callable_release(self);
+    ph__callable_end(self);
 }
 
 static ph_status wait_for_device(ph_device *device)

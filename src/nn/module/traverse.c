@@ -6,7 +6,7 @@
 #include "base/unwind.h"
 #include "nn/module/module.h"
 #include "tensor/core/tensor.h"
-#include "tensor/tape/leaf.h"
+#include "tensor/tape/release.h"
 #include <string.h>
 
 enum {
@@ -255,26 +255,18 @@ ph_tensor *ph_module_parameter(const ph_module *module, const char *name)
     return NULL;
 }
 
-/* As ph_tensor_set_grad(x, NULL). */
-static inline void drop_gradient(ph_tensor *x)
+static void drop_gradients(const ph_module *module, ph__releases *releases)
 {
-    if (__builtin_expect(x->gone, 0)) {
-        ph_ignore(ph_tensor_set_grad(x, NULL));
-        return;
-    }
-    ph_tensor *grad = x->leaf ? x->leaf->grad : NULL;
-    if (!grad)
-        return;
-    x->leaf->grad = NULL;
-    ph_tensor_release(grad);
+    for (size_t i = 0; i < module->parameters.count; i++)
+        ph__tensor_drop_grad_among(module->parameters.at[i].tensor, releases);
+    for (size_t i = 0; i < module->children.count; i++)
+        drop_gradients(module->children.at[i].module, releases);
 }
 
 void ph_module_zero_grad(ph_module *module)
 {
-    if (!module)
-        return;
-    for (size_t i = 0; i < module->parameters.count; i++)
-        drop_gradient(module->parameters.at[i].tensor);
-    for (size_t i = 0; i < module->children.count; i++)
-        ph_module_zero_grad(module->children.at[i].module);
+    ph__releases releases = {0};
+    if (module)
+        drop_gradients(module, &releases);
+    ph__releases_end(&releases);
 }

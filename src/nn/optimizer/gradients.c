@@ -4,6 +4,7 @@
 #include "nn/optimizer/optimizer.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
+#include "tensor/tape/release.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
 
@@ -18,8 +19,10 @@ void ph_optimizer_zero_grad(ph_tape *tape, ph_optimizer *optimizer)
 {
     if (!check_optimizer(tape, optimizer, "ph_optimizer_zero_grad"))
         return;
+    ph__releases releases = {0};
     for (size_t i = 0; i < optimizer->params.count; i++)
-        ph_ignore(ph_tensor_set_grad(optimizer->params.at[i].param, NULL));
+        ph__tensor_drop_grad_among(optimizer->params.at[i].param, &releases);
+    ph__releases_end(&releases);
 }
 
 /* In a capture the record says what the fills are for, whatever scope they lie in. */

@@ -63,6 +63,11 @@ void ph__tensor_batch_release(ph__tensor_batch *batch)
     drop_references(batch, 1);
 }
 
+void ph__tensor_batch_release_many(ph__tensor_batch *batch, int count)
+{
+    drop_references(batch, count);
+}
+
 char *ph__tensor_batch_memory(const ph__tensor_batch *batch)
 {
     return batch->memory;

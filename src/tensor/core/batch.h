@@ -72,5 +72,6 @@ void ph__tensor_batch_end(ph__tensor_batch *batch);
 /* By a storage of it. The last of all gives the memory back in the order of the stream that it was
  * made for. */
 void ph__tensor_batch_release(ph__tensor_batch *batch);
+void ph__tensor_batch_release_many(ph__tensor_batch *batch, int count); /* by so many of them */
 char *ph__tensor_batch_memory(const ph__tensor_batch *batch);
 #endif

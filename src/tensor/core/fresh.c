@@ -33,7 +33,7 @@ void ph__tensor_recycle(ph__spare_tensors *spares, void *block)
         return;
     }
     fresh *both = block;
-    ph__alloc_set_aside();
+    ph__alloc_set_aside_by(spares->tally);
     both->tensor.tape = (ph_tape *)(void *)spares->first;
     spares->first = &both->tensor;
     spares->count++;
@@ -54,6 +54,8 @@ void ph__tensor_spares_free(ph__spare_tensors *spares)
         ph__released_keep(unlink_spare(spares));
     ph__alloc_drop(spares->node);
     spares->node = NULL;
+    ph__alloc_tally_give_back(spares->tally);
+    spares->tally = NULL;
 }
 
 /* NULL: no host memory. used: it was a tensor's before. */
@@ -62,7 +64,7 @@ static fresh *acquire_record(ph__spare_tensors *spares, bool *used)
     *used = spares && spares->first;
     if (!*used)
         return ph__alloc(sizeof(fresh));
-    return ph__alloc_reuse() ? unlink_spare(spares) : NULL;
+    return ph__alloc_reuse_by(spares->tally) ? unlink_spare(spares) : NULL;
 }
 
 /* Of a record that was one of that dtype and shape before, and of memory that is not empty. */
@@ -110,7 +112,7 @@ ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_d
                       (size_t)like->count * ph__dtype_size(dtype), stream, key);
 }
 
-ph_tensor *ph__tensor_alias(ph__spare_tensors *spares, const ph_tensor *like)
+ph_tensor *ph__tensor_alias(ph__spare_tensors *spares, const ph_tensor *like, int *ahead)
 {
     ph__storage *storage = like->storage;
     if (__builtin_expect(ph__quarantine_is_on(storage->backend), 0))
@@ -127,7 +129,8 @@ ph_tensor *ph__tensor_alias(ph__spare_tensors *spares, const ph_tensor *like)
     memcpy(x->stride, like->stride, sizeof x->stride);
     x->count = like->count;
     x->contiguous = like->contiguous;
-    x->storage = ph__storage_retain(storage);
+    x->storage = storage;
+    ph__reference_give(&storage->references, ahead);
     x->in_block = false;
     x->lone = true;
     return x;

@@ -2,6 +2,7 @@
 /* tensor/core/fresh.h: tensors of a tape's own, in records that others of it had before. */
 #ifndef PH_TENSOR_CORE_FRESH_H
 #define PH_TENSOR_CORE_FRESH_H
+#include "base/alloc.h"
 #include "tensor/core/tensor.h"
 
 /* Records of tensors that are gone, with their storages', for the next ones: linked by their
@@ -12,6 +13,7 @@ enum {
 typedef struct ph__spare_tensors {
     ph_tensor *first;
     unsigned count;
+    ph__alloc_tally *tally; /* counts them; NULL: everybody's does */
     void *node; /* the block of a node (node.h) that is gone, of so many bytes; NULL: none */
     size_t node_room;
 } ph__spare_tensors;
@@ -29,6 +31,7 @@ ph_status ph__tensor_fresh(ph_tensor **out, ph__spare_tensors *spares, ph__backe
  * as large or larger. */
 ph_status ph__tensor_fresh_like(ph_tensor **out, ph__spare_tensors *spares, ph_dtype dtype,
                                 const ph_tensor *like, ph_stream *stream, uint64_t key);
-/* Another handle on the memory of `like`, of its shape and strides. NULL: no host memory. */
-ph_tensor *ph__tensor_alias(ph__spare_tensors *spares, const ph_tensor *like);
+/* Another handle on the memory of `like`, of its shape and strides. NULL: no host memory. ahead:
+ * references of that storage which the caller has taken (ph__reference_give). */
+ph_tensor *ph__tensor_alias(ph__spare_tensors *spares, const ph_tensor *like, int *ahead);
 #endif

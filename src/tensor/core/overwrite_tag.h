@@ -26,6 +26,16 @@ void ph__overwrite_tag_release(ph__overwrite_tag *tag); /* takes NULL */
  * NULL: none from now on. While nobody else uses x. Handles that are made around x's memory
  * later carry the mark on. */
 void ph__tensor_tag(ph_tensor *x, ph__overwrite_tag *tag, uint64_t sequence, uint64_t call);
+/* The same for x that was made just now, and a tag whose owner has taken references ahead
+ * (ph__reference_give). */
+static inline void ph__tensor_tag_new(ph_tensor *x, ph__overwrite_tag *tag, int *ahead,
+                                      uint64_t sequence, uint64_t call)
+{
+    ph__reference_give(&tag->references, ahead);
+    x->overwrite_tag = tag;
+    x->sequence = sequence;
+    x->call = call;
+}
 /* to, a new handle on the memory of from, gets its mark. */
 static inline void ph__tensor_tag_like(ph_tensor *to, const ph_tensor *from)
 {

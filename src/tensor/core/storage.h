@@ -79,6 +79,26 @@ static inline bool ph__drop_reference(atomic_int *references)
     return atomic_load_explicit(references, memory_order_acquire) == 1 ||
            atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
+/* References that an owner takes ahead of need, many at once, and gives away one by one: that costs
+ * no locked instruction. One thread's at a time. ahead: those that it has not given away, which it
+ * returns while it still has one of its own. */
+enum {
+    PH__REFERENCES_AHEAD = 1024
+};
+static inline void ph__reference_give(atomic_int *references, int *ahead)
+{
+    if (__builtin_expect(*ahead == 0, 0)) {
+        atomic_fetch_add_explicit(references, PH__REFERENCES_AHEAD, memory_order_relaxed);
+        *ahead = PH__REFERENCES_AHEAD;
+    }
+    --*ahead;
+}
+static inline void ph__references_return(atomic_int *references, int *ahead)
+{
+    if (*ahead > 0)
+        atomic_fetch_sub_explicit(references, *ahead, memory_order_acq_rel);
+    *ahead = 0;
+}
 static inline bool ph__storage_is_shown(const ph__storage *storage)
 {
     return atomic_load_explicit(&storage->shown, memory_order_relaxed);

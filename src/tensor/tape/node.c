@@ -41,6 +41,13 @@ void ph__leaf_edges_release(ph__leaf_edges *leaf_edges)
     ph__free(leaf_edges);
 }
 
+void ph__leaf_edges_end(ph__leaf_edges *leaf_edges)
+{
+    if (leaf_edges)
+        ph__references_return(&leaf_edges->references, &leaf_edges->ahead);
+    ph__leaf_edges_release(leaf_edges);
+}
+
 bool ph__node_own_edges(ph__node *node)
 {
     ph__edge *edges = node->leaf_edges ? ph__calloc(node->in_count, sizeof *edges) : NULL;
@@ -65,7 +72,7 @@ static char *acquire_node_block(ph__spare_tensors *spares, size_t *room)
     char *block = spares->node;
     if (!block || spares->node_room < *room)
         return ph__alloc(*room);
-    if (!ph__alloc_reuse())
+    if (!ph__alloc_reuse_by(spares->tally))
         return NULL;
     *room = spares->node_room;
     spares->node = NULL;
@@ -103,7 +110,7 @@ ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def
     node->own_count = (uint32_t)own_count;
     node->leaf_edges = leaf_edges;
     if (leaf_edges)
-        atomic_fetch_add_explicit(&leaf_edges->references, 1, memory_order_relaxed);
+        ph__reference_give(&leaf_edges->references, &leaf_edges->ahead);
     node->saved_count = (uint32_t)saved_count;
     node->edges = (ph__edge *)(at + edges);
     node->saved = (ph_tensor **)(at + saved);
@@ -200,7 +207,7 @@ ph__node *ph__node_retain(ph__node *node)
 
 void ph__node_release_to(ph__node *node, ph__spare_tensors *spares)
 {
-    if (!node || atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
+    if (!node || !ph__drop_reference(&node->references))
         return;
     if (node->pending != &node->pending_one)
         ph__free(node->pending);
@@ -209,7 +216,7 @@ void ph__node_release_to(ph__node *node, ph__spare_tensors *spares)
         ph__free(node);
         return;
     }
-    ph__alloc_set_aside();
+    ph__alloc_set_aside_by(spares->tally);
     spares->node_room = node->room;
     spares->node = node;
 }

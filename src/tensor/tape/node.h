@@ -26,6 +26,7 @@ typedef struct ph__edge {
  * own. */
 typedef struct ph__leaf_edges {
     atomic_int references;
+    int ahead;                   /* of its maker, which makes the nodes (ph__reference_give) */
     bool distinct;               /* no leaf is there twice */
     void *pass;                  /* the pass that has its slots here; NULL: none */
     struct ph__leaf_edges *next; /* of that pass */
@@ -92,10 +93,20 @@ void ph__tape_kill_nodes(
     ph_tape *tape, size_t first);
 /* All edges are its own from now on. False: no host memory, and nothing has changed. */
 bool ph__node_own_edges(ph__node *node);
-/* Room for so many edges, which are zero. NULL: no host memory. release: takes NULL. */
+/* Room for so many edges, which are zero. NULL: no host memory. release: takes NULL. end: by the
+ * maker, whose reference it releases; takes NULL. */
 ph__leaf_edges *ph__leaf_edges_make(size_t count);
 void ph__leaf_edges_release(ph__leaf_edges *leaf_edges);
+void ph__leaf_edges_end(ph__leaf_edges *leaf_edges);
 ph__node *ph__node_retain(ph__node *node);
+/* The same while no other thread can know it. */
+static inline ph__node *ph__node_retain_new(ph__node *node)
+{
+    atomic_store_explicit(&node->references,
+                          atomic_load_explicit(&node->references, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    return node;
+}
 void ph__node_release(ph__node *node); /* takes NULL */
 /* Its block may go to the next node of that tape; spares may be NULL. */
 void ph__node_release_to(ph__node *node, ph__spare_tensors *spares);

@@ -227,11 +227,11 @@ ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const
     return x;
 }
 
-ph_tensor *ph__op_alias(ph__op *op, const ph_tensor *base)
+ph_tensor *ph__op_alias(ph__op *op, const ph_tensor *base, int *ahead)
 {
     if (UNLIKELY(ph__tape_failed(op->tape)))
         return NULL;
-    ph_tensor *x = ph__tensor_alias(&op->tape->spares, base);
+    ph_tensor *x = ph__tensor_alias(&op->tape->spares, base, ahead);
     if (UNLIKELY(!x)) {
         fail_host_memory(op, "a tensor");
         return NULL;
@@ -300,7 +300,7 @@ static void give_history(ph__op *op, ph_tensor *x, size_t i)
 {
     if (!x || !ph_dtype_is_floating(x->dtype) || x->node)
         return;
-    x->node = ph__node_retain(op->node);
+    x->node = ph__node_retain_new(op->node);
     x->output = (uint32_t)i;
     ph__tensor_altered(x);
 }

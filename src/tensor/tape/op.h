@@ -55,8 +55,8 @@ ph_tensor *ph__op_output_like(ph__op *op, ph_dtype dtype, const ph_tensor *x);
 /* Another view of base's memory, owned by the tape. offset in elements, from base's first. */
 ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const int64_t *strides,
                        int64_t offset);
-/* The same, of its shape and strides, and without its mark. */
-ph_tensor *ph__op_alias(ph__op *op, const ph_tensor *base);
+/* The same, of its shape and strides, and without its mark. ahead: as in ph__tensor_alias. */
+ph_tensor *ph__op_alias(ph__op *op, const ph_tensor *base, int *ahead);
 /* Scratch of this call: for what the kernels need beside outputs. Scratch, and every other
  * tensor that was made since begin and is no output, is released by done, unless it is saved. */
 ph_tensor *ph__op_scratch(ph__op *op, size_t bytes);

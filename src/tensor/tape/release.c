@@ -2,6 +2,7 @@
 /* tensor/tape/release.c: the end of a tensor, and of the history that it has. */
 #include "tensor/tape/release.h"
 #include "base/alloc.h"
+#include "tensor/core/batch.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/released.h"
@@ -60,6 +61,57 @@ void ph_tensor_release(ph_tensor *x)
         ph__storage_release(dissolve_handle(x, PH__GOING_RELEASED, NULL));
 }
 
+/* ---- many at once ---- */
+void ph__releases_end(ph__releases *releases)
+{
+    if (releases->batch)
+        ph__tensor_batch_release_many(releases->batch, releases->count);
+    *releases = (ph__releases){0};
+}
+
+/* The last handle on a part of a batch, of which nothing else is to go and nobody is to be told. */
+static inline bool is_last_of_part(const ph_tensor *x)
+{
+    return !x->gone && !x->tracked && !x->leaf && !x->node && !x->overwrite_tag && x->in_block &&
+           x->storage->batch && !atomic_load_explicit(&x->relied_on, memory_order_relaxed) &&
+           atomic_load_explicit(&x->references, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&x->storage->references, memory_order_acquire) == 1;
+}
+
+/* Functions of the user's may run in the usual release: nothing is left undone then. */
+void ph__tensor_release_among(ph_tensor *x, ph__releases *releases)
+{
+    if (!is_last_of_part(x)) {
+        ph__releases_end(releases);
+        ph_tensor_release(x);
+        return;
+    }
+    ph__storage *storage = x->storage;
+    if (releases->batch != storage->batch) {
+        ph__releases_end(releases);
+        releases->batch = storage->batch;
+    }
+    releases->count++;
+    x->overwrite_tag = &ph__released_tag;
+    x->sequence = 0;
+    x->gone = true;
+    storage->backend = &ph__backend_gone;
+}
+
+void ph__tensor_drop_grad_among(ph_tensor *x, ph__releases *releases)
+{
+    if (__builtin_expect(x->gone, 0)) {
+        ph_ignore(ph_tensor_set_grad(x, NULL));
+        return;
+    }
+    ph_tensor *grad = x->leaf ? x->leaf->grad : NULL;
+    if (!grad)
+        return;
+    x->leaf->grad = NULL;
+    ph__tensor_release_among(grad, releases);
+}
+
+/* ---- by a tape ---- */
 static void release_last(ph_tensor *x, ph_tape *tape)
 {
     const bool in_block = x->in_block;

@@ -83,6 +83,7 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         tape->autocast = options->autocast;
     tape->owned = tape->owned_inline;
     tape->owned_capacity = PH__OWNED_INLINE;
+    tape->spares.tally = ph__alloc_tally_claim();
     ph__tape_join_list(tape);
     *out = tape;
     return PH_OK;

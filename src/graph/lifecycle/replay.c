@@ -345,18 +345,18 @@ static inline ph_status relaunch_with(bool *launched, ph_graph *graph, ph_stream
     *launched = false;
     if (!ph__replays_as_before(graph, stream) || !graph->slots || !ph__replays_at_once(graph))
         return PH_OK;
+    bool set = count == 1 && ph__slots_look_up(graph->slots, values);
+    if (!set && !pass_over_all(graph, values, count))
+        return PH_OK;
     bool asks = may_capture(graph->device);
     if (asks)
         PH_TRY(find_open_capture(&capture_id, stream, call));
     if (capture_id)
         return PH_OK;
-    if (count == 1 && ph__slots_looked_up(graph->slots, values)) {
-        bool set;
+    if (set) {
         PH_TRY(ph__slots_set_usual(&set, graph, values, call));
         if (!set)
             return PH_OK;
-    } else if (!pass_over_all(graph, values, count)) {
-        return PH_OK;
     }
     return ph__exec_relaunch(launched, graph, stream, asks, call);
 }

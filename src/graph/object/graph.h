@@ -86,7 +86,7 @@ struct ph_graph {
     struct ph__upload_mark *uploaded; /* retained */
     /* the id of its stream; of the last replay before it */
     uint64_t uploaded_stream, uploaded_epoch;
-    bool to_upload; /* the upload under way has it */
+    bool to_upload;   /* the upload under way has it */
     bool breadcrumbs; /* each annotated scope of the capture gets breadcrumbs */
     /* of the capture's memory plan; see ph_graph_memory */
     size_t plan_bytes, plan_bound;

@@ -21,10 +21,11 @@ ph_status ph__slots_set_usual(bool *done, ph_graph *graph, const ph_slot_value *
                               const char *call);
 void ph__slots_drop_staged(ph_graph *graph);
 ph_status ph__slots_apply(ph_graph *graph, const char *call);
-/* Whether the memory of the slot's last value was looked up, and found. */
-static inline bool ph__slots_looked_up(const ph__slots *slots, const ph_slot_value *value)
+/* Whether the memory of the slot's last value was looked up, and found; or it has had none. */
+static inline bool ph__slots_look_up(const ph__slots *slots, const ph_slot_value *value)
 {
-    return value->slot < slots->list.count && slots->list.at[value->slot]->where.base;
+    const ph__slot *slot = value->slot < slots->list.count ? slots->list.at[value->slot] : NULL;
+    return slot && (slot->where.base || !slot->set);
 }
 /* Whether the value is what the slot has, and no memory that somebody looks up: most of what a step
  * of a training sets are the values of the step before. It counts as named then. */

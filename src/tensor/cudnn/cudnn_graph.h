@@ -60,9 +60,9 @@ void ph__cudnn_reduce(ph__cudnn_graph *graph, int how, const ph__cudnn_tensor *x
 void ph__cudnn_transpose(ph__cudnn_graph *graph, const ph__cudnn_tensor *x,
                          const ph__cudnn_tensor *y);
 
-/* A proposal of cuDNN's for the graph that builds. A search goes in its order, but that the preferred
- * one comes first, where it is as exact and repeats; and leaves out all that needs more than `most`
- * bytes of workspace. */
+/* A proposal of cuDNN's for the graph that builds. A search goes in its order, but that the
+ * preferred one comes first, where it is as exact and repeats; and leaves out all that needs more
+ * than `most` bytes of workspace. */
 typedef struct ph__cudnn_built {
     void *plan;
     int64_t workspace; /* bytes */

@@ -292,6 +292,11 @@ add_test(NAME oracle.runs COMMAND oracle host ${PROJECT_BINARY_DIR}/oracle.safet
 
 # Its own lines are what it looks for.
 set_source_files_properties(tests/unit/source_lines.c PROPERTIES COMPILE_OPTIONS -g)
+# The first unit of the program is one that the linker drops.
+add_library(test_dropped OBJECT tests/unit/dropped/dropped.c)
+target_compile_options(test_dropped PRIVATE -g -O0 -ffunction-sections)
+add_dependencies(test_unit_source_lines test_dropped)
+target_link_options(test_unit_source_lines PRIVATE -Wl,--gc-sections $<TARGET_OBJECTS:test_dropped>)
 # The same without an index of addresses, as clang writes none.
 add_custom_command(TARGET test_unit_source_lines POST_BUILD
     COMMAND ${CMAKE_OBJCOPY} --remove-section=.debug_aranges $<TARGET_FILE:test_unit_source_lines> $<TARGET_FILE:test_unit_source_lines>_unindexed)

@@ -3,6 +3,7 @@
  * headers are not needed to build. tests/headers/libdw_abi.c holds it against them. */
 #ifndef PH_DRIVER_LIBDW_ABI_H
 #define PH_DRIVER_LIBDW_ABI_H
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,7 +37,8 @@ typedef struct ph__dwfl_callbacks {
     X(end, void, (ph__dwfl * dwfl))
 /* dwarf_<name> */
 #define PH__LIBDW_DWARF_FUNCTIONS(X)                                                               \
-    X(haspc, int, (ph__dwarf_die * unit, uint64_t address))                                        \
+    X(ranges, ptrdiff_t,                                                                           \
+      (ph__dwarf_die * unit, ptrdiff_t at, uint64_t * base, uint64_t * start, uint64_t * end))     \
     X(getsrc_die, ph__dwarf_line *, (ph__dwarf_die * unit, uint64_t address))                      \
     X(linesrc, const char *, (ph__dwarf_line * line, uint64_t * time, uint64_t * length))          \
     X(lineno, int, (ph__dwarf_line * line, int *number))

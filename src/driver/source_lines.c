@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,15 +67,40 @@ static const char *find_indexed(int *number, const libdw_functions *libdw, ph__d
     return line ? libdw->lineinfo(line, NULL, number, NULL, NULL, NULL) : NULL;
 }
 
-/* By the ranges of its units, one after the other: clang writes no index. */
+/* How many of the unit's ranges have the address. A function that the linker has dropped keeps its
+ * range, from 0 on: *dropped, where the address lies in one; its lines are among the unit's. */
+static size_t count_ranges(bool *dropped, const libdw_functions *libdw, ph__dwarf_die *unit,
+                           uint64_t address)
+{
+    size_t count = 0;
+    uint64_t base = 0, start = 0, end = 0;
+    *dropped = false;
+    for (ptrdiff_t at = 0; (at = libdw->ranges(unit, at, &base, &start, &end)) > 0;)
+        if (start <= address && address < end) {
+            count += start != 0;
+            *dropped = *dropped || start == 0;
+        }
+    return count;
+}
+
+/* By the ranges of its units, one after the other: clang writes no index. NULL also where the line
+ * might be another's. */
 static const char *find_in_units(int *number, const libdw_functions *libdw, ph__dwfl_module *module,
                                  uint64_t address)
 {
     uint64_t bias = 0;
-    ph__dwarf_die *unit = libdw->module_nextcu(module, NULL, &bias);
-    while (unit && libdw->haspc(unit, address - bias) <= 0)
-        unit = libdw->module_nextcu(module, unit, &bias);
-    ph__dwarf_line *line = unit ? libdw->getsrc_die(unit, address - bias) : NULL;
+    size_t count = 0;
+    bool dropped = false, spoilt = false;
+    ph__dwarf_die *found = NULL;
+    for (ph__dwarf_die *unit = NULL; (unit = libdw->module_nextcu(module, unit, &bias)) != NULL;) {
+        size_t more = count_ranges(&dropped, libdw, unit, address - bias);
+        found = more ? unit : found;
+        spoilt = more ? dropped : spoilt;
+        count += more;
+    }
+    if (count != 1 || spoilt)
+        return NULL;
+    ph__dwarf_line *line = libdw->getsrc_die(found, address - bias);
     return line && libdw->lineno(line, number) == 0 ? libdw->linesrc(line, NULL, NULL) : NULL;
 }
 

@@ -109,6 +109,34 @@ TEST(wrong_frees_are_logged_once_and_free_nothing)
     t_close(&world);
 }
 
+/* Nobody could order the memory's next use behind the work of such a stream. */
+TEST(frees_on_a_destroyed_stream_free_nothing)
+{
+    t_world world;
+    ph_stream *gone;
+    char *block, *pinned;
+    ph_memory_stats stats;
+    t_open(&world, NULL);
+    assert_ok(ph_stream_create(&gone, world.device, NULL));
+    assert_ok(ph_malloc(&block, 1, 4096, gone));
+    assert_ok(ph_malloc_pinned(&pinned, 1, 4096, gone));
+    assert_ok(ph_stream_synchronize(gone));
+    ph_stream_destroy(gone);
+    t_log_start();
+    assert_false(ph_stream_is_capturing(gone));
+    ph_free(block, gone);
+    ph_free_pinned(pinned, gone);
+    assert_int_equal(t_log_count("the stream was destroyed before this call; nothing was done"), 1);
+    assert_int_equal(t_log_count("ph_free: "), 1); /* once for both calls */
+    t_log_stop();
+    assert_ok(ph_memset(block, 1, 4096, world.stream));
+    assert_ok(ph_memory_get_stats(&stats, world.device));
+    assert_int_equal(stats.allocated, 4096);
+    ph_free(block, NULL);
+    ph_free_pinned(pinned, NULL);
+    t_close(&world);
+}
+
 TEST(questions_about_memory_refuse_bad_arguments)
 {
     t_world world, other;
@@ -304,6 +332,7 @@ int main(void)
         cmocka_unit_test(refused_allocations_of_device_memory_change_no_statistics),
         cmocka_unit_test(allocations_of_pinned_memory_refuse_bad_arguments),
         cmocka_unit_test(wrong_frees_are_logged_once_and_free_nothing),
+        cmocka_unit_test(frees_on_a_destroyed_stream_free_nothing),
         cmocka_unit_test(questions_about_memory_refuse_bad_arguments),
         cmocka_unit_test(pool_calls_refuse_bad_arguments_and_orders),
         cmocka_unit_test(a_pool_source_that_fails_fails_the_request),

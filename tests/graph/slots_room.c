@@ -166,6 +166,35 @@ TEST(a_span_that_leaves_the_allocation_is_refused)
     ph_kernel_release(w.kernel);
 }
 
+/* Other memory lies where the capture's example input was: it says nothing of the span. */
+TEST(memory_that_came_after_the_capture_is_not_judged)
+{
+    static const size_t counts[] = {N / 4, N, 32 * N};
+    int32_t *place, *later, *const own = x;
+    assert_ok(ph_malloc(&place, 32 * N, sizeof *place, world.stream));
+    for (size_t i = 0; i < 3; i++) {
+        work w;
+        ph_free(place, world.stream);
+        assert_ok(ph_malloc_at(&x, place, N * sizeof *x, world.stream));
+        capture(&w, 0, N);
+        ph_free(x, world.stream);
+        assert_ok(ph_malloc_at(&later, place, counts[i] * sizeof *later, world.stream));
+        t_log_start();
+        size_t slot = find(N * sizeof *x);
+        assert_int_equal(room_of(slot), 0);
+        assert_int_equal(t_log_count(""), 0);
+        t_log_stop();
+        assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, own}, 1));
+        t_all(y, N, 2, world.stream);
+        assert_ok(ph_graph_reset(graph));
+        ph_kernel_release(w.kernel);
+        ph_free(later, world.stream);
+        assert_ok(ph_malloc_at(&place, place, 32 * N * sizeof *place, world.stream));
+    }
+    ph_free(place, world.stream);
+    x = own;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +202,7 @@ int main(void)
         IN_WORLD(a_span_that_is_the_allocation_is_not),
         IN_WORLD(a_declared_extent_that_leaves_the_span_is_refused),
         IN_WORLD(a_span_that_leaves_the_allocation_is_refused),
+        IN_WORLD(memory_that_came_after_the_capture_is_not_judged),
         IN_WORLD(a_declared_extent_inside_the_span_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "support/fixture.h"
 #include "support/test.h"
+#include <phonograph/memory_plan.h>
 
 enum {
     N = 512,
@@ -149,6 +150,58 @@ TEST(memory_that_others_watched_is_refused_all_the_same)
     free_now(from[1]);
 }
 
+static ph_status planned(ph_stream *stream, void *user)
+{
+    char *blocks[2];
+    (void)user;
+    for (int i = 0; i < 2; i++) {
+        PH_TRY(ph_malloc(&blocks[i], 1, 4 * BYTES, stream));
+        PH_TRY(ph_memset(blocks[i], 1, 4 * BYTES, stream));
+    }
+    for (int i = 0; i < 2; i++)
+        ph_free(blocks[i], stream);
+    return PH_OK;
+}
+
+/* Its block lives on, and is nobody's once captures get their memory from it. */
+TEST(memory_that_a_plan_takes_over_is_refused)
+{
+    ph_pool *pool;
+    ph_stream *stream;
+    ph_memory_plan *plan;
+    ph_allocation arena;
+    ph_graph *noted, *served;
+    size_t slot = capture();
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    assert_ok(ph_memory_plan_create(&plan, pool, stream, 1));
+    assert_ok(ph_graph_create(&noted, NULL));
+    assert_ok(ph_memory_plan_capture(plan, 0, noted, NULL, planned, NULL));
+    const ph_record *record;
+    ph_node_info info;
+    assert_ok(ph_graph_record(&record, noted));
+    assert_ok(ph_record_node(&info, record, 0));
+    const void *was = info.dst;
+    ph_graph_destroy(noted);
+    assert_ok(ph_memory_plan_place(plan));
+    assert_ok(ph_memory_lookup(&arena, world.device, was));
+    for (int i = 0; i < ROUNDS; i++) {
+        assert_ok(replay(slot, arena.base));
+        assert_ok(replay(slot, x));
+    }
+    assert_ok(ph_graph_create(&served, NULL));
+    assert_ok(ph_memory_plan_capture(plan, 0, served, NULL, planned, NULL));
+    refuse(slot, arena.base);
+    assert_ok(replay(slot, x));
+    t_all(y, N, 2, world.stream);
+    assert_ok(ph_memory_plan_finish(plan));
+    refuse(slot, arena.base);
+    ph_memory_plan_destroy(plan);
+    ph_graph_destroy(served);
+    ph_pool_release(pool);
+    ph_stream_destroy(stream);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +210,7 @@ int main(void)
         IN_WORLD(any_number_takes_turns),
         IN_WORLD(frees_of_other_memory_between_turns_change_nothing),
         IN_WORLD(memory_that_others_watched_is_refused_all_the_same),
+        IN_WORLD(memory_that_a_plan_takes_over_is_refused),
     };
     return cmocka_run_group_tests_name("graph.slots_turns", tests, NULL, NULL);
 }

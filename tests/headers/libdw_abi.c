@@ -43,8 +43,9 @@ SAME_FUNCTION(end);
 /* Dwarf_Die has no tag that ours could be called by: these are the same but for its name. */
 typedef Dwarf_Die *nextcu_function(Dwfl_Module *module, Dwarf_Die *last, uint64_t *bias);
 SAME_TYPE(__typeof__(dwfl_module_nextcu), nextcu_function);
-typedef int haspc_function(Dwarf_Die *unit, uint64_t address);
-SAME_TYPE(__typeof__(dwarf_haspc), haspc_function);
+typedef ptrdiff_t ranges_function(Dwarf_Die *unit, ptrdiff_t at, uint64_t *base, uint64_t *start,
+                                  uint64_t *end);
+SAME_TYPE(__typeof__(dwarf_ranges), ranges_function);
 typedef Dwarf_Line *getsrc_die_function(Dwarf_Die *unit, uint64_t address);
 SAME_TYPE(__typeof__(dwarf_getsrc_die), getsrc_die_function);
 typedef const char *linesrc_function(Dwarf_Line *line, uint64_t *time, uint64_t *length);

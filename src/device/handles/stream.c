@@ -116,5 +116,6 @@ int ph_stream_priority(const ph_stream *stream)
 
 bool ph_stream_is_capturing(const ph_stream *stream)
 {
-    return stream && ph__stream_capture_id(stream) != 0;
+    return stream && !atomic_load_explicit(&stream->destroyed, memory_order_relaxed) &&
+           ph__stream_capture_id(stream) != 0;
 }

@@ -219,6 +219,8 @@ void ph_free(void *pointer, ph_stream *stream)
     if (!pointer)
         return;
     if (stream) {
+        if (ph__free_on_destroyed(stream, pointer, call))
+            return;
         free_of(stream->device, pointer, stream, call);
         return;
     }

@@ -18,6 +18,15 @@
 #include "memory/streams/uses.h"
 #include <string.h>
 
+void ph__free_warn_destroyed(const void *pointer, const char *call)
+{
+    PH__LOG_ONCE(PH_LOG_WARNING,
+                 "%s: %p: the stream was destroyed before this call; nothing was done, and the "
+                 "memory stays allocated; free it before the stream, or with stream NULL once the "
+                 "stream's work is over; said once",
+                 call, pointer);
+}
+
 /* Stands in a block while a thread frees it without the lock: a second free sees that it is not
  * live. */
 static _Alignas(16) ph__stream_uses freeing = {.state = PH__BLOCK_FREEING};

@@ -7,6 +7,7 @@
 #include "base/range_map.h"
 #include "device/capture/refuse.h"
 #include "device/wrap_cuda.h"
+#include "memory/alloc/free.h"
 #include "memory/capture/allocation_log.h"
 #include "memory/capture/replay_allocator.h"
 #include "memory/observe/sites.h"
@@ -252,7 +253,7 @@ static bool free_pinned_block(ph__memory *memory, uintptr_t address, ph_stream *
 
 void ph_free_pinned(void *pointer, ph_stream *stream)
 {
-    if (!pointer)
+    if (!pointer || (stream && ph__free_on_destroyed(stream, pointer, "ph_free_pinned")))
         return;
     ph__memory *memory =
         stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);

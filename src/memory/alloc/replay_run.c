@@ -10,6 +10,7 @@
 #include "memory/capture/replay_allocator.h"
 #include "memory/state/allocation.h"
 #include "memory/state/find.h"
+#include "memory/state/free_counter.h"
 #include "memory/state/handout.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
@@ -91,6 +92,8 @@ ph_status ph__replay_allocator_begin(ph__replay_allocator **out, ph_pool *pool, 
     allocator->next = memory->replay_allocators;
     memory->replay_allocators = allocator;
     pool->replay_allocator = allocator;
+    /* who has looked memory up has to do so again */
+    atomic_fetch_add_explicit(&memory->free_count, 1, memory_order_release);
     ph__set_slow_path(memory, PH__SLOW_REPLAY_ALLOCATOR, true);
     ph__spin_unlock(&memory->lock);
     *out = allocator;
@@ -104,6 +107,7 @@ void ph__replay_allocator_order(ph__replay_allocator *allocator, void *arena)
     allocator->ordered = true;
     allocator->arena = ph__memory_block(memory, (uintptr_t)arena);
     ph__mseg_of(allocator->arena)->captured = true;
+    ph__free_counter_add(memory, allocator->arena->generation); /* nobody's from now on */
     ph__spin_unlock(&memory->lock);
 }
 

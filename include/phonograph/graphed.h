@@ -169,6 +169,7 @@ typedef struct ph_graphed_options {
  *   parameter; an unused input (see allow_unused_input);
  * - a sample with another count than the module's inputs, with a NULL entry or an entry of another
  *   device, or with a structure that is malformed or of another count;
+ * - `out` and `modules` that share a place: the caller's handle would be lost;
  * - two equal entries of `modules`; autocast with its cache; everything that a capture refuses.
  *
  * Threads and capture: waits for the device. Not legal in a capture (CAPTURE, 900). Externally

@@ -132,7 +132,7 @@ PH_CALL ph_dropout_create(ph_module **out, ph_device *device, double p);
 typedef ph_tensor *(*ph_activation_fn)(ph_tape *tape, ph_tensor *x);
 PH_CALL ph_activation_create(ph_module **out, ph_device *device, const char *name,
                              ph_activation_fn fn);
-/* Children "0", "1", ... are retained. */
+/* Children "0", "1", ... are retained. ARGUMENT: `out` is one of their places. */
 PH_CALL ph_sequential_create(ph_module **out, ph_module *const *children, size_t count);
 /* x + attention(norm(x)), then x + mlp(norm(x)), for x [batch, time, width], as in GPT-2: causal
  * self-attention, gelu_tanh, and a width of 4 * width in the mlp. */

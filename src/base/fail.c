@@ -91,3 +91,27 @@ ph_status ph__fail_host_memory(const char *call, const char *what_for)
                    "%s: no host memory for %s; nothing was changed, free some and call again", call,
                    what_for);
 }
+
+ph_status ph__fail_given(ph_status status, const char *format, ...)
+{
+    const ph_error before = *ph_error_last();
+    const char *name = ph_status_name(status);
+    char what[160], last[280];
+    va_list args;
+    va_start(args, format);
+    ph__line_vformat(what, sizeof what, format, args);
+    va_end(args);
+    if (strncmp(name, "PH_", 3) != 0)
+        ph_fail(status,
+                "%s failed with %d, which is none of the statuses (a || b gives 1); return what a "
+                "call gave, as PH_TRY does",
+                what, (int)status);
+    else
+        ph_fail(status, "%s failed with %s, and no message was given", what, name);
+    if (before.status == PH_OK || before.message[0] == '\0')
+        return status;
+    ph__line_format(last, sizeof last, "; the thread's last failure before was: %s",
+                    before.message);
+    ph__error_suffix(last);
+    return status;
+}

@@ -21,6 +21,11 @@ ph_status ph__vfail(ph_status status, int native, const char *native_call, const
 uint32_t ph__error_mark(uint32_t mark);
 uint32_t ph__error_marked(void);
 
+/* A function of the program's, which `format` names, has failed with a status of its own and set no
+ * message. The message has the number where it is none of the statuses, and what the thread's last
+ * failure was before. Returns status. */
+ph_status ph__fail_given(ph_status status, const char *format, ...) PH_PRINTF(2, 3);
+
 /* Puts "prefix: " (cut when very long) before the message of the record; keeps everything else.
  * For an outer call that adds what it was doing. */
 void ph__error_prefix(const char *format, ...) PH_PRINTF(1, 2);

@@ -4,6 +4,7 @@
 #include "support/nets.h"
 #include "support/test.h"
 #include <math.h>
+#include <phonograph/graphed.h>
 
 /* ---- layers ---- those with a weight: of one size, and of two. */
 static ph_status make_linear(ph_module **out, ph_device *device, int64_t size,
@@ -102,6 +103,27 @@ TEST(calls_of_modules_refuse_bad_arguments_by_name)
     t_scene_close(&s);
 }
 
+/* The handle that would be lost is still the caller's. */
+TEST(a_module_is_not_given_to_where_another_is_taken_from)
+{
+    t_scene s;
+    t_scale scale;
+    t_scene_open(&s);
+    ph_module *modules[2] = {t_scale_open(&s, &scale, 2), NULL}, *const only = modules[0];
+    ph_tensor *x = t_input(&s, 1, 2);
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    assert_error(ph_make_graphed_callables(modules, modules, &sample, 1, NULL), PH_ERROR_ARGUMENT,
+                 "out and modules share a place");
+    assert_ptr_equal(modules[0], only);
+    assert_error(ph_sequential_create(modules, modules, 1), PH_ERROR_ARGUMENT,
+                 "out and children share a place");
+    assert_ptr_equal(modules[0], only);
+    assert_ok(ph_sequential_create(&modules[1], modules, 1));
+    ph_module_release(modules[1]);
+    ph_module_release(modules[0]);
+    t_scene_close(&s);
+}
+
 /* ---- lists ---- */
 TEST(lists_of_modules_take_null_and_unknown_names)
 {
@@ -169,6 +191,7 @@ int main(void)
         cmocka_unit_test(layers_refuse_bad_sizes_options_and_devices),
         cmocka_unit_test(test_plain_layers),
         cmocka_unit_test(calls_of_modules_refuse_bad_arguments_by_name),
+        cmocka_unit_test(a_module_is_not_given_to_where_another_is_taken_from),
         cmocka_unit_test(lists_of_modules_take_null_and_unknown_names),
         cmocka_unit_test(optimizers_refuse_bad_options_and_null),
     };

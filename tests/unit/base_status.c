@@ -249,6 +249,26 @@ TEST(test_common_refusals)
     assert_non_null(strstr(ph_error_last()->message, "ph_x: no host memory for the table"));
 }
 
+TEST(a_status_without_a_message_has_the_last_failure_before)
+{
+    const ph_error none = {.status = PH_OK};
+    ph__error_restore(&none);
+    assert_int_equal(ph__fail_given(PH_ERROR_CALLER, "%s", "the capture"), PH_ERROR_CALLER);
+    assert_string_equal(ph_error_last()->message,
+                        "the capture failed with PH_ERROR_CALLER, and no message was given");
+    ph_ignore(ph_fail(PH_ERROR_SIZE, "ph_x: too large"));
+    assert_int_equal(ph__fail_given(PH_ERROR_CALLER, "the capture"), PH_ERROR_CALLER);
+    assert_int_equal(ph_error_last()->status, PH_ERROR_CALLER);
+    assert_string_equal(ph_error_last()->message,
+                        "the capture failed with PH_ERROR_CALLER, and no message was given; the "
+                        "thread's last failure before was: ph_x: too large");
+    ph__error_restore(&none);
+    assert_int_equal((int)ph__fail_given((ph_status)1, "a hook"), 1);
+    assert_string_equal(ph_error_last()->message,
+                        "a hook failed with 1, which is none of the statuses (a || b gives 1); "
+                        "return what a call gave, as PH_TRY does");
+}
+
 TEST(test_reserved_words)
 {
     struct {
@@ -313,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_save_and_restore),
         cmocka_unit_test(test_records_are_per_thread),
         cmocka_unit_test(test_common_refusals),
+        cmocka_unit_test(a_status_without_a_message_has_the_last_failure_before),
         cmocka_unit_test(test_reserved_words),
         cmocka_unit_test(each_status_has_a_name_and_no_other_number),
         cmocka_unit_test(ph_try_returns_at_the_first_failure),

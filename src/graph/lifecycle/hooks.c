@@ -178,8 +178,7 @@ static ph_status call_hook(const ph_hook *hook, const ph_graph_hook_info *info)
 {
     ph_status status = hook->fn(info, hook->user);
     if (status != PH_OK && ph_error_last()->status != status)
-        ph_fail(status, "a hook of the graph failed with %s, and no message was given",
-                ph_status_name(status));
+        ph__fail_given(status, "a hook of the graph");
     return status;
 }
 

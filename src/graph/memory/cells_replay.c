@@ -88,9 +88,7 @@ static ph_status fail_values(ph_status status, const char *call)
     if (ph_error_last()->status == status)
         ph__error_prefix("%s: the values of the graph's cells", call);
     else
-        ph_fail(status,
-                "%s: a source of the graph's cells failed with %s, and no message was given", call,
-                ph_status_name(status));
+        ph__fail_given(status, "%s: a source of the graph's cells", call);
     return status;
 }
 

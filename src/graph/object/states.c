@@ -161,8 +161,7 @@ ph_status ph__graph_fail(ph_graph *graph, ph_status status)
 {
     ph__error_save(&graph->failure);
     if (graph->failure.status != status) {
-        ph_fail(status, "the capture failed with %s, and no message was given",
-                ph_status_name(status));
+        ph__fail_given(status, "the capture");
         ph__error_save(&graph->failure);
     }
     graph->state = PH_GRAPH_FAILED;

@@ -26,8 +26,7 @@ static ph_status say_whose(const ph__verify *verify, ph_status status, const ph_
     if (status != PH_OK && ph_error_last()->status == status)
         ph__error_prefix("%s: %s", verify->call, whose);
     else if (status != PH_OK)
-        ph_fail(status, "%s: %s failed with %s, and no message was given", verify->call, whose,
-                ph_status_name(status));
+        ph__fail_given(status, "%s: %s", verify->call, whose);
     return status;
 }
 

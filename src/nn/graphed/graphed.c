@@ -239,6 +239,7 @@ ph_status ph_make_graphed_callables(ph_module **out, ph_module *const *modules,
 {
     static const ph_graphed_options defaults;
     options = options ? options : &defaults;
+    PH_TRY(ph__module_check_apart(out, count, modules, count, "modules", call));
     for (size_t i = 0; out && i < count; i++)
         out[i] = NULL;
     PH_TRY(ph__graphed_check_arguments(out, modules, samples, count, options));

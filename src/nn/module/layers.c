@@ -355,6 +355,7 @@ ph_status ph_sequential_create(ph_module **out, ph_module *const *children, size
     static const char call[] = "ph_sequential_create";
     if (!out)
         return ph__fail_null(call, "out");
+    PH_TRY(ph__module_check_apart(out, 1, children, count, "children", call));
     *out = NULL;
     if (!children || count == 0)
         return ph_fail(PH_ERROR_ARGUMENT,

@@ -209,6 +209,20 @@ static bool copy_module(ph_module *module, const ph_module *from)
     return ok;
 }
 
+ph_status ph__module_check_apart(ph_module *const *out, size_t out_count, ph_module *const *from,
+                                 size_t count, const char *what, const char *call)
+{
+    const uintptr_t mine = (uintptr_t)out, theirs = (uintptr_t)from;
+    if (!out || !from || mine + out_count * sizeof *out <= theirs ||
+        theirs + count * sizeof *from <= mine)
+        return PH_OK;
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: out and %s share a place, and the caller's handle there would be lost; pass "
+        "another variable, and release the old handle when it is no longer needed",
+        call, what);
+}
+
 ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn forward, void *self,
                           void (*destroy)(void *self), const char *call)
 {

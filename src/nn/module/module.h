@@ -48,6 +48,10 @@ struct ph_module {
     ph_tensor *nonfinite; /* norms of gradients that were not: nn/gradients/clip_failure.h */
 };
 
+/* ARGUMENT where the two arrays share a place: a handle that is given there would be the only one
+ * that the caller has of the module, and be lost. what: the name of the second one. */
+ph_status ph__module_check_apart(ph_module *const *out, size_t out_count, ph_module *const *from,
+                                 size_t count, const char *what, const char *call);
 /* A module with the name, parameters, buffers and children of another one,
  * and a forward of its own; its training mode goes on to the other one, which it retains. */
 ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn forward, void *self,

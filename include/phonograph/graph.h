@@ -161,7 +161,7 @@ PH_CALL ph_graph_upload(ph_graph *graph, ph_stream *stream);
  * two uploads, and one event behind all of them.
  * - ENDED: all of those are instantiated first, and their hooks run before the first upload.
  * - The first failure ends it. The message says which graph, where it is one's. The graphs before
- *   it may be uploaded, and all stay usable.
+ *   it may be uploaded. All stay usable, but one that a failed instantiation left FAILED.
  * - count 0: checks the stream alone. A graph may be there twice. */
 PH_CALL ph_graph_upload_all(ph_graph *const *graphs, size_t count, ph_stream *stream);
 

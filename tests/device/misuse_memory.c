@@ -132,6 +132,7 @@ TEST(frees_on_a_destroyed_stream_free_nothing)
     assert_ok(ph_memset(block, 1, 4096, world.stream));
     assert_ok(ph_memory_get_stats(&stats, world.device));
     assert_int_equal(stats.allocated, 4096);
+    assert_ok(ph_stream_synchronize(world.stream)); /* no free waits for that stream */
     ph_free(block, NULL);
     ph_free_pinned(pinned, NULL);
     t_close(&world);

@@ -267,6 +267,30 @@ TEST(what_is_before_the_one_that_fails_is_uploaded)
     }
 }
 
+/* The host waits for the upload then: the gate opens by itself. */
+TEST(replays_come_after_an_upload_without_an_event)
+{
+    if (!fake_cuda())
+        return;
+    for (int all = 0; all < 2; all++) {
+        t_gate gate = {.behind = true};
+        capture_graphs(&defer);
+        assert_ok(t_gate_wait_guarded(&gate, other));
+        fake_cuda()->fail_call("cuEventRecordWithFlags", 999, 1);
+        assert_int_equal(all ? ph_graph_upload_all(graphs, GRAPHS, other)
+                             : ph_graph_upload(graphs[0], other),
+                         PH_ERROR_DEVICE);
+        fake_cuda()->fail_call("cuEventRecordWithFlags", 0, 0);
+        bool done;
+        assert_ok(ph_stream_query(&done, other));
+        assert_true(done);
+        t_gate_open(&gate);
+        assert_ok(ph_graph_upload_all(graphs, GRAPHS, other));
+        assert_all_replay();
+        destroy_graphs();
+    }
+}
+
 /* The n-th call of libcuda has no memory. Executables before one that fails are ordered before
  * their replays. */
 static bool fail_nth(int64_t n, int64_t *uploaded)
@@ -316,6 +340,7 @@ int main(void)
         CASE(a_capturing_stream_is_refused),
         CASE(hooks_that_take_graphs_away),
         CASE(what_is_before_the_one_that_fails_is_uploaded),
+        CASE(replays_come_after_an_upload_without_an_event),
         CASE(a_call_in_the_middle_fails),
     };
     return cmocka_run_group_tests_name("graph.upload_all", tests, NULL, NULL);

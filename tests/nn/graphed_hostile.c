@@ -393,7 +393,7 @@ TEST(test_programs_that_look_late)
     open_field(&f);
     assert_ok(ph_kernel_create(&p.kernel, f.s.device, &hostile_source));
     for (int way = 0; way < 4; way++) {
-        int plain = way % 2, again = plain ? 0 : STAYS; /* with copies */
+        int plain = way % 2, again = plain ? 0 : ONE + STAYS; /* with copies, and compared */
         p.plain = plain;
         p.lends = way / 2;
         p.from = NEVER;

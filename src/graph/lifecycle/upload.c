@@ -85,21 +85,34 @@ static ph_status fail_upload(int result, const char *call)
                                  "%s: the executable was not uploaded", call);
 }
 
-/* Where one fails those before it are uploaded; *ordered: some are, and the event is behind. */
+/* Without an event behind what was submitted the host waits for it, so that no replay needs to.
+ * Where this fails, too, the device has lost its work. */
+static void wait_for_uploads(const ph_stream *stream)
+{
+    const ph__driver *driver = stream->device->driver;
+    ph_capture_mode mode = PH_CAPTURE_RELAXED;
+    driver->thread_exchange_mode(stream->device->handle, &mode);
+    (void)driver->stream_wait(stream->handle);
+    driver->thread_exchange_mode(stream->device->handle, &mode);
+}
+
+/* Where one fails those before it are uploaded, and its own may be under way; *ordered: the event
+ * is behind all of them. */
 static ph_status submit_uploads(bool *ordered, const uploads *all, const ph_stream *stream,
                                 ph__drv_event *behind, const char *call)
 {
     const ph__driver *driver = stream->device->driver;
     int uploaded = driver->exec_upload(all->execs.at, all->execs.count, stream->handle);
-    if (driver->exec_uploads(all->execs.at[0]) == 0)
-        return fail_upload(uploaded, call);
     ph_status status = uploaded == PH__R_OK ? PH_OK : fail_upload(uploaded, call);
     int result = driver->event_record(behind, stream->handle, PH__EVENT_RECORD_DEFAULT);
     *ordered = result == PH__R_OK;
-    return status != PH_OK || *ordered
-               ? status
-               : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+    if (*ordered)
+        return status;
+    if (status == PH_OK)
+        status = ph__driver_fail(result, PH__NAME_EVENT_RECORD,
                                  "%s: behind the upload of the executable", call);
+    wait_for_uploads(stream);
+    return status;
 }
 
 static ph_status submit_free(bool *ordered, const uploads *all, ph_stream *stream,
@@ -126,9 +139,8 @@ static ph_status upload_found(const uploads *all, ph_stream *stream, const char 
         status = ph__upload_mark_create(&mark, stream->device, call);
     if (mark)
         status = submit_free(&ordered, all, stream, mark->event, call);
-    for (size_t i = 0; ordered && i < all->execs.count; i++)
-        if (stream->device->driver->exec_uploads(all->execs.at[i]) != 0)
-            ph__upload_note(all->graphs.at[i], mark, stream);
+    for (size_t i = 0; ordered && i < all->graphs.count; i++)
+        ph__upload_note(all->graphs.at[i], mark, stream);
     ph__upload_mark_release(mark);
     return status;
 }

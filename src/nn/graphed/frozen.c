@@ -12,8 +12,16 @@
 typedef struct finding {
     const ph__sightings *seen; /* NULL: all numbers count */
     bool maybe;                /* the number may follow from an address, too */
-    char text[200];            /* "": nothing was found */
+    char text[260];            /* "": nothing was found */
 } finding;
+
+/* Numbers, or words that the driver knows as addresses in other code's memory, which the captures'
+ * own memory never is. */
+static bool is_number(const finding *out, const ph_word *word)
+{
+    return word->kind == PH_WORD_VALUE ||
+           (!out->seen && word->kind == PH_WORD_SUSPECTED && word->foreign);
+}
 
 static ph_status compare_number_words(finding *out, const ph_record *a, const ph_record *b,
                                       const ph_node_info *mine, const ph_node_info *theirs)
@@ -23,13 +31,14 @@ static ph_status compare_number_words(finding *out, const ph_record *a, const ph
     for (size_t k = 0; k < mine->word_count && !out->text[0]; k++) {
         PH_TRY(ph_record_word(&x, a, mine->index, k));
         PH_TRY(ph_record_word(&y, b, theirs->index, k));
-        if (x.kind == PH_WORD_VALUE && y.kind == PH_WORD_VALUE && x.value != y.value &&
+        if (is_number(out, &x) && is_number(out, &y) && x.value != y.value &&
             (ours || x.name[0] != '+')) {
             out->maybe = !ours || (!out->seen && x.name[0] == '+');
-            ph__line_format(out->text, sizeof out->text,
-                            "word %s of node %zu (%.80s) is 0x%llx in one, and 0x%llx in the other",
-                            x.name, mine->index, mine->name, (unsigned long long)x.value,
-                            (unsigned long long)y.value);
+            ph__line_format(
+                out->text, sizeof out->text,
+                "word %s of node %zu (%.80s) is 0x%llx in one, and 0x%llx in the other%s", x.name,
+                mine->index, mine->name, (unsigned long long)x.value, (unsigned long long)y.value,
+                x.foreign ? ", addresses in other code's memory, as the driver says" : "");
         }
     }
     return PH_OK;

@@ -86,6 +86,7 @@ static ph_status copy_or_refuse_unproved(proof *p, bool *again, const char *call
                            callable->original->name, p->spans[i].name, result->reason);
         /* one use that nobody can explain may be any input's */
         ph__callable_copy_all(callable, result->reason);
+        callable->compared = false; /* with nothing moved, whatever differs is the function's */
         *again = true;
         return PH_OK;
     }

@@ -6,14 +6,13 @@
 #include "record/sparse.h"
 #include <string.h>
 
-/* The next word, from *at on, that addresses memory which is there before the captures; NULL: there
- * is none. Of other code's memory a proved address counts alone. */
+/* The next word, from *at on, that addresses memory which is there before the captures, or may
+ * address other code's; NULL: there is none. */
 static const ph_word *next_earlier(size_t *at, const ph__record_node *node, uint64_t generation)
 {
     for (; *at < node->kept_count; ++*at) {
         const ph_word *word = ph__record_kept_word(node, *at);
-        if (word->base && !word->internal &&
-            (word->foreign ? word->kind == PH_WORD_PROVED : word->generation <= generation))
+        if (word->base && !word->internal && (word->foreign || word->generation <= generation))
             return word;
     }
     return NULL;
@@ -26,7 +25,7 @@ static bool have_same_words(const ph__record_node *a, const ph__record_node *b, 
                       *theirs = next_earlier(&other_at, b, generation);
         if (!mine || !theirs)
             return mine == theirs;
-        if (mine->value != theirs->value)
+        if (mine->value != theirs->value || mine->offset != theirs->offset)
             return false;
     }
 }

@@ -373,7 +373,8 @@ TEST(a_reset_graph_has_no_slots)
     assert_int_equal(ph_graph_slot_count(graph), 0);
     assert_error(ph_graph_slot_get(&info, graph, in), PH_ERROR_STATE, "preceding");
     capture();
-    assert_error(with(in, other[0]), PH_ERROR_NOT_FOUND, "slot 0 does not exist; the graph has 0");
+    assert_error(with(in, other[0]), PH_ERROR_NOT_FOUND,
+                 "slot 0 does not exist; the graph has 0, numbered from 0: a reset");
     assert_ok(ph_graph_replay(graph, world.stream));
     check(1);
 }

@@ -127,7 +127,7 @@ TEST(a_slot_is_not_found_where_bytes_do_not_fit)
     assert_error(find(z, BYTES), PH_ERROR_UNSUPPORTED, "word +8 of node 4 (copy_first)");
     check_nothing_made();
     assert_ok(find(x, BYTES));
-    assert_error(find(x, BYTES), PH_ERROR_STATE, "a place of slot 0, s already");
+    assert_error(find(x, BYTES), PH_ERROR_STATE, "a place of slot 0 (s) already");
     assert_int_equal(ph_graph_slot_count(graph), 1);
 }
 
@@ -170,8 +170,8 @@ TEST(a_slot_is_not_declared_where_places_do_not_fit)
     check_nothing_made();
     assert_ok(declare(u, BYTES, FIRST, 0));
     assert_ok(scalar(4, ADD, 24));
-    assert_error(scalar(8, ADD, 22), PH_ERROR_STATE, "slot 1, v already");
-    assert_error(declare(u, BYTES, FIRST, 0), PH_ERROR_STATE, "slot 0, s already");
+    assert_error(scalar(8, ADD, 22), PH_ERROR_STATE, "slot 1 (v) already");
+    assert_error(declare(u, BYTES, FIRST, 0), PH_ERROR_STATE, "slot 0 (s) already");
 }
 
 TEST(questions_about_slots_that_are_not_there_are_refused)
@@ -182,6 +182,8 @@ TEST(questions_about_slots_that_are_not_there_are_refused)
     assert_error(ph_graph_slot_get(NULL, graph, 0), PH_ERROR_ARGUMENT, "out is NULL");
     assert_error(ph_graph_slot_get(&info, graph, 1), PH_ERROR_NOT_FOUND,
                  "slot 1 does not exist; the graph has 1");
+    assert_error(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){PH_SLOT_NONE, x}, 1),
+                 PH_ERROR_NOT_FOUND, "the slot is PH_SLOT_NONE: the call that was to make it");
     assert_null(info.name);
     assert_error(ph_graph_slot_place_at(NULL, graph, 0, 0), PH_ERROR_ARGUMENT, "out is NULL");
     assert_error(ph_graph_slot_place_at(&place, graph, 1, 0), PH_ERROR_NOT_FOUND, "slot 1");
@@ -221,7 +223,7 @@ static void expect_refused(const int32_t *larger, const int32_t *freed, const in
 {
     const int32_t *aligned = (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255);
     assert_error(with(1, y), PH_ERROR_NOT_FOUND, "slot 1 does not exist");
-    assert_error(with(PH_SLOT_NONE, y), PH_ERROR_NOT_FOUND, "does not exist");
+    assert_error(with(PH_SLOT_NONE, y), PH_ERROR_NOT_FOUND, "the slot is PH_SLOT_NONE");
     assert_error(with(0, NULL), PH_ERROR_ARGUMENT, "is NULL");
     assert_error(with(0, y + 1), PH_ERROR_ARGUMENT, "no multiple of 256");
     assert_error(with(0, larger + N + 64), PH_ERROR_ARGUMENT,

@@ -62,6 +62,19 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
     return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
 }
 
+ph_status ph__slot_fail_missing(const ph_graph *graph, size_t number, const char *call)
+{
+    size_t count = graph->slots ? graph->slots->list.count : 0;
+    if (number == PH_SLOT_NONE)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: the slot is PH_SLOT_NONE: the call that was to make it made none, and "
+                       "its status, or ph_slot_proof.reason, says why",
+                       call);
+    return ph_fail(PH_ERROR_NOT_FOUND,
+                   "%s: slot %zu does not exist; the graph has %zu, numbered from 0%s", call,
+                   number, count, count ? "" : ": a reset and a new capture drop them");
+}
+
 ph_status ph__slot_check_alignment(const ph__slot *slot, size_t number, const void *value,
                                    const char *call)
 {
@@ -101,9 +114,7 @@ ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, con
     *out = false;
     PH_TRY(ph__graph_check(graph, PH__CALL_SLOT_TAKES));
     if (slot >= ph_graph_slot_count(graph))
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
-                       slot, ph_graph_slot_count(graph));
+        return ph__slot_fail_missing(graph, slot, call);
     const ph__slot *found = graph->slots->list.at[slot];
     if (value == NULL || !found->address) {
         *out = value != NULL;

@@ -19,6 +19,8 @@ static inline bool ph__slot_fits(const ph__slot *slot, const void *value,
            offset < where->requested && where->requested - offset >= slot->bytes &&
            (!slot->copied || where->pinned == slot->from_pinned);
 }
+/* NOT_FOUND. */
+ph_status ph__slot_fail_missing(const ph_graph *graph, size_t number, const char *call);
 /* ARGUMENT or WRONG_DEVICE with what is wrong: of the slot's number, for `call`. */
 ph_status ph__slot_check_alignment(const ph__slot *slot, size_t number, const void *value,
                                    const char *call);

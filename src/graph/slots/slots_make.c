@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "graph/object/graph.h"
 #include "graph/slots/slots.h"
+#include "graph/slots/slots_check.h"
 #include "graph/slots/slots_groups.h"
 #include "graph/slots/slots_room.h"
 #include "record/sparse.h"
@@ -242,11 +243,8 @@ static ph_status find_slot(const ph__slot **out, const ph_graph *graph, size_t s
                            ph__graph_call which)
 {
     PH_TRY(ph__graph_check(graph, which));
-    size_t count = ph_graph_slot_count(graph);
-    if (slot >= count)
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
-                       ph__graph_calls[which].name, slot, count);
+    if (slot >= ph_graph_slot_count(graph))
+        return ph__slot_fail_missing(graph, slot, ph__graph_calls[which].name);
     *out = graph->slots->list.at[slot];
     return PH_OK;
 }

@@ -35,9 +35,7 @@ static ph_status stage_value(ph_graph *graph, const ph_slot_value *value, uint64
 {
     ph__slots *slots = graph->slots;
     if (slots == NULL || value->slot >= slots->list.count)
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
-                       value->slot, slots ? slots->list.count : 0);
+        return ph__slot_fail_missing(graph, value->slot, call);
     ph__slot *slot = slots->list.at[value->slot];
     if (slot->named == slots->calls)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: slot %zu (%s) is named twice", call, value->slot,

@@ -55,8 +55,8 @@ PH_CALL ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *
 /* Gives the block back in the order of `stream`. Takes NULL.
  * - stream NULL: the stream of the allocation. Another stream: as after ph_record_stream(pointer,
  *   stream).
- * - An address that is no live allocation, or lies inside a block, is logged once, and nothing
- *   happens.
+ * - An address that is no live allocation, or lies inside a block, and a destroyed stream, are
+ *   logged once, and nothing happens.
  * - Legal for blocks that a captured graph uses: the graph tracks them, and does not hold them. */
 PH_API void ph_free(void *pointer, ph_stream *stream);
 /* As ph_free with stream NULL, for memory of that device, without a search through the devices of

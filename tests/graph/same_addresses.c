@@ -183,6 +183,34 @@ TEST(the_driver_is_not_asked)
     }
 }
 
+/* Nothing proves such a word; whoever knows of the memory tells it from another one. */
+TEST(announced_memory_counts_in_words_that_nothing_proves)
+{
+    int32_t *others[2] = {other_new(), other_new()};
+    const uint64_t all = generation_of(y);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ph_foreign_announce(
+            NULL, world.device,
+            &(ph_foreign_block){.address = others[i], .bytes = N * sizeof *others[i]}));
+    const work one = {.copied_from = x, .words = {5, at(others[0]), 6}},
+               other = {.copied_from = x, .words = {5, at(others[1]), 6}};
+    assert_true(compare(&one, &one, all));
+    assert_false(compare(&one, &other, all));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ph_foreign_end(world.device, others[i], 0, NULL));
+        other_free(others[i]);
+    }
+}
+
+TEST(an_address_at_another_place_is_another)
+{
+    const uint64_t all = generation_of(y);
+    const work one = {.copied_from = x, .words = {at(x), 5, 6}},
+               other = {.copied_from = x, .words = {5, at(x), 6}};
+    assert_true(compare(&one, &one, all));
+    assert_false(compare(&one, &other, all));
+}
+
 TEST(misuse_is_refused)
 {
     bool same = true;
@@ -205,6 +233,8 @@ int main(void)
         WITH_OTHERS(one_address_that_differs),
         WITH_OTHERS(later_memory_does_not_count),
         WITH_OTHERS(the_driver_is_not_asked),
+        WITH_OTHERS(announced_memory_counts_in_words_that_nothing_proves),
+        WITH_OTHERS(an_address_at_another_place_is_another),
         WITH_OTHERS(misuse_is_refused),
     };
     return cmocka_run_group_tests_name("graph.same_addresses", tests, NULL, NULL);

@@ -54,7 +54,9 @@ PH_CALL ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b);
  * other, of all that was allocated up to a generation (ph_allocation.generation) and is no memory
  * of the captures. Graphed callables compare their captures so. Cheap: parameters that are equal
  * are not looked into.
- * - true: certain. false: not shown; only the words of both records tell.
+ * - true: certain, but for one kind of word: a number that nothing proves to be an address, in
+ *   memory of other code's that was not announced, where neither record was asked for before.
+ * - false: not shown; only the words of both records tell.
  * - The driver is not asked: where a word may prove to be an address of other code's memory that
  *   was not announced, it is false. Nested graphs and breaks: false, too.
  * - Errors: ARGUMENT; STATE as ph_graph_diff. */

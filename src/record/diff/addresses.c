@@ -6,23 +6,45 @@
 #include "record/sparse.h"
 #include <string.h>
 
-/* The next word, from *at on, that addresses memory which is there before the captures, or may
- * address other code's; NULL: there is none. */
-static const ph_word *next_earlier(size_t *at, const ph__record_node *node, uint64_t generation)
+/* The next word, from *at on, that addresses memory which is there before the captures; NULL: there
+ * is none. Of other code's memory a proved address counts. */
+static const ph_word *next_earlier(ph_word *room, size_t *at, const ph__record_node *node,
+                                   uint64_t generation)
 {
     for (; *at < node->kept_count; ++*at) {
-        const ph_word *word = ph__record_kept_word(node, *at);
-        if (word->base && !word->internal && (word->foreign || word->generation <= generation))
+        const ph_word *word = ph__record_kept(room, node, *at);
+        if (word->base && !word->internal &&
+            (word->foreign ? word->kind == PH_WORD_PROVED : word->generation <= generation))
             return word;
     }
     return NULL;
 }
 
+/* What may address other code's memory, though nothing proves it, is the same number in the other
+ * node, whether or not that one's record knows so. */
+static bool has_same_unproved(const ph__record_node *a, const ph__record_node *b)
+{
+    const char *mine = a->info.args, *theirs = b->info.args;
+    for (size_t i = 0; i < a->kept_count; i++) {
+        ph_word room;
+        const ph_word *word = ph__record_kept(&room, a, i);
+        if (!word->base || !word->foreign || word->kind == PH_WORD_PROVED)
+            continue;
+        if (!mine || !theirs || word->offset + sizeof word->value > a->info.args_size ||
+            ph__word_at(mine, word->offset) != ph__word_at(theirs, word->offset))
+            return false;
+    }
+    return true;
+}
+
 static bool have_same_words(const ph__record_node *a, const ph__record_node *b, uint64_t generation)
 {
+    if (!has_same_unproved(a, b) || !has_same_unproved(b, a))
+        return false;
     for (size_t at = 0, other_at = 0;; at++, other_at++) {
-        const ph_word *mine = next_earlier(&at, a, generation),
-                      *theirs = next_earlier(&other_at, b, generation);
+        ph_word rooms[2];
+        const ph_word *mine = next_earlier(&rooms[0], &at, a, generation),
+                      *theirs = next_earlier(&rooms[1], &other_at, b, generation);
         if (!mine || !theirs)
             return mine == theirs;
         if (mine->value != theirs->value || mine->offset != theirs->offset)

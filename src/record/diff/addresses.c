@@ -20,8 +20,8 @@ static const ph_word *next_earlier(ph_word *room, size_t *at, const ph__record_n
     return NULL;
 }
 
-/* What may address other code's memory, though nothing proves it, is the same number in the other
- * node, whether or not that one's record knows so. */
+/* Words that may address other code's memory, though nothing proves it, are the same numbers in the
+ * other node, whether or not that one's record knows so. */
 static bool has_same_unproved(const ph__record_node *a, const ph__record_node *b)
 {
     const char *mine = a->info.args, *theirs = b->info.args;

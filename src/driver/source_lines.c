@@ -83,25 +83,28 @@ static size_t count_ranges(bool *dropped, const libdw_functions *libdw, ph__dwar
     return count;
 }
 
-/* By the ranges of its units, one after the other: clang writes no index. NULL also where the line
- * might be another's. */
+/* By the ranges of its units, one after the other: clang writes no index. A function of a header
+ * may be several units', with one line. NULL also where the line might be another's. */
 static const char *find_in_units(int *number, const libdw_functions *libdw, ph__dwfl_module *module,
                                  uint64_t address)
 {
     uint64_t bias = 0;
-    size_t count = 0;
-    bool dropped = false, spoilt = false;
-    ph__dwarf_die *found = NULL;
+    const char *found = NULL;
     for (ph__dwarf_die *unit = NULL; (unit = libdw->module_nextcu(module, unit, &bias)) != NULL;) {
-        size_t more = count_ranges(&dropped, libdw, unit, address - bias);
-        found = more ? unit : found;
-        spoilt = more ? dropped : spoilt;
-        count += more;
+        bool dropped;
+        int line_number = 0;
+        if (count_ranges(&dropped, libdw, unit, address - bias) == 0)
+            continue;
+        ph__dwarf_line *line = dropped ? NULL : libdw->getsrc_die(unit, address - bias);
+        const char *path = line && libdw->lineno(line, &line_number) == 0
+                               ? libdw->linesrc(line, NULL, NULL)
+                               : NULL;
+        if (!path || (found && (*number != line_number || strcmp(found, path) != 0)))
+            return NULL;
+        found = path;
+        *number = line_number;
     }
-    if (count != 1 || spoilt)
-        return NULL;
-    ph__dwarf_line *line = libdw->getsrc_die(found, address - bias);
-    return line && libdw->lineno(line, number) == 0 ? libdw->linesrc(line, NULL, NULL) : NULL;
+    return found;
 }
 
 /* The byte before a return address is the call's. */

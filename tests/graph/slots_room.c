@@ -174,6 +174,7 @@ TEST(memory_that_came_after_the_capture_is_not_judged)
     assert_ok(ph_malloc(&place, 32 * N, sizeof *place, world.stream));
     for (size_t i = 0; i < 3; i++) {
         work w;
+        size_t longer;
         ph_free(place, world.stream);
         assert_ok(ph_malloc_at(&x, place, N * sizeof *x, world.stream));
         capture(&w, 0, N);
@@ -181,9 +182,11 @@ TEST(memory_that_came_after_the_capture_is_not_judged)
         assert_ok(ph_malloc_at(&later, place, counts[i] * sizeof *later, world.stream));
         t_log_start();
         size_t slot = find(N * sizeof *x);
-        assert_int_equal(room_of(slot), 0);
+        assert_int_equal(room_of(slot), N * sizeof *x);
         assert_int_equal(t_log_count(""), 0);
         t_log_stop();
+        assert_error(ph_graph_slot_find(&longer, graph, "x", x, 2 * N * sizeof *x, NULL),
+                     PH_ERROR_ARGUMENT, "ends after 2048");
         assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, own}, 1));
         t_all(y, N, 2, world.stream);
         assert_ok(ph_graph_reset(graph));

@@ -267,7 +267,7 @@ TEST(what_is_before_the_one_that_fails_is_uploaded)
     }
 }
 
-/* The host waits for the upload then: the gate opens by itself. */
+/* The first replay elsewhere records it. */
 TEST(replays_come_after_an_upload_without_an_event)
 {
     if (!fake_cuda())
@@ -276,14 +276,15 @@ TEST(replays_come_after_an_upload_without_an_event)
         t_gate gate = {.behind = true};
         capture_graphs(&defer);
         assert_ok(t_gate_wait_guarded(&gate, other));
-        fake_cuda()->fail_call("cuEventRecordWithFlags", 999, 1);
+        fake_cuda()->fail_call("cuEventRecordWithFlags", 999, 2);
         assert_int_equal(all ? ph_graph_upload_all(graphs, GRAPHS, other)
                              : ph_graph_upload(graphs[0], other),
                          PH_ERROR_DEVICE);
+        assert_error(ph_graph_replay(graphs[0], world.stream), PH_ERROR_DEVICE,
+                     "behind the upload of the executable");
         fake_cuda()->fail_call("cuEventRecordWithFlags", 0, 0);
-        bool done;
-        assert_ok(ph_stream_query(&done, other));
-        assert_true(done);
+        assert_ok(ph_graph_replay(graphs[0], world.stream));
+        assert_waits(world.stream, &gate);
         t_gate_open(&gate);
         assert_ok(ph_graph_upload_all(graphs, GRAPHS, other));
         assert_all_replay();

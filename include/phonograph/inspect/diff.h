@@ -52,8 +52,7 @@ PH_CALL ph_record_diff(ph_diff **out, const ph_record *a, const ph_record *b);
 PH_CALL ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b);
 /* Whether the nodes of two captures of the same work address the same memory, one node after the
  * other, of all that was allocated up to a generation (ph_allocation.generation) and is no memory
- * of the captures. Graphed callables compare their captures so. Cheap: parameters that are equal
- * are not looked into.
+ * of the captures. Graphed callables compare their captures so.
  * - true: certain, but for one kind of word: a number that nothing proves to be an address, in
  *   memory of other code's that was not announced, where neither record was asked for before.
  * - false: not shown; only the words of both records tell.

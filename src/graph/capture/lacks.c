@@ -9,6 +9,7 @@
 #include "base/sync.h"
 #include "device/capture/outside.h"
 #include "graph/object/graph.h"
+#include <string.h>
 
 /* Captures may be nested: the mark of the outer one comes back with the end of the inner one,
  * unless a call has failed. */
@@ -68,14 +69,23 @@ static void report_outside(ph__capture *capture, const char *call)
                 call, detail);
 }
 
+static void fail_body(ph_status body, const char *call)
+{
+    const char *name = ph_status_name(body);
+    if (strncmp(name, "PH_", 3) != 0)
+        (void)ph__fail_given(body, "%s: body", call);
+    else
+        (void)ph_fail(body,
+                      "%s: body failed with %s, and no call failed in it; ph_fail gives such a "
+                      "status a message",
+                      call, name);
+}
+
 void ph__lacks_check(ph_graph *graph, ph_status body, const char *call)
 {
     if (body != PH_OK) {
         if (has_no_call_failed(graph))
-            (void)ph_fail(body,
-                          "%s: body failed with %s, and no call failed in it; ph_fail gives such a "
-                          "status a message",
-                          call, ph_status_name(body));
+            fail_body(body, call);
         return;
     }
     if (has_call_failed(graph))

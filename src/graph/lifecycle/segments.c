@@ -27,10 +27,7 @@ static ph_status fail_function(ph_status status, size_t after, const char *call)
     if (ph_error_last()->status == status)
         ph__error_prefix("%s: the break after segment %zu", call, after);
     else
-        ph_fail(status,
-                "%s: the function of the break after segment %zu failed with %s, and no message "
-                "was given",
-                call, after, ph_status_name(status));
+        ph__fail_given(status, "%s: the function of the break after segment %zu", call, after);
     return status;
 }
 

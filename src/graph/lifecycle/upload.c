@@ -85,45 +85,34 @@ static ph_status fail_upload(int result, const char *call)
                                  "%s: the executable was not uploaded", call);
 }
 
-/* Without an event behind what was submitted the host waits for it, so that no replay needs to.
- * Where this fails, too, the device has lost its work. */
-static void wait_for_uploads(const ph_stream *stream)
-{
-    const ph__driver *driver = stream->device->driver;
-    ph_capture_mode mode = PH_CAPTURE_RELAXED;
-    driver->thread_exchange_mode(stream->device->handle, &mode);
-    (void)driver->stream_wait(stream->handle);
-    driver->thread_exchange_mode(stream->device->handle, &mode);
-}
-
-/* Where one fails those before it are uploaded, and its own may be under way; *ordered: the event
- * is behind all of them. */
-static ph_status submit_uploads(bool *ordered, const uploads *all, const ph_stream *stream,
-                                ph__drv_event *behind, const char *call)
+/* Where one fails those before it are uploaded, and its own may be under way: the mark is behind
+ * all of them. */
+static ph_status submit_uploads(const uploads *all, ph_stream *stream, ph__upload_mark *mark,
+                                const char *call)
 {
     const ph__driver *driver = stream->device->driver;
     int uploaded = driver->exec_upload(all->execs.at, all->execs.count, stream->handle);
     ph_status status = uploaded == PH__R_OK ? PH_OK : fail_upload(uploaded, call);
-    int result = driver->event_record(behind, stream->handle, PH__EVENT_RECORD_DEFAULT);
-    *ordered = result == PH__R_OK;
-    if (*ordered)
-        return status;
-    if (status == PH_OK)
-        status = ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+    int result = driver->event_record(mark->event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    if (result != PH__R_OK)
+        ph__upload_mark_defer(mark, stream);
+    return status != PH_OK || result == PH__R_OK
+               ? status
+               : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
                                  "%s: behind the upload of the executable", call);
-    wait_for_uploads(stream);
-    return status;
 }
 
-static ph_status submit_free(bool *ordered, const uploads *all, ph_stream *stream,
-                             ph__drv_event *behind, const char *call)
+/* *submitted: some of it. */
+static ph_status submit_free(bool *submitted, const uploads *all, ph_stream *stream,
+                             ph__upload_mark *mark, const char *call)
 {
     ph__shared_lock(&stream->asks);
     ph_status status = refuse_capturing_stream(stream, call);
     if (status == PH_OK)
         status = ph__legacy_enter(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
     if (status == PH_OK) {
-        status = submit_uploads(ordered, all, stream, behind, call);
+        *submitted = true;
+        status = submit_uploads(all, stream, mark, call);
         ph__legacy_leave(stream);
     }
     ph__shared_unlock(&stream->asks);
@@ -133,13 +122,13 @@ static ph_status submit_free(bool *ordered, const uploads *all, ph_stream *strea
 static ph_status upload_found(const uploads *all, ph_stream *stream, const char *call)
 {
     ph__upload_mark *mark = NULL;
-    bool ordered = false;
+    bool submitted = false;
     ph_status status = PH_OK;
     if (all->execs.count > 0)
         status = ph__upload_mark_create(&mark, stream->device, call);
     if (mark)
-        status = submit_free(&ordered, all, stream, mark->event, call);
-    for (size_t i = 0; ordered && i < all->graphs.count; i++)
+        status = submit_free(&submitted, all, stream, mark, call);
+    for (size_t i = 0; submitted && i < all->graphs.count; i++)
         ph__upload_note(all->graphs.at[i], mark, stream);
     ph__upload_mark_release(mark);
     return status;

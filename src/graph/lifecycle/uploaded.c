@@ -33,7 +33,45 @@ void ph__upload_mark_release(ph__upload_mark *mark)
     if (!mark || atomic_fetch_sub_explicit(&mark->holders, 1, memory_order_acq_rel) != 1)
         return;
     mark->device->driver->event_destroy(mark->event);
+    if (atomic_load(&mark->unrecorded))
+        ph__stream_release(atomic_load(&mark->unrecorded));
     ph__free(mark);
+}
+
+void ph__upload_mark_defer(ph__upload_mark *mark, ph_stream *stream)
+{
+    atomic_store(&mark->unrecorded, ph__stream_retain(stream));
+}
+
+/* What the stream has done since then is waited for, too. */
+static ph_status record_late(ph__upload_mark *mark, const char *call)
+{
+    ph_status status = PH_OK;
+    ph__mutex_lock(&mark->lock);
+    ph_stream *stream = atomic_load(&mark->unrecorded);
+    int result = PH__R_OK;
+    if (stream) {
+        ph__shared_lock(&stream->asks);
+        if (ph__stream_is_free(stream))
+            result = mark->device->driver->event_record(mark->event, stream->handle,
+                                                        PH__EVENT_RECORD_DEFAULT);
+        else
+            status =
+                ph_fail(PH_ERROR_CAPTURE,
+                        "%s: the stream on which the executable was uploaded is capturing, and "
+                        "the event behind the upload was not recorded before; end that capture",
+                        call);
+        ph__shared_unlock(&stream->asks);
+    }
+    if (status == PH_OK && result != PH__R_OK)
+        status = ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+                                 "%s: behind the upload of the executable", call);
+    if (status == PH_OK && stream) {
+        atomic_store(&mark->unrecorded, NULL);
+        ph__stream_release(stream);
+    }
+    ph__mutex_unlock(&mark->lock);
+    return status;
 }
 
 /* The next replay looks for what it has to come after, though its stream be that of the last
@@ -63,6 +101,8 @@ ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *
     }
     if (stream->id == graph->uploaded_stream)
         return PH_OK;
+    if (atomic_load(&graph->uploaded->unrecorded))
+        PH_TRY(record_late(graph->uploaded, call));
     int result = graph->device->driver->stream_wait_event(stream->handle, graph->uploaded->event,
                                                           PH__EVENT_RECORD_DEFAULT);
     return result == PH__R_OK

@@ -308,15 +308,15 @@ static ph_status add_draft_place(ph_graph *graph, ph__slot *slot, size_t number,
     size_t bytes = slot->address ? sizeof(uint64_t) : slot->bytes;
     ph__slot_node *node = slots->nodes[place->node];
     const ph__slot_span *span = ph__slot_find_place(node, place->offset, bytes);
+    const ph__slot *has =
+        span && span->slot < slots->list.count ? slots->list.at[span->slot] : NULL;
     if (span)
         return ph_fail(PH_ERROR_STATE,
                        "%s: the %zu bytes at offset %zu of node %zu (%s) are a place of slot "
-                       "%zu%s%s%s already; set that slot",
+                       "%zu%s%s%s",
                        call, span->bytes, span->offset, place->node,
-                       graph->record->nodes[place->node].info.name, span->slot,
-                       span->slot < slots->list.count ? " (" : "",
-                       span->slot < slots->list.count ? slots->list.at[span->slot]->name : "",
-                       span->slot < slots->list.count ? ")" : "");
+                       graph->record->nodes[place->node].info.name, span->slot, has ? " (" : "",
+                       has ? has->name : "", has ? ") already; set that slot" : " already");
     if (node == NULL)
         node = make_node(slots, graph->record, place->node);
     if (node == NULL || !ph__vec_reserve(&node->places, 1))

@@ -14,36 +14,37 @@ static size_t bytes_behind(const ph_allocation *where, const void *base)
     return offset < where->requested ? where->requested - offset : 0;
 }
 
-/* Of the allocation that base lay in when the capture ended, as a word of the node tells; 0: none
- * does. */
-static uint64_t generation_in(const ph__record_node *node, const void *base)
+/* The allocation that base lay in when the capture ended, as a word of the node tells; base NULL:
+ * none does. */
+static ph_allocation captured_in(const ph__record_node *node, const void *base)
 {
     for (size_t w = 0; w < node->kept_count; w++) {
         ph_word room;
         const ph_word *word = ph__record_kept(&room, node, w);
         if (word->base && !word->foreign &&
             (uintptr_t)base - (uintptr_t)word->base < word->allocation_bytes)
-            return word->generation;
+            return (ph_allocation){.base = (void *)(uintptr_t)word->base,
+                                   .requested = word->allocation_bytes,
+                                   .generation = word->generation};
     }
-    return 0;
+    return (ph_allocation){.base = NULL};
 }
 
-static uint64_t captured_generation(const ph_graph *graph, const void *base)
+/* The capture's allocation there, or, where no word tells of one, the present one. Other memory may
+ * lie there since. */
+static bool find_captured(ph_allocation *out, const ph_graph *graph, const void *base)
 {
-    uint64_t generation = 0;
-    for (size_t n = 0; n < graph->record->node_count && generation == 0; n++)
-        generation = generation_in(&graph->record->nodes[n], base);
-    return generation;
+    *out = (ph_allocation){.base = NULL};
+    for (size_t n = 0; n < graph->record->node_count && !out->base; n++)
+        *out = captured_in(&graph->record->nodes[n], base);
+    return out->base || ph__memory_find(out, graph->device, base);
 }
 
 ph_status ph__slot_room_check(const ph_graph *graph, const void *base, size_t bytes,
                               const char *call)
 {
     ph_allocation where;
-    if (!ph__memory_find(&where, graph->device, base) || bytes <= bytes_behind(&where, base))
-        return PH_OK;
-    uint64_t generation = captured_generation(graph, base);
-    if (generation && generation != where.generation) /* the example input has gone since */
+    if (!find_captured(&where, graph, base) || bytes <= bytes_behind(&where, base))
         return PH_OK;
     return ph_fail(PH_ERROR_ARGUMENT,
                    "%s: the span has %zu bytes, and the allocation at %p ends after %zu: other "
@@ -52,13 +53,15 @@ ph_status ph__slot_room_check(const ph_graph *graph, const void *base, size_t by
 }
 
 /* 0: nobody knows. A slot's memory may be the driver's own, or have gone since the capture. */
-static size_t room_at(const ph_graph *graph, const void *base, uint64_t generation)
+static size_t room_at(const ph_graph *graph, const void *base, const ph_allocation *captured)
 {
     ph_allocation where;
     ph__drv_pointer theirs;
     ph_device *device = graph->device;
+    if (captured->base)
+        return bytes_behind(captured, base);
     if (ph__memory_find(&where, device, base))
-        return generation && generation != where.generation ? 0 : bytes_behind(&where, base);
+        return bytes_behind(&where, base);
     if (ph__memory_is_reserved(device, base) ||
         device->driver->pointer_info(&theirs, device->handle, base) != PH__R_OK ||
         theirs.kind == PH__MEMORY_PAGEABLE)
@@ -105,10 +108,10 @@ ph_status ph__slot_room_find(ph__slot_room *out, const ph_graph *graph, const ph
     for (size_t i = 0; i < draft->places.count; i++)
         PH_TRY(check_extent(out, graph, slot, &draft->places.at[i], call));
     const void *base = (const void *)(uintptr_t)slot->current;
-    uint64_t generation = 0;
-    for (size_t i = 0; i < draft->places.count && generation == 0; i++)
-        generation = generation_in(&graph->record->nodes[draft->places.at[i].node], base);
-    slot->room = room_at(graph, base, generation);
+    ph_allocation captured = {.base = NULL};
+    for (size_t i = 0; i < draft->places.count && !captured.base; i++)
+        captured = captured_in(&graph->record->nodes[draft->places.at[i].node], base);
+    slot->room = room_at(graph, base, &captured);
     return PH_OK;
 }
 

@@ -33,7 +33,7 @@ static ph_status compare_number_words(finding *out, const ph_record *a, const ph
         PH_TRY(ph_record_word(&y, b, theirs->index, k));
         if (is_number(out, &x) && is_number(out, &y) && x.value != y.value &&
             (ours || x.name[0] != '+')) {
-            out->maybe = !ours || (!out->seen && x.name[0] == '+');
+            out->maybe = !ours || !out->seen;
             ph__line_format(
                 out->text, sizeof out->text,
                 "word %s of node %zu (%.80s) is 0x%llx in one, and 0x%llx in the other%s", x.name,
@@ -93,7 +93,8 @@ ph_status ph__frozen_report(const ph__trial *real, const ph__trial *probe, bool 
         "%s: callable '%s': two captures of its %s differ in a number of the host: %s; replays "
         "keep the one of the capture: bring it as an input, a buffer or a cell (cells.h)%s",
         call, callable->original->name, backward ? "backward" : "forward", found.text,
-        found.maybe ? ", unless it follows from an input's address, which stays now, or is padding"
+        found.maybe ? ", unless it follows from an address, is padding, or is scratch that is "
+                      "written before it is read"
                     : "");
     ph_log_write(PH_LOG_WARNING, text);
     return PH_OK;

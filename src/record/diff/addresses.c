@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff/addresses.c: whether two records address the same memory, node by node: those with
- * the same parameters are passed over. */
+/* record/diff/addresses.c: whether two records address the same memory, node by node. */
 #include "record/diff/addresses.h"
 #include "record/foreign.h"
 #include "record/sparse.h"
@@ -47,7 +46,8 @@ static bool have_same_words(const ph__record_node *a, const ph__record_node *b, 
                       *theirs = next_earlier(&rooms[1], &other_at, b, generation);
         if (!mine || !theirs)
             return mine == theirs;
-        if (mine->value != theirs->value || mine->offset != theirs->offset)
+        if (mine->value != theirs->value || mine->offset != theirs->offset ||
+            mine->generation != theirs->generation)
             return false;
     }
 }
@@ -59,9 +59,6 @@ static bool nodes_have_same_addresses(const ph__record_node *a, const ph__record
     if (mine->kind != theirs->kind || mine->body || theirs->body ||
         mine->args_size != theirs->args_size || mine->word_count != theirs->word_count)
         return false;
-    if (mine->kind == PH_NODE_KERNEL && mine->args && theirs->args &&
-        memcmp(mine->args, theirs->args, mine->args_size) == 0)
-        return true;
     return have_same_words(a, b, generation);
 }
 

@@ -43,7 +43,7 @@ void ph__upload_mark_defer(ph__upload_mark *mark, ph_stream *stream)
     atomic_store(&mark->unrecorded, ph__stream_retain(stream));
 }
 
-/* What the stream has done since then is waited for, too. */
+/* Later work of that stream is waited for, too. */
 static ph_status record_late(ph__upload_mark *mark, const char *call)
 {
     ph_status status = PH_OK;

@@ -82,7 +82,8 @@ static ph_status work(ph_stream *stream, void *user)
 static ph_status capture(plan_of_parts *p, size_t at, ph_pool *pool)
 {
     const ph_capture_options options = {.pool = pool};
-    return ph_memory_plan_capture(p->plan, at, p->graphs[at], &options, work, &p->parts[at]);
+    const size_t of = at < PARTS ? at : 0; /* others are refused */
+    return ph_memory_plan_capture(p->plan, at, p->graphs[of], &options, work, &p->parts[of]);
 }
 
 static void plan_open(plan_of_parts *p)

@@ -292,6 +292,32 @@ TEST(replays_come_after_an_upload_without_an_event)
     }
 }
 
+/* An event on the default stream would kill a capture with a blocking stream. */
+TEST(a_late_event_harms_no_capture)
+{
+    if (!fake_cuda())
+        return;
+    ph_stream *blocking;
+    ph_graph *open;
+    ph_stream *const legacy = ph_device_default_stream(world.device);
+    assert_ok(ph_stream_create(&blocking, world.device, &(ph_stream_options){.blocking = true}));
+    assert_ok(ph_graph_create(&open, NULL));
+    capture_graphs(&defer);
+    fake_cuda()->fail_call("cuEventRecordWithFlags", 999, 1);
+    assert_int_equal(ph_graph_upload(graphs[0], legacy), PH_ERROR_DEVICE);
+    fake_cuda()->fail_call("cuEventRecordWithFlags", 0, 0);
+    assert_ok(ph_graph_capture_begin(open, blocking, NULL));
+    assert_error(ph_graph_replay(graphs[0], world.stream), PH_ERROR_CAPTURE,
+                 "ph_graph_replay: the event behind the upload of the executable");
+    assert_ok(t_fill(&world, blocking, x, N, 1));
+    assert_ok(ph_graph_capture_end(open, PH_OK));
+    assert_ok(ph_graph_replay(graphs[0], world.stream));
+    assert_all_replay();
+    ph_graph_destroy(open);
+    ph_stream_destroy(blocking);
+    destroy_graphs();
+}
+
 /* The n-th call of libcuda has no memory. Executables before one that fails are ordered before
  * their replays. */
 static bool fail_nth(int64_t n, int64_t *uploaded)
@@ -342,6 +368,7 @@ int main(void)
         CASE(hooks_that_take_graphs_away),
         CASE(what_is_before_the_one_that_fails_is_uploaded),
         CASE(replays_come_after_an_upload_without_an_event),
+        CASE(a_late_event_harms_no_capture),
         CASE(a_call_in_the_middle_fails),
     };
     return cmocka_run_group_tests_name("graph.upload_all", tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * other streams: an event orders the first of those. */
 #include "graph/lifecycle/uploaded.h"
 #include "base/alloc.h"
+#include "device/capture/legacy.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
 #include "graph/object/graph.h"
@@ -43,34 +44,43 @@ void ph__upload_mark_defer(ph__upload_mark *mark, ph_stream *stream)
     atomic_store(&mark->unrecorded, ph__stream_retain(stream));
 }
 
+/* While stream->asks is shared. */
+static ph_status record_on(ph_stream *stream, ph__drv_event *event, const char *call)
+{
+    if (!ph__stream_is_free(stream))
+        return ph_fail(PH_ERROR_CAPTURE,
+                       "%s: the stream on which the executable was uploaded is capturing, and the "
+                       "event behind the upload was not recorded before; end that capture",
+                       call);
+    ph_status status = ph__legacy_enter(stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING);
+    if (status != PH_OK) {
+        ph__error_prefix("%s: the event behind the upload of the executable", call);
+        return status;
+    }
+    int result =
+        stream->device->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    ph__legacy_leave(stream);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+                                                "%s: behind the upload of the executable", call);
+}
+
 /* Later work of that stream is waited for, too. */
 static ph_status record_late(ph__upload_mark *mark, const char *call)
 {
-    ph_status status = PH_OK;
     ph__mutex_lock(&mark->lock);
     ph_stream *stream = atomic_load(&mark->unrecorded);
-    int result = PH__R_OK;
+    ph_status status = PH_OK;
     if (stream) {
         ph__shared_lock(&stream->asks);
-        if (ph__stream_is_free(stream))
-            result = mark->device->driver->event_record(mark->event, stream->handle,
-                                                        PH__EVENT_RECORD_DEFAULT);
-        else
-            status =
-                ph_fail(PH_ERROR_CAPTURE,
-                        "%s: the stream on which the executable was uploaded is capturing, and "
-                        "the event behind the upload was not recorded before; end that capture",
-                        call);
+        status = record_on(stream, mark->event, call);
         ph__shared_unlock(&stream->asks);
     }
-    if (status == PH_OK && result != PH__R_OK)
-        status = ph__driver_fail(result, PH__NAME_EVENT_RECORD,
-                                 "%s: behind the upload of the executable", call);
-    if (status == PH_OK && stream) {
+    if (status == PH_OK)
         atomic_store(&mark->unrecorded, NULL);
-        ph__stream_release(stream);
-    }
     ph__mutex_unlock(&mark->lock);
+    if (status == PH_OK && stream)
+        ph__stream_release(stream);
     return status;
 }
 

@@ -3,6 +3,7 @@
  * with a base, in their order: of copies, of kernels of this library, and of others. */
 #include "inputs.h"
 #include "support/fault.h"
+#include "support/others.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -14,9 +15,7 @@ static int open_others(void **state)
 {
     int result = open_world(state);
     other = other_new();
-    assert_int_equal(world.device->driver->kernel_create(&loaded_by_others, world.device->handle,
-                                                         &t_kernel_sources[T_KERNEL_IGNORE_WORDS]),
-                     0);
+    loaded_by_others = t_others_kernel(world.device, T_KERNEL_IGNORE_WORDS);
     return result;
 }
 
@@ -32,11 +31,8 @@ static int close_others(void **state)
 /* Three whole words and a half. */
 static void launch_others(uint64_t first, uint64_t second, uint64_t third)
 {
-    uint64_t id = 0, words[4] = {first, second, third, 7};
-    const ph__drv_launch launch = {
-        .grid = {1, 1, 1}, .block = {1, 1, 1}, .args = words, .capture_id = &id, .checked = true};
-    assert_int_equal(world.device->driver->launch(world.stream->handle, loaded_by_others, &launch),
-                     0);
+    const uint64_t words[4] = {first, second, third, 7};
+    t_others_launch(world.stream, loaded_by_others, 1, words);
 }
 
 static uint64_t at(const void *address)

@@ -3,6 +3,7 @@
  * addresses the same memory of what was there before; it asks the driver nothing. */
 #include "inputs.h"
 #include "support/fault.h"
+#include "support/others.h"
 #include "support/test.h"
 
 #include <phonograph/inspect/diff.h>
@@ -16,9 +17,7 @@ static int open_others(void **state)
     int result = open_world(state);
     foreign = other_new();
     assert_ok(ph_graph_create(&second, NULL));
-    assert_int_equal(world.device->driver->kernel_create(&loaded_by_others, world.device->handle,
-                                                         &t_kernel_sources[T_KERNEL_IGNORE_WORDS]),
-                     0);
+    loaded_by_others = t_others_kernel(world.device, T_KERNEL_IGNORE_WORDS);
     return result;
 }
 
@@ -50,14 +49,8 @@ static ph_status submit(ph_stream *stream, void *user)
     PH_TRY(PH_NEW(&block, N, stream));
     PH_TRY(ph_memcpy(block, w->copied_from, 16, stream));
     if (w->words[0] | w->words[1] | w->words[2]) {
-        uint64_t id = 0, words[4] = {w->words[0], w->words[1], w->words[2], 7};
-        const ph__drv_launch launch = {.grid = {1, 1, 1},
-                                       .block = {1, 1, 1},
-                                       .args = words,
-                                       .capture_id = &id,
-                                       .checked = true};
-        assert_int_equal(world.device->driver->launch(stream->handle, loaded_by_others, &launch),
-                         0);
+        const uint64_t words[4] = {w->words[0], w->words[1], w->words[2], 7};
+        t_others_launch(stream, loaded_by_others, 1, words);
     }
     if (w->added)
         PH_TRY(t_add(&world, stream, w->added, block, N, 1));

@@ -2,9 +2,8 @@
 /* tests/nn/graphed_untyped.c: forward launches a kernel of whose parameters nobody told the types,
  * with a number or an address of other code's that is another one at each call: nothing is rebound,
  * and a warning says what replays keep. */
-#include "device/handles/device.h"
-#include "device/handles/stream.h"
 #include "support/graphed_nets.h"
+#include "support/others.h"
 #include "support/test.h"
 
 enum {
@@ -23,7 +22,6 @@ typedef struct untyped {
 static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     untyped *u = self;
-    uint64_t id = 0;
     out[0] = ph_mul_scalar(tape, in[0], 1);
     if (!out[0])
         return;
@@ -31,11 +29,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
                               .x = u->from[u->calls % 2],
                               .y = (float *)(uintptr_t)ph_tensor_data(out[0]),
                               .a = u->counts ? (float)u->calls : 1};
-    const ph__drv_launch launch = {
-        .grid = {1, 1, 1}, .block = {N, 1, 1}, .args = &args, .capture_id = &id, .checked = true};
     u->calls++;
-    assert_int_equal(u->s->device->driver->launch(ph_tape_stream(tape)->handle, u->kernel, &launch),
-                     0);
+    t_others_launch(ph_tape_stream(tape), u->kernel, N, &args);
 }
 
 /* How many warnings say so. */
@@ -59,9 +54,7 @@ static void open_untyped(t_scene *s, untyped *u)
 {
     t_scene_open(s);
     *u = (untyped){.s = s};
-    assert_int_equal(s->device->driver->kernel_create(&u->kernel, s->device->handle,
-                                                      &t_kernel_sources[T_KERNEL_AXPY_F32]),
-                     0);
+    u->kernel = t_others_kernel(s->device, T_KERNEL_AXPY_F32);
 }
 
 static void close_untyped(t_scene *s, untyped *u)

@@ -292,6 +292,23 @@ TEST(replays_come_after_an_upload_without_an_event)
     }
 }
 
+/* The stream is kept until the event is recorded. */
+TEST(a_late_event_outlives_the_handle_of_its_stream)
+{
+    if (!fake_cuda())
+        return;
+    ph_stream *gone;
+    assert_ok(ph_stream_create(&gone, world.device, NULL));
+    capture_graphs(&defer);
+    fake_cuda()->fail_call("cuEventRecordWithFlags", 999, 1);
+    assert_int_equal(ph_graph_upload_all(graphs, GRAPHS, gone), PH_ERROR_DEVICE);
+    fake_cuda()->fail_call("cuEventRecordWithFlags", 0, 0);
+    ph_stream_destroy(gone);
+    assert_all_replay();
+    destroy_graphs();
+    assert_int_equal(fake_cuda()->misuses(), 0);
+}
+
 /* An event on the default stream would kill a capture with a blocking stream. */
 TEST(a_late_event_harms_no_capture)
 {
@@ -368,6 +385,7 @@ int main(void)
         CASE(hooks_that_take_graphs_away),
         CASE(what_is_before_the_one_that_fails_is_uploaded),
         CASE(replays_come_after_an_upload_without_an_event),
+        CASE(a_late_event_outlives_the_handle_of_its_stream),
         CASE(a_late_event_harms_no_capture),
         CASE(a_call_in_the_middle_fails),
     };

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "device/capture/legacy.h"
 #include "device/handles/device.h"
+#include "device/handles/hold.h"
 #include "device/handles/stream.h"
 #include "graph/object/graph.h"
 
@@ -44,22 +45,28 @@ void ph__upload_mark_defer(ph__upload_mark *mark, ph_stream *stream)
     atomic_store(&mark->unrecorded, ph__stream_retain(stream));
 }
 
-/* While stream->asks is shared. */
+/* While stream->asks is shared. The handle is held: the wrapper of a program's stream may be
+ * destroyed meanwhile, and another stream take its place. */
 static ph_status record_on(ph_stream *stream, ph__drv_event *event, const char *call)
 {
-    if (!ph__stream_is_free(stream))
-        return ph_fail(PH_ERROR_CAPTURE,
-                       "%s: the stream on which the executable was uploaded is capturing, and the "
-                       "event behind the upload was not recorded before; end that capture",
-                       call);
+    int result = PH__R_OK;
     ph_status status = ph__legacy_enter(stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING);
     if (status != PH_OK) {
         ph__error_prefix("%s: the event behind the upload of the executable", call);
         return status;
     }
-    int result =
-        stream->device->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    ph__stream_hold(stream);
+    bool free = ph__stream_is_free(stream);
+    if (free)
+        result =
+            stream->device->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    ph__stream_unhold(stream);
     ph__legacy_leave(stream);
+    if (!free)
+        return ph_fail(PH_ERROR_CAPTURE,
+                       "%s: the stream on which the executable was uploaded is capturing, and the "
+                       "event behind the upload was not recorded before; end that capture",
+                       call);
     return result == PH__R_OK ? PH_OK
                               : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
                                                 "%s: behind the upload of the executable", call);

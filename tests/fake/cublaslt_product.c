@@ -4,11 +4,22 @@
  * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more.
  *
  *   FAKE_CUBLASLT_TIMES=2,1  proposals, as fake_proposals reads them; each has a kernel
- *   FAKE_CUBLASLT_MOST=16    a question for more proposals fails */
+ *   FAKE_CUBLASLT_MOST=16    a question for more proposals fails
+ *   FAKE_CUBLASLT_ODD=alignment  a parameter says whether d is a multiple of 256
+ *                     counter    a parameter counts the calls
+ *                     distance   a parameter is the distance of a and b
+ *                     stream     a parameter is the stream
+ *                     twice      a product is the same kernel twice, where it adds nothing
+ *                     cluster    the kernel is launched in clusters of two blocks
+ *                     buffer     its parameters are given in one buffer
+ *
+ * FAKE_CUBLASLT_ODD is read at each call. fake_cublaslt_calls: how many products were asked for. */
 #include "base/half.h"
+#include "driver/cuda/load/abi_params.h"
 #include "fake/fake_cuda.h"
 #include "tensor/products/cublaslt_abi.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +52,7 @@ typedef struct product {
     double alpha, beta;
     matrix layout_a, layout_b, layout_c, layout_d;
     int transpose_a, transpose_b, bias_type, in_f64;
+    uint64_t odd; /* what FAKE_CUBLASLT_ODD asks for; the kernel does not read it */
 } product;
 
 /* ---- the kernel ---- */
@@ -118,6 +130,8 @@ static struct {
                               void **values);
     int (*cuModuleUnload)(void *module);
     int (*cuModuleGetFunction)(void **function, void *module, const char *name);
+    int (*cuLaunchKernelEx)(const ph__cu_launch_config *config, void *function, void **params,
+                            void **extra);
     int (*cuLaunchKernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                           unsigned block_x, unsigned block_y, unsigned block_z,
                           unsigned shared_bytes, struct CUstream_st *stream, void **params,
@@ -136,6 +150,7 @@ static void find_cuda(void)
     FIND(cuModuleUnload);
     FIND(cuModuleGetFunction);
     FIND(cuLaunchKernel);
+    FIND(cuLaunchKernelEx);
 #undef FIND
     for (int i = 0; i < FAKE_PROPOSALS; i++)
         fake_cuda()->register_kernel(kernels[i], run);
@@ -144,13 +159,13 @@ static void find_cuda(void)
 int cublasLtCreate(void **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-#define ENTRY(name) ".visible .entry " name "(.param .align 8 .b8 p[232])\n{\nret;\n}\n"
+#define ENTRY(name) ".visible .entry " name "(.param .align 8 .b8 p[240])\n{\nret;\n}\n"
     static const char text[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n" ENTRY("fake_cublaslt_product")
             ENTRY("fake_cublaslt_product_1") ENTRY("fake_cublaslt_product_2")
                 ENTRY("fake_cublaslt_product_3");
 #undef ENTRY
-    _Static_assert(sizeof(product) == 232, "as in the text");
+    _Static_assert(sizeof(product) == 240, "as in the text");
     (void)pthread_once(&once, find_cuda);
     handle *made = calloc(1, sizeof *made);
     if (!made || !cuda.cuLaunchKernel ||
@@ -319,6 +334,65 @@ static bool play_proposal(uint64_t i)
     return i >= (uint64_t)count || ms[i] >= 0;
 }
 
+/* ---- what products of a real library may have in their parameters and launches ---- */
+static atomic_int_least64_t calls;
+
+EXPORT int64_t fake_cublaslt_calls(void);
+int64_t fake_cublaslt_calls(void)
+{
+    return atomic_load(&calls);
+}
+
+static bool is_odd(const char *way)
+{
+    const char *asked = getenv("FAKE_CUBLASLT_ODD");
+    return asked && strcmp(asked, way) == 0;
+}
+
+static uint64_t odd_parameter(const product *p, struct CUstream_st *stream)
+{
+    uint64_t call = (uint64_t)atomic_fetch_add(&calls, 1);
+    if (is_odd("alignment"))
+        return (uintptr_t)p->d % 256 == 0;
+    if (is_odd("counter"))
+        return call;
+    if (is_odd("distance"))
+        return (uintptr_t)p->a - (uintptr_t)p->b;
+    return is_odd("stream") ? (uintptr_t)stream : 0;
+}
+
+static int launch_in_clusters(product *p, void *function, unsigned blocks,
+                              struct CUstream_st *stream)
+{
+    void *params[] = {p};
+    const unsigned cluster[3] = {2, 1, 1};
+    ph__cu_launch_attribute attribute = {.id = PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    memcpy(attribute.value.bytes, cluster, sizeof cluster);
+    const ph__cu_launch_config config = {.grid = {blocks, 1, 1},
+                                         .block = {32, 1, 1},
+                                         .stream = stream,
+                                         .attributes = &attribute,
+                                         .attribute_count = 1};
+    return cuda.cuLaunchKernelEx(&config, function, params, NULL);
+}
+
+static int launch_product(product *p, void *function, struct CUstream_st *stream)
+{
+    void *params[] = {p};
+    size_t bytes = sizeof *p;
+    void *buffer[] = {PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, PH__CU_LAUNCH_PARAM_BUFFER_POINTER,
+                      p, PH__CU_LAUNCH_PARAM_END};
+    unsigned blocks = (unsigned)(p->layout_d.columns * p->layout_d.batch);
+    bool in_buffer = is_odd("buffer");
+    int result = 0;
+    if (is_odd("cluster"))
+        return launch_in_clusters(p, function, blocks, stream);
+    for (int i = 0; i < 1 + (is_odd("twice") && p->beta == 0) && result == 0; i++)
+        result = cuda.cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, stream,
+                                     in_buffer ? NULL : params, in_buffer ? buffer : NULL);
+    return result;
+}
+
 int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a, void *layout_a,
                    const void *b, void *layout_b, const void *beta, const void *c, void *layout_c,
                    void *d, void *layout_d, const ph__lt_algorithm *algorithm, void *workspace,
@@ -348,10 +422,7 @@ int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a
     p.transpose_b = of->transpose_b;
     p.bias_type = of->bias_type;
     p.in_f64 = of->scale_type == PH__LT_F64;
-    void *params[] = {&p};
-    unsigned blocks = (unsigned)(p.layout_d.columns * p.layout_d.batch);
-    void *function = with->function[algorithm->data[1]];
-    return cuda.cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, stream, params, NULL)
-               ? EXECUTION_FAILED
-               : PH__LT_OK;
+    p.odd = odd_parameter(&p, stream);
+    return launch_product(&p, with->function[algorithm->data[1]], stream) ? EXECUTION_FAILED
+                                                                          : PH__LT_OK;
 }

@@ -129,7 +129,8 @@ FAKE(GraphAddKernelNode,
     if (!result)
         result = add_kernel(&node, (ph__drv_graph *)graph, &after, params, args);
     if (!result)
-        result = fake_node_note(node, params->function, params->extra != NULL, false);
+        result = fake_node_note(node, params->function,
+                                &(fake_launch_form){.with_extra = params->extra != NULL});
     if (!result)
         *out = (ph__cu_node)node;
     return result;

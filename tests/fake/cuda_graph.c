@@ -95,8 +95,8 @@ FAKE(GraphDestroy, (ph__cu_graph graph), (graph))
 }
 
 /* ---- what a kernel's node was launched with ---- */
-static int note(fake_graph *object, ph__drv_node *node, ph__cu_function function, bool with_extra,
-                bool programmatic)
+static int note(fake_graph *object, ph__drv_node *node, ph__cu_function function,
+                const fake_launch_form *form)
 {
     const ph__host_node *inner = ph__host_node_of(node);
     const fake_entry *entry = &function->entry;
@@ -104,8 +104,7 @@ static int note(fake_graph *object, ph__drv_node *node, ph__cu_function function
     unsigned char *args = (unsigned char *)(uintptr_t)inner->work.args;
     if (!fresh)
         return PH__R_OUT_OF_MEMORY;
-    fresh->with_extra = with_extra;
-    fresh->programmatic = programmatic;
+    fresh->form = *form;
     fresh->size = entry->end;
     fresh->extra[0] = PH__CU_LAUNCH_PARAM_BUFFER_SIZE;
     fresh->extra[1] = &fresh->size;
@@ -122,10 +121,10 @@ static int note(fake_graph *object, ph__drv_node *node, ph__cu_function function
     return put ? 0 : PH__R_OUT_OF_MEMORY;
 }
 
-int fake_node_note(ph__drv_node *node, ph__cu_function function, bool with_extra, bool programmatic)
+int fake_node_note(ph__drv_node *node, ph__cu_function function, const fake_launch_form *form)
 {
     fake_graph *object = fake_graph_of(graph_of_node(node));
-    return object ? note(object, node, function, with_extra, programmatic) : PH__R_OUT_OF_MEMORY;
+    return object ? note(object, node, function, form) : PH__R_OUT_OF_MEMORY;
 }
 
 static const fake_node *noted(ph__drv_node *node)
@@ -151,7 +150,7 @@ bool fake_node_is_removed(ph__drv_node *node)
 bool fake_node_is_programmatic(ph__drv_node *node, ph__drv_node *dependency)
 {
     const fake_node *known = noted(node);
-    return known && known->programmatic &&
+    return known && known->form.programmatic &&
            ph__host_node_of(dependency)->work.kind == PH_NODE_KERNEL;
 }
 
@@ -175,8 +174,7 @@ static int copy_notes(fake_graph *object, ph__drv_graph *from)
         const fake_node *known = noted(original->nodes.at[i]);
         ph__cu_function function = fake_function_of((ph__drv_kernel *)node->work.kernel);
         if (known && function)
-            result =
-                note(object, copy->nodes.at[i], function, known->with_extra, known->programmatic);
+            result = note(object, copy->nodes.at[i], function, &known->form);
         if (!result && fake_node_is_removed(original->nodes.at[i]) &&
             !fake_node_remove(object, copy->nodes.at[i]))
             result = PH__R_OUT_OF_MEMORY;
@@ -371,10 +369,26 @@ FAKE(GraphKernelNodeGetParams, (ph__cu_node node, ph__cu_kernel_params *params),
     memcpy(params->grid, info.launch.grid, sizeof params->grid);
     memcpy(params->block, info.launch.block, sizeof params->block);
     fake_node *arguments = (fake_node *)(uintptr_t)known;
-    if (known->with_extra)
+    if (known->form.with_extra)
         params->extra = arguments->extra;
     else
         params->params = arguments->params;
+    return 0;
+}
+
+/* Of all attributes a node has a cluster's size; the others are as a driver has them where nobody
+ * asked for any. */
+FAKE(GraphKernelNodeGetAttribute, (ph__cu_node node, int attribute, ph__cu_launch_value *value),
+     (node, attribute, value))
+{
+    ph__drv_node_info info;
+    int result = info_of(&info, node, PH_NODE_KERNEL, value);
+    const fake_node *known = result ? NULL : noted(node_of(node));
+    if (result || !known)
+        return PH__R_INVALID_VALUE;
+    memset(value, 0, sizeof *value);
+    if (attribute == PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        memcpy(value->bytes, known->form.cluster, sizeof known->form.cluster);
     return 0;
 }
 

@@ -196,8 +196,13 @@ void fake_launches_wait(bool wait);
 void fake_tell_time(float milliseconds);
 
 /* ---- graphs (cuda_graph.c, cuda_capture.c) ---- */
-typedef struct fake_node { /* of a kernel */
+/* How a kernel was launched, beside its sizes. */
+typedef struct fake_launch_form {
     bool with_extra, programmatic;
+    unsigned cluster[3]; /* 0: none */
+} fake_launch_form;
+typedef struct fake_node { /* of a kernel */
+    fake_launch_form form;
     size_t size;
     void *extra[5];
     void *params[];
@@ -217,8 +222,7 @@ typedef struct fake_graph {
 fake_graph *fake_graph_of(ph__drv_graph *graph);
 void fake_graph_forget(ph__drv_graph *graph); /* the host driver has destroyed it, or will */
 void fake_graph_end(fake_graph *graph);       /* destroys it */
-int fake_node_note(ph__drv_node *node, ph__cu_function function, bool with_extra,
-                   bool programmatic);
+int fake_node_note(ph__drv_node *node, ph__cu_function function, const fake_launch_form *form);
 bool fake_node_is_removed(ph__drv_node *node);
 bool fake_node_remove(fake_graph *object, ph__drv_node *node); /* false: no memory */
 /* What is known of the nodes of a graph, for the host driver's copy of it. */

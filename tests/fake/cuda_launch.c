@@ -86,18 +86,18 @@ static int check_function(ph__cu_function function, const fake_target *target)
 }
 
 /* The node that the launch has become, if it has become one. */
-static int note_node(const fake_target *target, ph__cu_function function, bool with_extra,
-                     bool programmatic)
+static int note_node(const fake_target *target, ph__cu_function function,
+                     const fake_launch_form *form)
 {
     ph__drv_capture capture;
     int result = host->capture_get(&capture, target->stream);
     if (result || capture.status != PH_CAPTURE_ACTIVE || capture.dependency_count != 1)
         return result;
-    return fake_node_note(capture.dependencies[0], function, with_extra, programmatic);
+    return fake_node_note(capture.dependencies[0], function, form);
 }
 
-static int launch(ph__cu_function function, const ph__cu_launch_config *config, bool programmatic,
-                  void **params, void **extra, const char *call)
+static int launch(ph__cu_function function, const ph__cu_launch_config *config,
+                  fake_launch_form form, void **params, void **extra, const char *call)
 {
     unsigned char args[FAKE_ARGS];
     fake_target target;
@@ -113,7 +113,8 @@ static int launch(ph__cu_function function, const ph__cu_launch_config *config, 
         result = fake_check_shared(function, config->shared_bytes);
     if (!result)
         result = fake_submitted(&target, host->launch(target.stream, function->kernel, &work));
-    return result ? result : note_node(&target, function, extra != NULL, programmatic);
+    form.with_extra = extra != NULL;
+    return result ? result : note_node(&target, function, &form);
 }
 
 FAKE(LaunchKernel,
@@ -127,22 +128,26 @@ FAKE(LaunchKernel,
                                    .block = {block_x, block_y, block_z},
                                    .shared_bytes = shared_bytes,
                                    .stream = stream};
-    return launch(function, &config, false, params, extra, "cuLaunchKernel");
+    return launch(function, &config, (fake_launch_form){0}, params, extra, "cuLaunchKernel");
 }
 
 FAKE(LaunchKernelEx,
      (const ph__cu_launch_config *config, ph__cu_function function, void **params, void **extra),
      (config, function, params, extra))
 {
-    bool programmatic = false;
+    fake_launch_form form = {0};
     if (!config || (config->attribute_count && !config->attributes))
         return PH__R_INVALID_VALUE;
     for (unsigned i = 0; i < config->attribute_count; i++) {
-        if (config->attributes[i].id != PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+        const ph__cu_launch_attribute *attribute = &config->attributes[i];
+        if (attribute->id == PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            memcpy(form.cluster, attribute->value.bytes, sizeof form.cluster);
+        else if (attribute->id == PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            form.programmatic = attribute->value.programmatic_serialization_allowed != 0;
+        else
             return PH__R_NOT_SUPPORTED;
-        programmatic = config->attributes[i].value.programmatic_serialization_allowed != 0;
     }
-    return launch(function, config, programmatic, params, extra, "cuLaunchKernelEx");
+    return launch(function, config, form, params, extra, "cuLaunchKernelEx");
 }
 
 FAKE(LaunchHostFunc, (ph__cu_stream stream, ph__cu_host_fn fn, void *user), (stream, fn, user))

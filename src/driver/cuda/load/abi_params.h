@@ -98,14 +98,15 @@ typedef struct ph__cu_update_result { /* CUgraphExecUpdateResultInfo */
     int result;
     ph__cu_node node, from_node;
 } ph__cu_update_result;
+typedef union ph__cu_launch_value { /* CUlaunchAttributeValue */
+    char bytes[64];
+    int programmatic_serialization_allowed;
+    uint64_t alignment;
+} ph__cu_launch_value;
 typedef struct ph__cu_launch_attribute { /* CUlaunchAttribute */
     int id;
     char padding[4];
-    union {
-        char bytes[64];
-        int programmatic_serialization_allowed;
-        uint64_t alignment;
-    } value;
+    ph__cu_launch_value value;
 } ph__cu_launch_attribute;
 typedef struct ph__cu_launch_config { /* CUlaunchConfig */
     unsigned grid[3], block[3], shared_bytes;

@@ -18,6 +18,7 @@ static const info_variable variables[] = {
     {"PH_NCCL", "the NCCL library"},
     {"PH_COMM_PORT", "where the ranks of GPUs meet, without MPI"},
     {"PH_CUBLASLT", "the cuBLASLt library"},
+    {"PH_PRODUCTS", "cublaslt: cuBLASLt is called for each matrix product"},
     {"PH_CUDNN", "the cuDNN library; none: no cuDNN"},
     {"PH_BLAS", "the BLAS library of the host device"},
     {"PH_LIBDW", "the libdw library, which finds lines of calls; off: none"},

@@ -10,6 +10,7 @@
 #include "driver/cuda/load/abi_params.h"
 #include "driver/driver.h"
 #include "headers/same.h"
+#include "tensor/products/products_driver.h"
 
 /* ---- handles and functions of the user's ---- */
 
@@ -98,6 +99,24 @@ SAME_NUMBER(PH__CU_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 SAME_NUMBER(PH__CU_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 SAME_NUMBER(PH__CU_ADD_CAPTURE_DEPENDENCIES, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
 SAME_NUMBER(PH__CU_SET_CAPTURE_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+SAME_NUMBER(PH__CU_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME_NUMBER(PH__CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY,
+            CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_PRIORITY);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAINS, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN);
+#if CUDA_VERSION >= 12080
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+            CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
+#endif
+#if CUDA_VERSION >= 12030
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_CARVEOUT,
+            CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+#endif
 SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 SAME_NUMBER(PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
@@ -287,6 +306,7 @@ STRUCT(ph__cu_update_result, CUgraphExecUpdateResultInfo)
     FIELD(from_node, errorFromNode);
 }
 
+SAME_SIZE(ph__cu_launch_value, CUlaunchAttributeValue);
 STRUCT(ph__cu_launch_attribute, CUlaunchAttribute)
 {
     FIELD(id, id);
@@ -408,8 +428,11 @@ SAME_TRANSFER(CUpti_ActivityMemcpy6)
 #define CUDA_GRAPH_INSTANTIATE_PARAMS    ph__cu_instantiate_params
 #define CUgraphExecUpdateResultInfo      ph__cu_update_result
 #define CUlaunchConfig                   ph__cu_launch_config
-#define CUlogsCallback                   ph__cu_log_fn
-#define cuuint64_t                       uint64_t
+#undef CUkernelNodeAttrID
+#define CUkernelNodeAttrID       int
+#define CUkernelNodeAttrValue_v1 ph__cu_launch_value
+#define CUlogsCallback           ph__cu_log_fn
+#define cuuint64_t               uint64_t
 #include <cudaTypedefs.h>
 
 #define PH__CU_UP_TO CUDA_VERSION /* newer ones the header does not have */
@@ -417,6 +440,9 @@ SAME_TRANSFER(CUpti_ActivityMemcpy6)
     SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
 #include "../fake/cuda_programs.def"
 #include "driver/cuda/load/symbols.def"
+#undef PH__CU
+#define PH__CU(name, version, parameters) SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
+PH__PRODUCT_DRIVER_FUNCTIONS(PH__CU)
 #undef PH__CU
 SAME_TYPE(ph__cu_get_proc_fn, PFN_cuGetProcAddress_v12000);
 

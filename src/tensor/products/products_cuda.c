@@ -2,12 +2,15 @@
 /* tensor/products/products_cuda.c: products on a GPU by cuBLASLt. */
 #include "tensor/products/products_cuda.h"
 #include "base/alloc.h"
+#include "base/environment.h"
 #include "base/status.h"
 #include "base/sync.h"
 #include "tensor/products/cublaslt.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
 #include "tensor/products/products_benchmark.h"
+#include "tensor/products/products_kernel.h"
+#include "tensor/products/products_learn.h"
 #include "tensor/products/products_order.h"
 #include "tensor/products/products_plan.h"
 #include "tensor/products/products_sum.h"
@@ -16,6 +19,13 @@
 #include "tensor/tape/tape.h"
 #include <phonograph/cuda.h>
 #include <string.h>
+
+/* PH_PRODUCTS=cublaslt. */
+static bool calls_cublaslt_always(void)
+{
+    const char *way = ph__environment("PH_PRODUCTS");
+    return way && strcmp(way, "cublaslt") == 0;
+}
 
 ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
 {
@@ -28,6 +38,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
         return NULL;
     }
     cublas->multiprocessors = multiprocessors;
+    cublas->learns = !calls_cublaslt_always() && ph__product_driver_find(&cublas->driver);
     bool pushed = ph_context_push_cuda(device) == PH_OK;
     if (pushed) {
         ph_capture_mode mode = ph__cublaslt_begin_relaxed();
@@ -63,6 +74,9 @@ void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
         }
     }
     (void)ph__cublaslt.Destroy(cublas->handle);
+    for (int i = 0; i < 2; i++)
+        if (cublas->learning[i])
+            (void)cublas->driver.StreamDestroy(cublas->learning[i]);
     ph__cublaslt_end_relaxed(mode);
     if (pushed)
         ph_context_pop_cuda(device);
@@ -137,6 +151,36 @@ static ph__product_plan *plan_of(const ph__op *op, ph__cublas *cublas, const ph_
     return ph__product_plan_timed(cublas, k, p, op->tape->stream);
 }
 
+/* The kernel of the plan, learned at the plan's second call; NULL: the call is cuBLASLt's. */
+static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan *how,
+                                           const ph__product *p)
+{
+    const ph__product_kernel *known = atomic_load_explicit(&how->kernel, memory_order_acquire);
+    if (known || !cublas->learns || how->workspace > 0 ||
+        !atomic_load_explicit(&how->used, memory_order_relaxed) ||
+        atomic_load_explicit(&how->learned, memory_order_relaxed) ||
+        atomic_exchange_explicit(&how->learned, true, memory_order_relaxed))
+        return known;
+    pthread_mutex_lock(&cublas->lock);
+    ph__product_kernel *made = ph__product_learn(cublas, how, p);
+    pthread_mutex_unlock(&cublas->lock);
+    atomic_store_explicit(&how->kernel, made, memory_order_release);
+    return made;
+}
+
+/* *failed: it was not submitted, and the record is set. The answer is a cublasStatus_t. */
+static int submit_product(bool *failed, ph__cublas *cublas, ph__product_plan *how,
+                          const ph__product *p, void *workspace, struct CUstream_st *stream)
+{
+    const ph__product_kernel *kernel = kernel_of(cublas, how, p);
+    if (!kernel)
+        return ph__product_plan_call(cublas, how, p, workspace, stream);
+    const ph__product_operands operands = ph__product_operands_of(p);
+    int result = ph__product_kernel_launch(kernel, &cublas->driver, &operands, stream);
+    *failed = result != 0 && ph_fail_cuda(result, "cuLaunchKernelEx") != PH_OK;
+    return PH__LT_OK;
+}
+
 static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
 {
     ph__product_kind k = kind_of(p);
@@ -152,12 +196,13 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     bool possible = how && how->possible, ready = possible;
     if (possible && how->workspace > 0)
         ready = (workspace = find_workspace(op, how->workspace)) != NULL;
-    int result = ready ? ph__product_plan_call(cublas, how, p, workspace, stream) : PH__LT_OK;
+    bool failed = false;
+    int result = ready ? submit_product(&failed, cublas, how, p, workspace, stream) : PH__LT_OK;
     ph_context_pop_cuda(device);
     /* An algorithm that refuses when it sees the operands does so before anything is submitted. */
     if (result == PH__LT_NOT_SUPPORTED)
         possible = ready = false;
-    else if (!how)
+    else if (!how || failed)
         status = ph_error_last()->status;
     else if (result)
         status = ph__cublaslt_fail(

@@ -18,6 +18,7 @@ void ph__product_plan_free(ph__product_plan *p)
     for (int i = 0; i < 3; i++)
         if (layouts[i])
             (void)ph__cublaslt.MatrixLayoutDestroy(layouts[i]);
+    ph__free(atomic_load_explicit(&p->kernel, memory_order_relaxed));
     ph__free(p);
 }
 

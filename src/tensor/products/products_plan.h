@@ -5,6 +5,7 @@
 #include "base/sync.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
+#include "tensor/products/products_kernel.h"
 
 /* All that the choice of an algorithm depends on. No padding: it is
  * compared and hashed as it lies. */
@@ -32,6 +33,9 @@ typedef struct ph__product_plan {
     void *descriptor, *layout_a, *layout_b, *layout_c;
     ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
     atomic_bool used;
+    /* Who sets it calls ph__product_learn, once. */
+    atomic_bool learned;
+    _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;
 
 enum {
@@ -40,7 +44,10 @@ enum {
 struct ph__cublas {
     void *handle;
     uint32_t multiprocessors;
-    pthread_mutex_t lock; /* of making plans */
+    pthread_mutex_t lock; /* of making plans, and of learning */
+    ph__product_driver driver;
+    bool learns;                     /* kernels of plans; what follows is of that */
+    struct CUstream_st *learning[2]; /* made at the first use */
     _Atomic(ph__product_plan *)
         plans[PH__PRODUCT_BUCKETS]; /* read without a lock; they stay until the end */
 };

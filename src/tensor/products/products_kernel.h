@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/products/products_kernel.h: the kernel that cuBLASLt launches for a plan, launched without
+ * cuBLASLt. A captured cublasLtMatmul takes some 4 us of the host's time, its kernel's launch some
+ * 1 us (docs/measurements/callables.md).
+ *
+ * Calls of a plan differ in the addresses of the operands alone. So their kernel's parameters
+ * differ in words that are such an address plus a constant, and in nothing else. This is proved for
+ * each plan, at its second call, and trusted from then on (products_learn.c):
+ * - Calls with made-up addresses are captured, on two streams of the library's own. Nothing of them
+ *   runs, and they are legal while other captures are open.
+ * - Each must be one kernel node behind a full edge. Functions, sizes, attributes and parameters
+ *   must be equal, but for such words.
+ * - The made-up addresses have the least alignment of the plan, high alignments, and mixtures.
+ * - The kernel, launched with the addresses of the last call, must become the node of that call.
+ *
+ * Otherwise cuBLASLt is called, as it is for plans with a workspace, and everywhere where
+ * PH_PRODUCTS is "cublaslt". */
+#ifndef PH_TENSOR_PRODUCTS_PRODUCTS_KERNEL_H
+#define PH_TENSOR_PRODUCTS_PRODUCTS_KERNEL_H
+#include "tensor/products/products.h"
+#include "tensor/products/products_driver.h"
+
+enum {
+    PH__PRODUCT_OPERANDS = 4, /* a, b, c, bias */
+    PH__PRODUCT_PARAMETERS = 64,
+    PH__PRODUCT_ADDRESSES = 32,
+    PH__PRODUCT_BYTES = 4096, /* of all parameters */
+    PH__PRODUCT_ATTRIBUTES = 3
+};
+
+typedef struct ph__product_operands {
+    uint64_t at[PH__PRODUCT_OPERANDS]; /* 0: no bias */
+} ph__product_operands;
+
+/* A word of 8 bytes in the parameters. */
+typedef struct ph__product_address {
+    uint32_t offset; /* bytes, a multiple of 4 */
+    uint32_t operand;
+    uint64_t added; /* to the operand's address, modulo 2^64 */
+} ph__product_address;
+
+typedef struct ph__product_kernel {
+    ph__cu_function function;
+    unsigned grid[3], block[3], shared_bytes;
+    unsigned attribute_count;
+    bool in_buffer; /* its arguments go to the driver as one buffer (`extra`) */
+    ph__cu_launch_attribute attributes[PH__PRODUCT_ATTRIBUTES];
+    size_t parameter_count, address_count, bytes;
+    uint32_t offsets[PH__PRODUCT_PARAMETERS];
+    ph__product_address addresses[PH__PRODUCT_ADDRESSES];
+    unsigned char arguments[]; /* as of the last captured call */
+} ph__product_kernel;
+
+ph__product_operands ph__product_operands_of(const ph__product *p);
+/* The answer is a CUresult. The device's context is current. */
+int ph__product_kernel_launch(const ph__product_kernel *kernel, const ph__product_driver *driver,
+                              const ph__product_operands *operands, struct CUstream_st *stream);
+#endif

@@ -47,6 +47,15 @@ def _no_collection():
             gc.enable()
 
 
+def _wait_for_autograd(devices):
+    """A thread of autograd's holds the gradients of the last pass until it has taken up the next one; freed late, they would be other
+    memory for the next capture. So a pass of nothing follows."""
+    with torch.enable_grad():
+        for device in devices:
+            x = torch.zeros((), device=device, requires_grad=True)
+            torch.autograd.grad(x.clone(), x)
+
+
 def _is_plain(tensor):
     """Its elements are what its memory has: no conjugate or negative view."""
     return not (tensor.is_conj() or tensor.is_neg())
@@ -296,11 +305,14 @@ def make_graphed_callables(
         for part in parts:
             part.warm_up(num_warmup_iters, allow_unused_input)
     torch.cuda.synchronize()
+    devices = {x.device for part in parts for x in part.samples if x.is_cuda}
     others = []
     with _no_collection():
         for which in (0, 0, 1) if rebind else ():  # the first two make the pool's segments: later captures find them alike
             others.append(_Round(parts, which, pool, allow_unused_input))
             others[-1].outputs = others[-1].grads = None
+            if any(others[-1].backward):
+                _wait_for_autograd(devices)
         real = _Round(parts, 0, pool, allow_unused_input)
     results = []
     for i, part in enumerate(parts):

@@ -109,7 +109,7 @@ static ph_status bucket_forward(ph_stream *stream, void *user)
 }
 
 /* One call for all. */
-static void make_with(server *s, size_t warm_ups)
+static void make_with(server *s, size_t warm_ups, bool defer_upload)
 {
     ph_module *modules[BUCKETS], *graphed[BUCKETS];
     ph_sample samples[BUCKETS];
@@ -117,21 +117,27 @@ static void make_with(server *s, size_t warm_ups)
         modules[i] = s->bucket[i].entry;
         samples[i] = (ph_sample){.tensors = &s->bucket[i].x, .count = 1};
     }
-    OK(ph_make_graphed_callables(
-        graphed, modules, samples, BUCKETS,
-        &(ph_graphed_options){.pool = s->pool, .warmup_iterations = warm_ups}));
+    OK(ph_make_graphed_callables(graphed, modules, samples, BUCKETS,
+                                 &(ph_graphed_options){.pool = s->pool,
+                                                       .warmup_iterations = warm_ups,
+                                                       .defer_upload = defer_upload}));
     for (int i = 0; i < BUCKETS; i++)
         s->bucket[i].graphed = graphed[i];
 }
 
 static void make_callables(server *s)
 {
-    make_with(s, 0);
+    make_with(s, 0, false);
 }
 
 static void make_callables_at_once(server *s)
 {
-    make_with(s, PH_ZERO);
+    make_with(s, PH_ZERO, false);
+}
+
+static void make_callables_without_upload(server *s)
+{
+    make_with(s, PH_ZERO, true);
 }
 
 /* By hand: each size is captured, and runs once before where that is asked; outputs are let go,
@@ -280,6 +286,7 @@ int main(int argc, char **argv)
     warm_up(&s);
     measure_server(&s, "graphed", make_callables);
     measure_server(&s, "graphed, no warm-up", make_callables_at_once);
+    measure_server(&s, "graphed, no warm-up, upload deferred", make_callables_without_upload);
     measure_server(&s, "by hand", make_graphs);
     measure_server(&s, "by hand, no eager run", make_graphs_at_once);
     measure_server(&s, "by hand, no eager run, upload deferred", make_graphs_without_upload);

@@ -27,12 +27,17 @@ static void scene_open(scene *c)
     }
 }
 
-static ph_status make_some(scene *c, size_t first, size_t count)
+static ph_status make_with(scene *c, size_t first, size_t count, const ph_graphed_options *options)
 {
     ph_sample samples[CALLABLES];
     for (size_t i = 0; i < count; i++)
         samples[i] = (ph_sample){.tensors = &c->x[first + i], .count = 1};
-    return ph_make_graphed_callables(&c->graphed[first], &c->plain[first], samples, count, NULL);
+    return ph_make_graphed_callables(&c->graphed[first], &c->plain[first], samples, count, options);
+}
+
+static ph_status make_some(scene *c, size_t first, size_t count)
+{
+    return make_with(c, first, count, NULL);
 }
 
 static void drop_all(scene *c)
@@ -137,10 +142,54 @@ TEST(test_uploads_that_fail)
     scene_close(&c);
 }
 
+static void step(const scene *c, size_t i, ph_module *module)
+{
+    ph_tensor *loss = ph_sum(c->s.tape, ph_call(c->s.tape, module, c->x[i]));
+    ph_backward(c->s.tape, loss);
+    assert_ok(ph_tape_clear(c->s.tape));
+    ph_module_zero_grad(module);
+    assert_ok(ph_tensor_set_grad(c->x[i], NULL));
+}
+
+TEST(deferred_uploads_are_made_by_the_first_calls)
+{
+    const ph_graphed_options options = {.defer_upload = true};
+    scene c = {0};
+    size_t executables[GRAPHS];
+    scene_open(&c);
+    int64_t uploads = calls_of("cuGraphUpload");
+    assert_ok(make_with(&c, 0, CALLABLES, &options));
+    assert_int_equal(calls_of("cuGraphUpload") - uploads, 0);
+    read_executables(executables, &c);
+    for (size_t i = 0; i < GRAPHS; i++)
+        assert_int_equal(executables[i], 0);
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < CALLABLES; i++)
+            step(&c, i, c.graphed[i]);
+    if (fake_cuda())
+        assert_int_equal(calls_of("cuGraphUpload") - uploads, GRAPHS);
+    assert_true(replays_are_right(&c));
+    drop_all(&c);
+
+    ph_graph *graphs[GRAPHS];
+    assert_ok(make_with(&c, 0, CALLABLES, &options));
+    for (size_t i = 0; i < CALLABLES; i++)
+        assert_ok(ph_graphed_callable_graphs(&graphs[2 * i], &graphs[2 * i + 1], c.graphed[i]));
+    uploads = calls_of("cuGraphUpload");
+    assert_ok(ph_graph_upload_all(graphs, GRAPHS, c.s.stream));
+    for (size_t i = 0; i < CALLABLES; i++)
+        step(&c, i, c.graphed[i]);
+    if (fake_cuda())
+        assert_int_equal(calls_of("cuGraphUpload") - uploads, GRAPHS);
+    assert_true(replays_are_right(&c));
+    scene_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_takes_what_it_takes_alone),
+        cmocka_unit_test(deferred_uploads_are_made_by_the_first_calls),
         cmocka_unit_test(test_uploads_that_fail),
     };
     return cmocka_run_group_tests_name("nn.graphed_uploads", tests, NULL, NULL);

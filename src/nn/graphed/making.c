@@ -287,23 +287,31 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
     return PH_OK;
 }
 
+/* The graphs of all, forward and backward; NULL: no host memory. */
+static ph_graph **list_graphs(size_t *found, ph__callable *const *callables, size_t count)
+{
+    ph_graph **graphs = ph__calloc(2 * count, sizeof *graphs);
+    *found = 0;
+    for (size_t i = 0; graphs && i < count; i++) {
+        graphs[(*found)++] = callables[i]->forward.graph;
+        if (callables[i]->backward.graph)
+            graphs[(*found)++] = callables[i]->backward.graph;
+    }
+    return graphs;
+}
+
 /* One behind the other, with one wait for all of them. */
 static ph_status upload_all(ph__callable *const *callables, size_t count, const char *call)
 {
-    ph_graph **graphs = ph__calloc(2 * count, sizeof *graphs);
-    size_t found = 0;
-    if (!graphs)
+    size_t found;
+    const ph__graphed_set *set = callables[0]->set;
+    ph_graph **graphs = set->options.defer_upload ? NULL : list_graphs(&found, callables, count);
+    if (!graphs && !set->options.defer_upload)
         return ph__fail_host_memory(call, "the graphs to upload");
-    for (size_t i = 0; i < count; i++) {
-        graphs[found++] = callables[i]->forward.graph;
-        if (callables[i]->backward.graph)
-            graphs[found++] = callables[i]->backward.graph;
-    }
-    ph_stream *stream = callables[0]->set->stream;
-    ph_status status = ph_graph_upload_all(graphs, found, stream);
+    ph_status status = graphs ? ph_graph_upload_all(graphs, found, set->stream) : PH_OK;
     ph__free(graphs);
     if (status == PH_OK)
-        status = ph_stream_synchronize(stream);
+        status = ph_stream_synchronize(set->stream);
     if (status != PH_OK)
         ph__error_prefix("%s: uploading the graphs", call);
     return status;

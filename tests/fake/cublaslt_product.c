@@ -5,13 +5,19 @@
  *
  *   FAKE_CUBLASLT_TIMES=2,1  proposals, as fake_proposals reads them; each has a kernel
  *   FAKE_CUBLASLT_MOST=16    a question for more proposals fails
- *   FAKE_CUBLASLT_ODD=alignment  a parameter says whether d is a multiple of 256
- *                     counter    a parameter counts the calls
- *                     distance   a parameter is the distance of a and b
- *                     stream     a parameter is the stream
- *                     twice      a product is the same kernel twice, where it adds nothing
- *                     cluster    the kernel is launched in clusters of two blocks
- *                     buffer     its parameters are given in one buffer
+ *   FAKE_CUBLASLT_ODD=cluster      the kernel is launched in clusters of two blocks
+ *                     buffer       its parameters are given in one buffer
+ *                     alignment    a parameter says whether d is a multiple of 256
+ *                     pair         a parameter says whether d is one and a is none
+ *                     window       a parameter has the upper bits of d
+ *                     counter      a parameter counts the calls
+ *                     distance     a parameter is the distance of a and b
+ *                     stream       a parameter is the stream
+ *                     missing      no parameter is the bias, which is not added
+ *                     twice        a product is the same kernel twice, where it adds nothing
+ *                     block, shared, function, clusters: every second call has another one
+ *                     domain       the kernel is launched in another domain of memory order
+ *                     programmatic the kernel may begin before what is in front of it has ended
  *
  * FAKE_CUBLASLT_ODD is read at each call. fake_cublaslt_calls: how many products were asked for. */
 #include "base/half.h"
@@ -132,10 +138,6 @@ static struct {
     int (*cuModuleGetFunction)(void **function, void *module, const char *name);
     int (*cuLaunchKernelEx)(const ph__cu_launch_config *config, void *function, void **params,
                             void **extra);
-    int (*cuLaunchKernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                          unsigned block_x, unsigned block_y, unsigned block_z,
-                          unsigned shared_bytes, struct CUstream_st *stream, void **params,
-                          void **extra);
 } cuda;
 
 static void find_cuda(void)
@@ -149,7 +151,6 @@ static void find_cuda(void)
     FIND(cuModuleLoadDataEx);
     FIND(cuModuleUnload);
     FIND(cuModuleGetFunction);
-    FIND(cuLaunchKernel);
     FIND(cuLaunchKernelEx);
 #undef FIND
     for (int i = 0; i < FAKE_PROPOSALS; i++)
@@ -159,7 +160,9 @@ static void find_cuda(void)
 int cublasLtCreate(void **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-#define ENTRY(name) ".visible .entry " name "(.param .align 8 .b8 p[240])\n{\nret;\n}\n"
+#define ENTRY(name)                                                                                \
+    ".visible .entry " name "(.param .align 8 .b8 p[40], .param .align 8 .b8 "                     \
+    "q[200])\n{\nret;\n}\n"
     static const char text[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n" ENTRY("fake_cublaslt_product")
             ENTRY("fake_cublaslt_product_1") ENTRY("fake_cublaslt_product_2")
@@ -168,7 +171,7 @@ int cublasLtCreate(void **out)
     _Static_assert(sizeof(product) == 240, "as in the text");
     (void)pthread_once(&once, find_cuda);
     handle *made = calloc(1, sizeof *made);
-    if (!made || !cuda.cuLaunchKernel ||
+    if (!made || !cuda.cuLaunchKernelEx ||
         cuda.cuModuleLoadDataEx(&made->module, text, 0, NULL, NULL) != 0) {
         free(made);
         return made ? EXECUTION_FAILED : PH__LT_ALLOC_FAILED;
@@ -349,11 +352,15 @@ static bool is_odd(const char *way)
     return asked && strcmp(asked, way) == 0;
 }
 
-static uint64_t odd_parameter(const product *p, struct CUstream_st *stream)
+static uint64_t odd_parameter(const product *p, struct CUstream_st *stream, uint64_t call)
 {
-    uint64_t call = (uint64_t)atomic_fetch_add(&calls, 1);
+    bool high = (uintptr_t)p->d % 256 == 0;
     if (is_odd("alignment"))
-        return (uintptr_t)p->d % 256 == 0;
+        return high;
+    if (is_odd("pair"))
+        return high && (uintptr_t)p->a % 256 != 0;
+    if (is_odd("window"))
+        return (uintptr_t)p->d >> 44;
     if (is_odd("counter"))
         return call;
     if (is_odd("distance"))
@@ -361,35 +368,48 @@ static uint64_t odd_parameter(const product *p, struct CUstream_st *stream)
     return is_odd("stream") ? (uintptr_t)stream : 0;
 }
 
-static int launch_in_clusters(product *p, void *function, unsigned blocks,
-                              struct CUstream_st *stream)
+static void add_cluster(ph__cu_launch_config *config, unsigned blocks)
 {
-    void *params[] = {p};
-    const unsigned cluster[3] = {2, 1, 1};
-    ph__cu_launch_attribute attribute = {.id = PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
-    memcpy(attribute.value.bytes, cluster, sizeof cluster);
-    const ph__cu_launch_config config = {.grid = {blocks, 1, 1},
-                                         .block = {32, 1, 1},
-                                         .stream = stream,
-                                         .attributes = &attribute,
-                                         .attribute_count = 1};
-    return cuda.cuLaunchKernelEx(&config, function, params, NULL);
+    const unsigned cluster[3] = {blocks, 1, 1};
+    ph__cu_launch_attribute *attribute = &config->attributes[config->attribute_count++];
+    attribute->id = PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    memcpy(attribute->value.bytes, cluster, sizeof cluster);
 }
 
-static int launch_product(product *p, void *function, struct CUstream_st *stream)
+static void add_number(ph__cu_launch_config *config, int id, int number)
 {
-    void *params[] = {p};
+    ph__cu_launch_attribute *attribute = &config->attributes[config->attribute_count++];
+    attribute->id = id;
+    memcpy(attribute->value.bytes, &number, sizeof number);
+}
+
+static int launch_product(product *p, const handle *with, uint64_t algorithm,
+                          struct CUstream_st *stream, bool second)
+{
+    void *params[] = {p, (char *)p + 40};
     size_t bytes = sizeof *p;
     void *buffer[] = {PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, PH__CU_LAUNCH_PARAM_BUFFER_POINTER,
                       p, PH__CU_LAUNCH_PARAM_END};
-    unsigned blocks = (unsigned)(p->layout_d.columns * p->layout_d.batch);
+    ph__cu_launch_attribute attributes[2];
+    memset(attributes, 0, sizeof attributes);
+    ph__cu_launch_config config = {
+        .grid = {(unsigned)(p->layout_d.columns * p->layout_d.batch), 1, 1},
+        .block = {second && is_odd("block") ? 64 : 32, 1, 1},
+        .shared_bytes = second && is_odd("shared") ? 64 : 0,
+        .stream = stream,
+        .attributes = attributes};
+    if (is_odd("cluster") || (second && is_odd("clusters")))
+        add_cluster(&config, 2);
+    if (is_odd("programmatic"))
+        add_number(&config, PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1);
+    if (is_odd("domain"))
+        add_number(&config, PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, 1);
     bool in_buffer = is_odd("buffer");
+    uint64_t other = (algorithm + (second && is_odd("function"))) % FAKE_PROPOSALS;
     int result = 0;
-    if (is_odd("cluster"))
-        return launch_in_clusters(p, function, blocks, stream);
     for (int i = 0; i < 1 + (is_odd("twice") && p->beta == 0) && result == 0; i++)
-        result = cuda.cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, stream,
-                                     in_buffer ? NULL : params, in_buffer ? buffer : NULL);
+        result = cuda.cuLaunchKernelEx(&config, with->function[other], in_buffer ? NULL : params,
+                                       in_buffer ? buffer : NULL);
     return result;
 }
 
@@ -411,7 +431,7 @@ int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a
     p.b = b;
     p.c = c;
     p.d = d;
-    p.bias = of->epilogue == PH__LT_EPILOGUE_BIAS ? of->bias : NULL;
+    p.bias = of->epilogue == PH__LT_EPILOGUE_BIAS && !is_odd("missing") ? of->bias : NULL;
     p.alpha = number(alpha, of->scale_type);
     p.beta = number(beta, of->scale_type);
     p.layout_a = *(const matrix *)layout_a;
@@ -422,7 +442,8 @@ int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a
     p.transpose_b = of->transpose_b;
     p.bias_type = of->bias_type;
     p.in_f64 = of->scale_type == PH__LT_F64;
-    p.odd = odd_parameter(&p, stream);
-    return launch_product(&p, with->function[algorithm->data[1]], stream) ? EXECUTION_FAILED
+    uint64_t call = (uint64_t)atomic_fetch_add(&calls, 1);
+    p.odd = odd_parameter(&p, stream, call);
+    return launch_product(&p, with, algorithm->data[1], stream, call % 2) ? EXECUTION_FAILED
                                                                           : PH__LT_OK;
 }

@@ -376,8 +376,8 @@ FAKE(GraphKernelNodeGetParams, (ph__cu_node node, ph__cu_kernel_params *params),
     return 0;
 }
 
-/* Of all attributes a node has a cluster's size; the others are as a driver has them where nobody
- * asked for any. */
+/* Of all attributes a node has a cluster's size and a domain; the others are as a driver has them
+ * where nobody asked for any. */
 FAKE(GraphKernelNodeGetAttribute, (ph__cu_node node, int attribute, ph__cu_launch_value *value),
      (node, attribute, value))
 {
@@ -389,6 +389,8 @@ FAKE(GraphKernelNodeGetAttribute, (ph__cu_node node, int attribute, ph__cu_launc
     memset(value, 0, sizeof *value);
     if (attribute == PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
         memcpy(value->bytes, known->form.cluster, sizeof known->form.cluster);
+    else if (attribute == PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN)
+        memcpy(value->bytes, &known->form.sync_domain, sizeof known->form.sync_domain);
     return 0;
 }
 

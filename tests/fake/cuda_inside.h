@@ -200,6 +200,7 @@ void fake_tell_time(float milliseconds);
 typedef struct fake_launch_form {
     bool with_extra, programmatic;
     unsigned cluster[3]; /* 0: none */
+    int sync_domain;
 } fake_launch_form;
 typedef struct fake_node { /* of a kernel */
     fake_launch_form form;

@@ -142,6 +142,8 @@ FAKE(LaunchKernelEx,
         const ph__cu_launch_attribute *attribute = &config->attributes[i];
         if (attribute->id == PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(form.cluster, attribute->value.bytes, sizeof form.cluster);
+        else if (attribute->id == PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN)
+            memcpy(&form.sync_domain, attribute->value.bytes, sizeof form.sync_domain);
         else if (attribute->id == PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             form.programmatic = attribute->value.programmatic_serialization_allowed != 0;
         else

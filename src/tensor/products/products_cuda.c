@@ -5,6 +5,7 @@
 #include "base/environment.h"
 #include "base/status.h"
 #include "base/sync.h"
+#include "driver/result.h"
 #include "tensor/products/cublaslt.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
@@ -43,6 +44,8 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
     if (pushed) {
         ph_capture_mode mode = ph__cublaslt_begin_relaxed();
         int result = ph__cublaslt.Create(&cublas->handle);
+        if (result == PH__LT_OK && cublas->learns)
+            cublas->learns = ph__product_streams_create(cublas);
         ph__cublaslt_end_relaxed(mode);
         ph_context_pop_cuda(device);
         if (result == PH__LT_OK)
@@ -74,9 +77,7 @@ void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
         }
     }
     (void)ph__cublaslt.Destroy(cublas->handle);
-    for (int i = 0; i < 2; i++)
-        if (cublas->learning[i])
-            (void)cublas->driver.StreamDestroy(cublas->learning[i]);
+    ph__product_streams_destroy(cublas);
     ph__cublaslt_end_relaxed(mode);
     if (pushed)
         ph_context_pop_cuda(device);
@@ -151,34 +152,61 @@ static ph__product_plan *plan_of(const ph__op *op, ph__cublas *cublas, const ph_
     return ph__product_plan_timed(cublas, k, p, op->tape->stream);
 }
 
-/* The kernel of the plan, learned at the plan's second call; NULL: the call is cuBLASLt's. */
+static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__product *p)
+{
+    enum {
+        TRIES = 3 /* that fail, for want of memory, say */
+    };
+    bool differ;
+    ph__product_kernel *made = ph__product_learn(&differ, cublas, how, p);
+    atomic_store_explicit(&how->kernel, made, memory_order_release);
+    if (made || differ || ++how->failures == TRIES)
+        atomic_store_explicit(&how->settled, true, memory_order_relaxed);
+}
+
+/* The kernel of the plan, learned in a capture; NULL: the call is cuBLASLt's. */
 static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan *how,
-                                           const ph__product *p)
+                                           const ph__product *p, const ph_stream *stream)
 {
     const ph__product_kernel *known = atomic_load_explicit(&how->kernel, memory_order_acquire);
     if (known || !cublas->learns || how->workspace > 0 ||
         !atomic_load_explicit(&how->used, memory_order_relaxed) ||
-        atomic_load_explicit(&how->learned, memory_order_relaxed) ||
-        atomic_exchange_explicit(&how->learned, true, memory_order_relaxed))
+        atomic_load_explicit(&how->settled, memory_order_relaxed) ||
+        !ph_stream_is_capturing(stream))
         return known;
     pthread_mutex_lock(&cublas->lock);
-    ph__product_kernel *made = ph__product_learn(cublas, how, p);
+    if (!atomic_load_explicit(&how->settled, memory_order_relaxed))
+        learn_kernel(cublas, how, p);
     pthread_mutex_unlock(&cublas->lock);
-    atomic_store_explicit(&how->kernel, made, memory_order_release);
-    return made;
+    return atomic_load_explicit(&how->kernel, memory_order_acquire);
 }
 
-/* *failed: it was not submitted, and the record is set. The answer is a cublasStatus_t. */
-static int submit_product(bool *failed, ph__cublas *cublas, ph__product_plan *how,
+/* *failed: it was not submitted, and the record is set. The answer is a cublasStatus_t. A launch
+ * that is not valid is cuBLASLt's: it may have set the function up for another one since. */
+static int submit_product(bool *failed, ph__op *op, ph__cublas *cublas, ph__product_plan *how,
                           const ph__product *p, void *workspace, struct CUstream_st *stream)
 {
-    const ph__product_kernel *kernel = kernel_of(cublas, how, p);
-    if (!kernel)
-        return ph__product_plan_call(cublas, how, p, workspace, stream);
+    const ph__product_kernel *kernel = kernel_of(cublas, how, p, op->tape->stream);
     const ph__product_operands operands = ph__product_operands_of(p);
-    int result = ph__product_kernel_launch(kernel, &cublas->driver, &operands, stream);
-    *failed = result != 0 && ph_fail_cuda(result, "cuLaunchKernelEx") != PH_OK;
+    int result = kernel ? ph__product_kernel_launch(kernel, &cublas->driver, &operands, stream)
+                        : PH__R_INVALID_VALUE;
+    if (result == PH__R_INVALID_VALUE)
+        return ph__product_plan_call(cublas, how, p, workspace, stream);
+    *failed = result != PH__R_OK && ph_fail_cuda(result, "cuLaunchKernelEx") != PH_OK;
     return PH__LT_OK;
+}
+
+/* In a capture that is dead cuBLASLt's number says less than the driver's. */
+static ph_status fail_product(const ph__cublas *cublas, int result, struct CUstream_st *stream)
+{
+    int status = PH__CU_CAPTURE_STATUS_NONE;
+    if (cublas->learns && cublas->driver.StreamGetCaptureInfo(stream, &status, NULL, NULL, NULL,
+                                                              NULL, NULL) == PH__R_OK &&
+        status == PH__CU_CAPTURE_STATUS_INVALIDATED)
+        return ph_fail_cuda(PH__R_CAPTURE_INVALIDATED, "cublasLtMatmul");
+    return ph__cublaslt_fail(
+        result, "cublasLtMatmul",
+        "when the product was submitted; in a capture that has ended early this is its sign");
 }
 
 static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
@@ -197,7 +225,7 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     if (possible && how->workspace > 0)
         ready = (workspace = find_workspace(op, how->workspace)) != NULL;
     bool failed = false;
-    int result = ready ? submit_product(&failed, cublas, how, p, workspace, stream) : PH__LT_OK;
+    int result = ready ? submit_product(&failed, op, cublas, how, p, workspace, stream) : PH__LT_OK;
     ph_context_pop_cuda(device);
     /* An algorithm that refuses when it sees the operands does so before anything is submitted. */
     if (result == PH__LT_NOT_SUPPORTED)
@@ -205,9 +233,7 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     else if (!how || failed)
         status = ph_error_last()->status;
     else if (result)
-        status = ph__cublaslt_fail(
-            result, "cublasLtMatmul",
-            "when the product was submitted; in a capture that has ended early this is its sign");
+        status = fail_product(cublas, result, stream);
     if (!ph__op_check(op, status) || ready != possible)
         return FAILED;
     return possible ? DONE : IMPOSSIBLE;

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products/products_kernel.h: the kernel that cuBLASLt launches for a plan, launched without
- * cuBLASLt. A captured cublasLtMatmul takes some 4 us of the host's time, its kernel's launch some
- * 1 us (docs/measurements/callables.md).
+ * cuBLASLt, which takes less of the host's time (docs/measurements/callables.md).
  *
  * Calls of a plan differ in the addresses of the operands alone. So their kernel's parameters
- * differ in words that are such an address plus a constant, and in nothing else. This is proved for
- * each plan, at its second call, and trusted from then on (products_learn.c):
- * - Calls with made-up addresses are captured, on two streams of the library's own. Nothing of them
- *   runs, and they are legal while other captures are open.
+ * differ in words that are such an address plus a constant, and in nothing else. This is checked
+ * for each plan, at its second product or the first captured one after it, and trusted from then on
+ * (products_learn.c):
+ * - Six calls with made-up addresses, and one with the product's own, are captured on two streams
+ *   of the library's own. Nothing of them runs.
  * - Each must be one kernel node behind a full edge. Functions, sizes, attributes and parameters
  *   must be equal, but for such words.
- * - The made-up addresses have the least alignment of the plan, high alignments, and mixtures.
- * - The kernel, launched with the addresses of the last call, must become the node of that call.
+ * - The made-up addresses are of 47 bits, and have the least alignment of the plan or 512, each
+ *   pair of operands in each mixture.
+ * - The kernel, launched with the addresses of the last two calls, must become their nodes again.
+ *
+ * It happens in captures alone: beside a capture nobody may synchronize the device, which a program
+ * without captures has to be able to do at any moment.
  *
  * Otherwise cuBLASLt is called, as it is for plans with a workspace, and everywhere where
  * PH_PRODUCTS is "cublaslt". */
@@ -22,6 +26,7 @@
 
 enum {
     PH__PRODUCT_OPERANDS = 4, /* a, b, c, bias */
+    PH__PRODUCT_BIAS_OPERAND = 3,
     PH__PRODUCT_PARAMETERS = 64,
     PH__PRODUCT_ADDRESSES = 32,
     PH__PRODUCT_BYTES = 4096, /* of all parameters */
@@ -48,7 +53,7 @@ typedef struct ph__product_kernel {
     size_t parameter_count, address_count, bytes;
     uint32_t offsets[PH__PRODUCT_PARAMETERS];
     ph__product_address addresses[PH__PRODUCT_ADDRESSES];
-    unsigned char arguments[]; /* as of the last captured call */
+    unsigned char arguments[]; /* as of a captured call */
 } ph__product_kernel;
 
 ph__product_operands ph__product_operands_of(const ph__product *p);

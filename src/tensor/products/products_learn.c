@@ -5,192 +5,80 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "tensor/products/cublaslt.h"
+#include "tensor/products/products_node.h"
 #include <string.h>
 
 enum {
-    CALLS = 4,           /* two on each stream */
+    LOW, /* the least alignment that products of the plan have */
+    HIGH,
+    /* The last call is of the product's own operands. */
+    MADE_UP = 6,
+    CALLS = MADE_UP + 1,
     HIGH_ALIGNMENT = 512 /* bytes: of the allocator's blocks */
 };
-
-/* A kernel node may have these beside its parameters. */
-static const int attribute_ids[] = {PH__CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
-                                    PH__CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-                                    PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                                    PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY,
-                                    PH__CU_LAUNCH_ATTRIBUTE_PRIORITY,
-                                    PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAINS,
-                                    PH__CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-                                    PH__CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
-                                    PH__CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_CARVEOUT};
-enum {
-    ATTRIBUTES = sizeof attribute_ids / sizeof attribute_ids[0]
-};
-
-/* A captured kernel as the driver tells it; its parameters live as long as its graph. */
-typedef struct kernel_node {
-    ph__cu_kernel_params params;
-    ph__cu_launch_value attributes[ATTRIBUTES];
-    int results[ATTRIBUTES]; /* of asking: an older driver does not know them all */
-} kernel_node;
-
-typedef struct layout {
-    size_t count, bytes;
-    size_t offsets[PH__PRODUCT_PARAMETERS], sizes[PH__PRODUCT_PARAMETERS];
-} layout;
+/* Of any two operands each pair of alignments is there. */
+static const unsigned char alignments[MADE_UP][PH__PRODUCT_OPERANDS] = {
+    {LOW, LOW, LOW, LOW},    {LOW, HIGH, HIGH, HIGH}, {HIGH, LOW, HIGH, HIGH},
+    {HIGH, HIGH, LOW, HIGH}, {HIGH, HIGH, HIGH, LOW}, {HIGH, HIGH, HIGH, HIGH}};
 
 typedef struct lesson {
     ph__cublas *cublas;
     ph__product_plan *plan;
     const ph__product *like;
     ph__product_operands operands[CALLS];
-    kernel_node nodes[CALLS];
+    ph__product_node nodes[CALLS];
     ph__cu_node last[2]; /* of each stream's capture */
-    layout layout;
+    ph__product_layout layout;
     unsigned char arguments[CALLS][PH__PRODUCT_BYTES];
 } lesson;
 
 /* ---- made-up addresses ---- */
-
-/* A multiple of the alignment and of no higher power of two, among the addresses that a GPU has. */
+/* A multiple of the alignment and of no higher power of two, of the 47 bits that addresses have. */
 static uint64_t make_up_address(ph__rng *numbers, uint64_t alignment)
 {
-    const uint64_t lowest = UINT64_C(1) << 44;
-    uint64_t number = lowest | (ph__rng_next(numbers) & (lowest - 1));
+    uint64_t number = ph__rng_next(numbers) >> (64 - 47);
     return (number & ~(2 * alignment - 1)) | alignment;
 }
 
-/* The least alignment for all in the first call, a high one in the second, mixtures then. */
+static uint64_t least_alignment(const lesson *l, int operand)
+{
+    const ph__product *p = l->like;
+    const uint64_t alignment = l->plan->kind.alignment;
+    const uint64_t element = operand == 2 && p->wide ? sizeof(float) : ph_dtype_size(p->dtype);
+    return element > alignment ? element : alignment;
+}
+
 static void make_up_operands(lesson *l)
 {
-    const uint64_t least = l->plan->kind.alignment;
     ph__rng numbers = {1};
-    for (int call = 0; call < CALLS; call++)
+    for (int call = 0; call < MADE_UP; call++)
         for (int i = 0; i < PH__PRODUCT_OPERANDS; i++) {
-            bool high = call == 1 || (call > 1 && (call + i) % 2 == 0);
-            l->operands[call].at[i] = make_up_address(&numbers, high ? HIGH_ALIGNMENT : least);
+            bool high = alignments[call][i] == HIGH;
+            l->operands[call].at[i] =
+                make_up_address(&numbers, high ? HIGH_ALIGNMENT : least_alignment(l, i));
         }
-    for (int call = 0; !l->like->bias && call < CALLS; call++)
-        l->operands[call].at[3] = 0;
+    for (int call = 0; !l->like->bias && call < MADE_UP; call++)
+        l->operands[call].at[PH__PRODUCT_BIAS_OPERAND] = 0;
+    l->operands[MADE_UP] = ph__product_operands_of(l->like);
 }
 
-/* ---- captured calls ---- */
-static bool is_full_edge(const ph__cu_edge *edge)
+/* ---- captured calls ---- the streams take turns. */
+static ph__product_answer capture_call(lesson *l, int call)
 {
-    static const ph__cu_edge full;
-    return !edge || memcmp(edge, &full, sizeof full) == 0;
-}
-
-/* The node that the stream's next work depends on, where it is one that depends on the last one
- * alone: nothing else was captured since. */
-static bool find_new_node(ph__cu_node *node, const ph__product_driver *driver, ph__cu_stream stream,
-                          ph__cu_node last)
-{
-    int status = 0;
-    uint64_t id;
-    ph__cu_graph graph;
-    const ph__cu_node *ends = NULL;
-    const ph__cu_edge *edges = NULL;
-    size_t count = 0, before_count = 2;
-    ph__cu_node before[2] = {0};
-    ph__cu_edge before_edges[2] = {0};
-    if (driver->StreamGetCaptureInfo(stream, &status, &id, &graph, &ends, &edges, &count) != 0 ||
-        status != PH__CU_CAPTURE_STATUS_ACTIVE || count != 1 || !is_full_edge(edges) ||
-        ends[0] == last)
-        return false;
-    *node = ends[0];
-    return driver->GraphNodeGetDependencies(*node, before, before_edges, &before_count) == 0 &&
-           before_count == (last ? 1 : 0) && before[0] == last && is_full_edge(before_edges);
-}
-
-static bool read_new_node(kernel_node *out, const ph__product_driver *driver, ph__cu_stream stream,
-                          ph__cu_node *last)
-{
-    int type = -1;
-    ph__cu_node node;
-    memset(out, 0, sizeof *out);
-    if (!find_new_node(&node, driver, stream, *last) ||
-        driver->GraphNodeGetType(node, &type) != 0 || type != PH_NODE_KERNEL ||
-        driver->GraphKernelNodeGetParams(node, &out->params) != 0)
-        return false;
-    for (int i = 0; i < ATTRIBUTES; i++)
-        out->results[i] =
-            driver->GraphKernelNodeGetAttribute(node, attribute_ids[i], &out->attributes[i]);
-    *last = node;
-    return out->params.function && (out->params.params || out->params.extra);
-}
-
-static bool capture_call(lesson *l, int call)
-{
-    ph__cu_stream stream = l->cublas->learning[call / 2];
+    ph__cu_stream stream = l->cublas->learning[call % 2];
     const uint64_t *at = l->operands[call].at;
     ph__product p = *l->like;
     p.a = (const void *)(uintptr_t)at[0];
     p.b = (const void *)(uintptr_t)at[1];
     p.c = (void *)(uintptr_t)at[2];
-    p.bias = (const void *)(uintptr_t)at[3];
-    return ph__product_plan_call(l->cublas, l->plan, &p, NULL, stream) == PH__LT_OK &&
-           read_new_node(&l->nodes[call], &l->cublas->driver, stream, &l->last[call / 2]);
+    p.bias = (const void *)(uintptr_t)at[PH__PRODUCT_BIAS_OPERAND];
+    int result = ph__product_plan_call(l->cublas, l->plan, &p, NULL, stream);
+    if (result != PH__LT_OK)
+        return result == PH__LT_NOT_SUPPORTED ? PH__PRODUCT_NO : PH__PRODUCT_FAILED;
+    return ph__product_node_read(&l->nodes[call], &l->cublas->driver, stream, &l->last[call % 2]);
 }
 
 /* ---- what the calls have in common ---- */
-static bool is_same_kernel(const kernel_node *x, const kernel_node *y)
-{
-    return x->params.function == y->params.function && x->params.kernel == y->params.kernel &&
-           x->params.context == y->params.context &&
-           x->params.shared_bytes == y->params.shared_bytes &&
-           !x->params.extra == !y->params.extra &&
-           memcmp(x->params.grid, y->params.grid, sizeof x->params.grid) == 0 &&
-           memcmp(x->params.block, y->params.block, sizeof x->params.block) == 0 &&
-           memcmp(x->attributes, y->attributes, sizeof x->attributes) == 0 &&
-           memcmp(x->results, y->results, sizeof x->results) == 0;
-}
-
-static bool read_layout(layout *out, const ph__product_driver *driver, ph__cu_function function)
-{
-    size_t offset, bytes;
-    while (driver->FuncGetParamInfo(function, out->count, &offset, &bytes) == 0) {
-        if (out->count == PH__PRODUCT_PARAMETERS || offset + bytes > PH__PRODUCT_BYTES)
-            return false;
-        out->offsets[out->count] = offset;
-        out->sizes[out->count++] = bytes;
-        out->bytes = offset + bytes > out->bytes ? offset + bytes : out->bytes;
-    }
-    return out->count > 0;
-}
-
-/* The markers of `extra` stand in any order, each before its value. False: another one is there. */
-static bool find_buffer(const void **buffer, size_t *bytes, void *const *extra)
-{
-    *buffer = NULL;
-    *bytes = 0;
-    for (; *extra != PH__CU_LAUNCH_PARAM_END; extra += 2) {
-        if (extra[0] == PH__CU_LAUNCH_PARAM_BUFFER_POINTER)
-            *buffer = extra[1];
-        else if (extra[0] == PH__CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
-            *bytes = *(const size_t *)extra[1];
-        else
-            return false;
-    }
-    return *buffer != NULL;
-}
-
-/* Padding is zeros, as is what a buffer is too short for. */
-static bool gather_arguments(unsigned char *out, const layout *of, const kernel_node *node)
-{
-    const void *buffer = NULL;
-    size_t bytes = 0;
-    memset(out, 0, of->bytes);
-    if (node->params.extra) {
-        if (!find_buffer(&buffer, &bytes, node->params.extra) || bytes > of->bytes)
-            return false;
-        memcpy(out, buffer, bytes);
-        return true;
-    }
-    for (size_t i = 0; i < of->count; i++)
-        memcpy(out + of->offsets[i], node->params.params[i], of->sizes[i]);
-    return true;
-}
-
 /* The operand whose address, plus the same number in each call, the words at the offset are;
  * PH__PRODUCT_OPERANDS: none. */
 static uint32_t find_operand(uint64_t *added, const lesson *l, size_t offset)
@@ -249,139 +137,130 @@ static bool find_addresses(ph__product_kernel *out, const lesson *l)
 }
 
 /* ---- the kernel ---- */
-static const ph__cu_launch_value *attribute_of(const kernel_node *node, int id)
+static void fill_kernel(ph__product_kernel *out, const lesson *l)
 {
-    int i = 0;
-    while (attribute_ids[i] != id)
-        i++;
-    return &node->attributes[i];
-}
-
-/* The attributes that a launch asks for. Others are the stream's or the function's: where that is
- * not so, the launch below gives another node. */
-static void copy_attributes(ph__product_kernel *out, const kernel_node *node)
-{
-    static const int ids[PH__PRODUCT_ATTRIBUTES] = {
-        PH__CU_LAUNCH_ATTRIBUTE_COOPERATIVE, PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-        PH__CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY};
-    static const ph__cu_launch_value none;
-    for (int i = 0; i < PH__PRODUCT_ATTRIBUTES; i++) {
-        const ph__cu_launch_value *value = attribute_of(node, ids[i]);
-        ph__cu_launch_attribute *to = &out->attributes[out->attribute_count];
-        if (memcmp(value, &none, sizeof none) == 0)
-            continue;
-        to->id = ids[i];
-        to->value = *value;
-        out->attribute_count++;
-    }
-}
-
-static ph__product_kernel *make_kernel(lesson *l)
-{
-    const kernel_node *node = &l->nodes[CALLS - 1];
-    for (int call = 0; call < CALLS - 1; call++)
-        if (!is_same_kernel(&l->nodes[call], node))
-            return NULL;
-    if (!read_layout(&l->layout, &l->cublas->driver, node->params.function))
-        return NULL;
-    for (int call = 0; call < CALLS; call++)
-        if (!gather_arguments(l->arguments[call], &l->layout, &l->nodes[call]))
-            return NULL;
-    ph__product_kernel *made = ph__calloc(1, sizeof *made + l->layout.bytes);
-    if (made && !find_addresses(made, l)) {
-        ph__free(made);
-        return NULL;
-    }
-    if (!made)
-        return NULL;
-    made->function = node->params.function;
-    made->shared_bytes = node->params.shared_bytes;
-    made->in_buffer = node->params.extra != NULL;
-    memcpy(made->grid, node->params.grid, sizeof made->grid);
-    memcpy(made->block, node->params.block, sizeof made->block);
-    copy_attributes(made, node);
-    made->parameter_count = l->layout.count;
-    made->bytes = l->layout.bytes;
+    const ph__product_node *node = &l->nodes[MADE_UP];
+    out->function = node->params.function;
+    out->shared_bytes = node->params.shared_bytes;
+    out->in_buffer = node->params.extra != NULL;
+    memcpy(out->grid, node->params.grid, sizeof out->grid);
+    memcpy(out->block, node->params.block, sizeof out->block);
+    ph__product_node_attributes(out, node);
+    out->parameter_count = l->layout.count;
+    out->bytes = l->layout.bytes;
     for (size_t i = 0; i < l->layout.count; i++)
-        made->offsets[i] = (uint32_t)l->layout.offsets[i];
-    memcpy(made->arguments, l->arguments[CALLS - 1], l->layout.bytes);
-    return made;
+        out->offsets[i] = (uint32_t)l->layout.offsets[i];
+    memcpy(out->arguments, l->arguments[0], l->layout.bytes);
 }
 
-/* A launch with the operands of another call, which is not what `arguments` are of, and one with
- * those of the last: the nodes of these calls come again. */
-static bool is_proved(lesson *l, const ph__product_kernel *kernel)
+static ph__product_answer make_kernel(ph__product_kernel **out, lesson *l)
+{
+    for (int call = 1; call < CALLS; call++)
+        if (!ph__product_nodes_match(&l->nodes[0], &l->nodes[call]))
+            return PH__PRODUCT_NO;
+    ph__product_answer answer =
+        ph__product_layout_read(&l->layout, &l->cublas->driver, l->nodes[0].params.function);
+    for (int call = 0; answer == PH__PRODUCT_YES && call < CALLS; call++)
+        if (!ph__product_node_gather(l->arguments[call], &l->layout, &l->nodes[call]))
+            answer = PH__PRODUCT_NO;
+    if (answer != PH__PRODUCT_YES)
+        return answer;
+    *out = ph__calloc(1, sizeof **out + l->layout.bytes);
+    if (!*out)
+        return PH__PRODUCT_FAILED;
+    if (!find_addresses(*out, l))
+        return PH__PRODUCT_NO;
+    fill_kernel(*out, l);
+    return PH__PRODUCT_YES;
+}
+
+/* Launches with the operands of the last calls become the nodes of these calls again. */
+static ph__product_answer check_launches(lesson *l, const ph__product_kernel *kernel)
 {
     const ph__product_driver *driver = &l->cublas->driver;
-    for (int call = CALLS - 2; call < CALLS; call++) {
-        kernel_node node;
-        if (ph__product_kernel_launch(kernel, driver, &l->operands[call], l->cublas->learning[1]) !=
-                0 ||
-            !read_new_node(&node, driver, l->cublas->learning[1], &l->last[1]) ||
-            !is_same_kernel(&node, &l->nodes[call]))
-            return false;
+    for (int call = MADE_UP - 1; call < CALLS; call++) {
         unsigned char arguments[PH__PRODUCT_BYTES];
-        if (!gather_arguments(arguments, &l->layout, &node) ||
+        ph__product_node node;
+        ph__cu_stream stream = l->cublas->learning[call % 2];
+        if (ph__product_kernel_launch(kernel, driver, &l->operands[call], stream) != 0)
+            return PH__PRODUCT_FAILED;
+        ph__product_answer answer =
+            ph__product_node_read(&node, driver, stream, &l->last[call % 2]);
+        if (answer != PH__PRODUCT_YES)
+            return answer;
+        if (!ph__product_nodes_match(&node, &l->nodes[call]) ||
+            !ph__product_node_gather(arguments, &l->layout, &node) ||
             memcmp(arguments, l->arguments[call], l->layout.bytes) != 0)
-            return false;
+            return PH__PRODUCT_NO;
     }
-    return true;
+    return PH__PRODUCT_YES;
 }
 
-static ph__product_kernel *learn_from_calls(lesson *l)
+static ph__product_answer learn_from_calls(ph__product_kernel **out, lesson *l)
 {
+    ph__product_answer answer = PH__PRODUCT_YES;
     make_up_operands(l);
-    for (int call = 0; call < CALLS; call++)
-        if (!capture_call(l, call))
-            return NULL;
-    ph__product_kernel *made = make_kernel(l);
-    if (made && !is_proved(l, made)) {
-        ph__free(made);
-        made = NULL;
-    }
+    for (int call = 0; answer == PH__PRODUCT_YES && call < CALLS; call++)
+        answer = capture_call(l, call);
+    if (answer == PH__PRODUCT_YES)
+        answer = make_kernel(out, l);
+    return answer == PH__PRODUCT_YES ? check_launches(l, *out) : answer;
+}
+
+/* ---- the captures ---- */
+bool ph__product_streams_create(ph__cublas *cublas)
+{
+    bool made = true;
+    for (int i = 0; made && i < 2; i++)
+        made = cublas->driver.StreamCreateWithPriority(&cublas->learning[i],
+                                                       PH__CU_STREAM_NON_BLOCKING, 0) == 0;
     return made;
 }
 
-/* ---- the streams ---- */
-static bool have_streams(ph__cublas *cublas)
+void ph__product_streams_destroy(ph__cublas *cublas)
 {
     for (int i = 0; i < 2; i++)
-        if (!cublas->learning[i] && cublas->driver.StreamCreateWithPriority(
-                                        &cublas->learning[i], PH__CU_STREAM_NON_BLOCKING, 0) != 0) {
-            cublas->learning[i] = NULL;
-            return false;
-        }
-    return true;
+        if (cublas->learning[i])
+            (void)cublas->driver.StreamDestroy(cublas->learning[i]);
 }
 
-ph__product_kernel *ph__product_learn(ph__cublas *cublas, ph__product_plan *plan,
+static ph__product_answer learn_in_captures(ph__product_kernel **out, lesson *l)
+{
+    const ph__product_driver *driver = &l->cublas->driver;
+    ph__product_answer answer = PH__PRODUCT_YES;
+    int open = 0;
+    for (; answer == PH__PRODUCT_YES && open < 2; open += answer == PH__PRODUCT_YES)
+        if (driver->StreamBeginCapture(l->cublas->learning[open], PH__CU_CAPTURE_MODE_RELAXED) != 0)
+            answer = PH__PRODUCT_FAILED;
+    if (answer == PH__PRODUCT_YES)
+        answer = learn_from_calls(out, l);
+    for (int i = 0; i < open; i++) {
+        ph__cu_graph graph = NULL;
+        if (driver->StreamEndCapture(l->cublas->learning[i], &graph) != 0 &&
+            answer == PH__PRODUCT_YES)
+            answer = PH__PRODUCT_FAILED;
+        if (graph)
+            (void)driver->GraphDestroy(graph);
+    }
+    return answer;
+}
+
+ph__product_kernel *ph__product_learn(bool *differ, ph__cublas *cublas, ph__product_plan *plan,
                                       const ph__product *like)
 {
-    const ph__product_driver *driver = &cublas->driver;
-    lesson *l = ph__calloc(1, sizeof *l);
     ph__product_kernel *made = NULL;
-    bool ended = true;
+    lesson *l = ph__calloc(1, sizeof *l);
+    *differ = false;
     if (!l)
         return NULL;
     *l = (lesson){.cublas = cublas, .plan = plan, .like = like};
     ph_capture_mode mode = ph__cublaslt_begin_relaxed();
-    if (have_streams(cublas) &&
-        driver->StreamBeginCapture(cublas->learning[0], PH__CU_CAPTURE_MODE_RELAXED) == 0) {
-        bool both =
-            driver->StreamBeginCapture(cublas->learning[1], PH__CU_CAPTURE_MODE_RELAXED) == 0;
-        made = both ? learn_from_calls(l) : NULL;
-        for (int i = 0; i < 1 + both; i++) {
-            ph__cu_graph graph = NULL;
-            ended &= driver->StreamEndCapture(cublas->learning[i], &graph) == 0;
-            if (graph)
-                (void)driver->GraphDestroy(graph);
-        }
-    }
+    ph__product_answer answer = learn_in_captures(&made, l);
     ph__cublaslt_end_relaxed(mode);
     ph__free(l);
-    if (!ended) {
-        ph__free(made);
-        made = NULL;
-    }
-    return made;
+    if (answer == PH__PRODUCT_YES)
+        return made;
+    ph__free(made);
+    *differ = answer == PH__PRODUCT_NO;
+    return NULL;
 }

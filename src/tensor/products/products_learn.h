@@ -6,9 +6,18 @@
 #include "tensor/products/products_kernel.h"
 #include "tensor/products/products_plan.h"
 
-/* The caller owns it (ph__free). NULL: the calls have no such kernel, or a call failed; no error is
- * set. like: a product of the plan; its operands are not touched. The plan has been called before,
- * the device's context is current, and cublas->lock is held: the streams have one user. */
-ph__product_kernel *ph__product_learn(ph__cublas *cublas, ph__product_plan *plan,
+/* The caller owns it (ph__free). NULL: *differ says whether the calls differ in more than
+ * addresses; otherwise something failed, and another try may succeed. No error is set.
+ * - like: a product of the plan; its operands are addressed, and not touched.
+ * - The plan has been called before, the device's context is current, and cublas->lock is held: the
+ *   two streams have one user.
+ * - Captures are open meanwhile, beside which nobody may synchronize the device: so the caller is
+ *   in a capture of its own. */
+ph__product_kernel *ph__product_learn(bool *differ, ph__cublas *cublas, ph__product_plan *plan,
                                       const ph__product *like);
+
+/* The streams of these captures. False: there are none, and nothing can be learned. Under the
+ * device's context, in relaxed mode. */
+bool ph__product_streams_create(ph__cublas *cublas);
+void ph__product_streams_destroy(ph__cublas *cublas);
 #endif

@@ -33,8 +33,8 @@ typedef struct ph__product_plan {
     void *descriptor, *layout_a, *layout_b, *layout_c;
     ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
     atomic_bool used;
-    /* Who sets it calls ph__product_learn, once. */
-    atomic_bool learned;
+    atomic_bool settled;                  /* the kernel below is known, or that there is none */
+    unsigned failures;                    /* to learn it, under the lock */
     _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;
 
@@ -47,7 +47,7 @@ struct ph__cublas {
     pthread_mutex_t lock; /* of making plans, and of learning */
     ph__product_driver driver;
     bool learns;                     /* kernels of plans; what follows is of that */
-    struct CUstream_st *learning[2]; /* made at the first use */
+    struct CUstream_st *learning[2]; /* in captures of their own alone */
     _Atomic(ph__product_plan *)
         plans[PH__PRODUCT_BUCKETS]; /* read without a lock; they stay until the end */
 };

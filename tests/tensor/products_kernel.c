@@ -144,7 +144,7 @@ static plans count_plans(const t_scene *s)
             bool kernel = atomic_load(&p->kernel) != NULL;
             found.all++;
             found.learned += kernel;
-            found.without += !kernel && atomic_load(&p->settled);
+            found.without += !kernel && atomic_load(&p->decided);
         }
     return found;
 }

@@ -155,13 +155,13 @@ static ph__product_plan *plan_of(const ph__op *op, ph__cublas *cublas, const ph_
 static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__product *p)
 {
     enum {
-        TRIES = 3 /* that fail, for want of memory, say */
+        TRIES = 3 /* failures, for want of memory, say */
     };
     bool differ;
     ph__product_kernel *made = ph__product_learn(&differ, cublas, how, p);
     atomic_store_explicit(&how->kernel, made, memory_order_release);
     if (made || differ || ++how->failures == TRIES)
-        atomic_store_explicit(&how->settled, true, memory_order_relaxed);
+        atomic_store_explicit(&how->decided, true, memory_order_relaxed);
 }
 
 /* The kernel of the plan, learned in a capture; NULL: the call is cuBLASLt's. */
@@ -171,11 +171,11 @@ static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan 
     const ph__product_kernel *known = atomic_load_explicit(&how->kernel, memory_order_acquire);
     if (known || !cublas->learns || how->workspace > 0 ||
         !atomic_load_explicit(&how->used, memory_order_relaxed) ||
-        atomic_load_explicit(&how->settled, memory_order_relaxed) ||
+        atomic_load_explicit(&how->decided, memory_order_relaxed) ||
         !ph_stream_is_capturing(stream))
         return known;
     pthread_mutex_lock(&cublas->lock);
-    if (!atomic_load_explicit(&how->settled, memory_order_relaxed))
+    if (!atomic_load_explicit(&how->decided, memory_order_relaxed))
         learn_kernel(cublas, how, p);
     pthread_mutex_unlock(&cublas->lock);
     return atomic_load_explicit(&how->kernel, memory_order_acquire);
@@ -200,8 +200,9 @@ static int submit_product(bool *failed, ph__op *op, ph__cublas *cublas, ph__prod
 static ph_status fail_product(const ph__cublas *cublas, int result, struct CUstream_st *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
-    if (cublas->learns && cublas->driver.StreamGetCaptureInfo(stream, &status, NULL, NULL, NULL,
-                                                              NULL, NULL) == PH__R_OK &&
+    if (cublas->learns &&
+        cublas->driver.StreamGetCaptureInfo(stream, &status, NULL, NULL, NULL, NULL, NULL) ==
+            PH__R_OK &&
         status == PH__CU_CAPTURE_STATUS_INVALIDATED)
         return ph_fail_cuda(PH__R_CAPTURE_INVALIDATED, "cublasLtMatmul");
     return ph__cublaslt_fail(

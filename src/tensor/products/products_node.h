@@ -42,6 +42,7 @@ ph__product_answer ph__product_layout_read(ph__product_layout *out,
  * that is not known. */
 bool ph__product_node_gather(unsigned char *out, const ph__product_layout *of,
                              const ph__product_node *node);
-/* Those of a launch: clusters, cooperation. Others are the stream's or the function's. */
+/* Copies the attributes of a launch: clusters, cooperation. Others are the stream's or the
+ * function's. */
 void ph__product_node_attributes(ph__product_kernel *out, const ph__product_node *node);
 #endif

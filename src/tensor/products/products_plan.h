@@ -33,7 +33,7 @@ typedef struct ph__product_plan {
     void *descriptor, *layout_a, *layout_b, *layout_c;
     ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
     atomic_bool used;
-    atomic_bool settled;                  /* the kernel below is known, or that there is none */
+    atomic_bool decided;                  /* the kernel below is known, or that there is none */
     unsigned failures;                    /* to learn it, under the lock */
     _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;

@@ -110,11 +110,12 @@ typedef struct ph_graphed_options {
      * - ph_graph_get_memory of ph_graphed_callable_graphs has the plan, or why there is none: the
      *   same for all of one call. */
     bool plan;
-    /* As in ph_graph_options: the first call of each callable uploads its graph, and waits for that
-     * where an input is rebound; the first backward uploads the other one. Many callables are ready
-     * sooner. ph_graph_upload_all of ph_graphed_callable_graphs uploads them when there is time. */
-    bool defer_upload;
-    uint64_t reserved[2];
+    /* Not 0: as in ph_graph_options. The first call of each callable uploads its graph, and waits
+     * for that where an input is rebound; the first backward uploads the other one. Many callables
+     * are ready sooner. ph_graph_upload_all of ph_graphed_callable_graphs uploads them when there
+     * is time. */
+    size_t defer_upload;
+    uint64_t reserved[1];
 } ph_graphed_options;
 
 /* Makes out[i] from modules[i] for all i, or nothing.

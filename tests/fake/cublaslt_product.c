@@ -12,6 +12,7 @@
  *                     window       a parameter has the upper bits of d
  *                     counter      a parameter counts the calls
  *                     distance     a parameter is the distance of a and b
+ *                     same         a parameter says whether a and b are the same
  *                     stream       a parameter is the stream
  *                     missing      no parameter is the bias, which is not added
  *                     twice        a product is the same kernel twice, where it adds nothing
@@ -365,6 +366,8 @@ static uint64_t odd_parameter(const product *p, struct CUstream_st *stream, uint
         return call;
     if (is_odd("distance"))
         return (uintptr_t)p->a - (uintptr_t)p->b;
+    if (is_odd("same"))
+        return p->a == p->b;
     return is_odd("stream") ? (uintptr_t)stream : 0;
 }
 

@@ -112,8 +112,8 @@ typedef struct ph_graphed_options {
     bool plan;
     /* Not 0: as in ph_graph_options. The first call of each callable uploads its graph, and waits
      * for that where an input is rebound; the first backward uploads the other one. Many callables
-     * are ready sooner. ph_graph_upload_all of ph_graphed_callable_graphs uploads them when there
-     * is time. */
+     * are ready sooner. ph_graph_upload_all uploads them when there is time: the graphs of
+     * ph_graphed_callable_graphs, without a backward that is NULL. */
     size_t defer_upload;
     uint64_t reserved[1];
 } ph_graphed_options;

@@ -305,7 +305,7 @@ def make_graphed_callables(
         for part in parts:
             part.warm_up(num_warmup_iters, allow_unused_input)
     torch.cuda.synchronize()
-    devices = {x.device for part in parts for x in part.samples if x.is_cuda}
+    devices = {x.device for part in parts for x in (*part.samples, *part.parameters) if x.is_cuda}
     others = []
     with _no_collection():
         for which in (0, 0, 1) if rebind else ():  # the first two make the pool's segments: later captures find them alike

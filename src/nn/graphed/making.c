@@ -305,15 +305,16 @@ static ph_status upload_all(ph__callable *const *callables, size_t count, const 
 {
     size_t found;
     const ph__graphed_set *set = callables[0]->set;
-    ph_graph **graphs = set->options.defer_upload ? NULL : list_graphs(&found, callables, count);
-    if (!graphs && !set->options.defer_upload)
+    const bool defer = set->options.defer_upload;
+    ph_graph **graphs = defer ? NULL : list_graphs(&found, callables, count);
+    if (!graphs && !defer)
         return ph__fail_host_memory(call, "the graphs to upload");
     ph_status status = graphs ? ph_graph_upload_all(graphs, found, set->stream) : PH_OK;
     ph__free(graphs);
     if (status == PH_OK)
         status = ph_stream_synchronize(set->stream);
     if (status != PH_OK)
-        ph__error_prefix("%s: uploading the graphs", call);
+        ph__error_prefix("%s: %s", call, defer ? "waiting for captures" : "uploading the graphs");
     return status;
 }
 

@@ -86,7 +86,9 @@ static void prepare_products(ph__backend *backend)
 {
     ph_error saved;
     ph__error_save(&saved);
-    (void)ph__products_of(backend);
+    const ph__products *products = ph__products_of(backend);
+    if (products && products->cublas)
+        ph__cublas_expect_capture(products->cublas);
     if (backend->cuda && atomic_load_explicit(&backend->had_tape, memory_order_relaxed))
         ph_ignore(ph__workspaces_prepare(backend->workspaces));
     ph__error_restore(&saved);

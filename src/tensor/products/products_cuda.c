@@ -152,7 +152,9 @@ static ph__product_plan *plan_of(const ph__op *op, ph__cublas *cublas, const ph_
     return ph__product_plan_timed(cublas, k, p, op->tape->stream);
 }
 
-static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__product *p)
+/* Under the lock. A failure is tried again in a later capture. */
+static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,
+                         unsigned captures)
 {
     enum {
         TRIES = 3 /* failures, for want of memory, say */
@@ -160,25 +162,38 @@ static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__pr
     bool differ;
     ph__product_kernel *made = ph__product_learn(&differ, cublas, how, p);
     atomic_store_explicit(&how->kernel, made, memory_order_release);
+    atomic_store_explicit(&how->asked, captures, memory_order_relaxed);
     if (made || differ || ++how->failures == TRIES)
         atomic_store_explicit(&how->decided, true, memory_order_relaxed);
 }
 
-/* The kernel of the plan, learned in a capture; NULL: the call is cuBLASLt's. */
+/* The kernel of the plan, learned in a capture; NULL: the call is cuBLASLt's. Whether the stream is
+ * capturing may cost a call of the driver: so it is asked once for each capture that begins. */
 static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan *how,
                                            const ph__product *p, const ph_stream *stream)
 {
     const ph__product_kernel *known = atomic_load_explicit(&how->kernel, memory_order_acquire);
+    unsigned captures = atomic_load_explicit(&cublas->captures, memory_order_relaxed);
     if (known || !cublas->learns || how->workspace > 0 ||
+        captures == atomic_load_explicit(&how->asked, memory_order_relaxed) ||
         !atomic_load_explicit(&how->used, memory_order_relaxed) ||
-        atomic_load_explicit(&how->decided, memory_order_relaxed) ||
-        !ph_stream_is_capturing(stream))
+        atomic_load_explicit(&how->decided, memory_order_relaxed))
         return known;
+    if (!ph_stream_is_capturing(stream)) {
+        atomic_store_explicit(&how->asked, captures, memory_order_relaxed);
+        return NULL;
+    }
     pthread_mutex_lock(&cublas->lock);
-    if (!atomic_load_explicit(&how->decided, memory_order_relaxed))
-        learn_kernel(cublas, how, p);
+    if (!atomic_load_explicit(&how->decided, memory_order_relaxed) &&
+        captures != atomic_load_explicit(&how->asked, memory_order_relaxed))
+        learn_kernel(cublas, how, p, captures);
     pthread_mutex_unlock(&cublas->lock);
     return atomic_load_explicit(&how->kernel, memory_order_acquire);
+}
+
+void ph__cublas_expect_capture(ph__cublas *cublas)
+{
+    atomic_fetch_add_explicit(&cublas->captures, 1, memory_order_relaxed);
 }
 
 /* *failed: it was not submitted, and the record is set. The answer is a cublasStatus_t. A launch
@@ -197,17 +212,12 @@ static int submit_product(bool *failed, ph__op *op, ph__cublas *cublas, ph__prod
 }
 
 /* In a capture that is dead cuBLASLt's number says less than the driver's. */
-static ph_status fail_product(const ph__cublas *cublas, int result, struct CUstream_st *stream)
+static ph_status fail_product(int result, const ph_stream *stream)
 {
-    int status = PH__CU_CAPTURE_STATUS_NONE;
-    if (cublas->learns &&
-        cublas->driver.StreamGetCaptureInfo(stream, &status, NULL, NULL, NULL, NULL, NULL) ==
-            PH__R_OK &&
-        status == PH__CU_CAPTURE_STATUS_INVALIDATED)
+    ph_capture_info info;
+    if (ph_stream_get_capture_info(&info, stream) == PH_OK && info.status == PH_CAPTURE_INVALIDATED)
         return ph_fail_cuda(PH__R_CAPTURE_INVALIDATED, "cublasLtMatmul");
-    return ph__cublaslt_fail(
-        result, "cublasLtMatmul",
-        "when the product was submitted; in a capture that has ended early this is its sign");
+    return ph__cublaslt_fail(result, "cublasLtMatmul", "when the product was submitted");
 }
 
 static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
@@ -234,7 +244,7 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     else if (!how || failed)
         status = ph_error_last()->status;
     else if (result)
-        status = fail_product(cublas, result, stream);
+        status = fail_product(result, op->tape->stream);
     if (!ph__op_check(op, status) || ready != possible)
         return FAILED;
     return possible ? DONE : IMPOSSIBLE;

@@ -4,14 +4,14 @@
  *
  * Calls of a plan differ in the addresses of the operands alone. So their kernel's parameters
  * differ in words that are such an address plus a constant, and in nothing else. This is checked
- * for each plan, at its second product or the first captured one after it, and trusted from then on
+ * for each plan, at its first captured product that is not its first one, and trusted from then on
  * (products_learn.c):
- * - Six calls with made-up addresses, and one with the product's own, are captured on two streams
+ * - Seven calls with made-up addresses, and one with the product's own, are captured on two streams
  *   of the library's own. Nothing of them runs.
  * - Each must be one kernel node behind a full edge. Functions, sizes, attributes and parameters
  *   must be equal, but for such words.
- * - The made-up addresses are of 47 bits, and have the least alignment of the plan or 512, each
- *   pair of operands in each mixture.
+ * - The made-up addresses are of 47 bits, and have the least alignment of the plan or at least
+ *   512, each pair of operands in each mixture; once a and b are the same.
  * - The kernel, launched with the addresses of the last two calls, must become their nodes again.
  *
  * It happens in captures alone: beside a capture nobody may synchronize the device, which a program

@@ -12,14 +12,15 @@ enum {
     LOW, /* the least alignment that products of the plan have */
     HIGH,
     /* The last call is of the product's own operands. */
-    MADE_UP = 6,
+    MADE_UP = 7,
     CALLS = MADE_UP + 1,
-    HIGH_ALIGNMENT = 512 /* bytes: of the allocator's blocks */
+    HIGH_ALIGNMENT = 512 /* bytes, or more: of the allocator's blocks */
 };
-/* Of any two operands each pair of alignments is there. */
+/* Of any two operands each pair of alignments is there. In the last one a and b are the same. */
 static const unsigned char alignments[MADE_UP][PH__PRODUCT_OPERANDS] = {
     {LOW, LOW, LOW, LOW},    {LOW, HIGH, HIGH, HIGH}, {HIGH, LOW, HIGH, HIGH},
-    {HIGH, HIGH, LOW, HIGH}, {HIGH, HIGH, HIGH, LOW}, {HIGH, HIGH, HIGH, HIGH}};
+    {HIGH, HIGH, LOW, HIGH}, {HIGH, HIGH, HIGH, LOW}, {HIGH, HIGH, HIGH, HIGH},
+    {HIGH, HIGH, HIGH, HIGH}};
 
 typedef struct lesson {
     ph__cublas *cublas;
@@ -33,11 +34,21 @@ typedef struct lesson {
 } lesson;
 
 /* ---- made-up addresses ---- */
-/* A multiple of the alignment and of no higher power of two, of the 47 bits that addresses have. */
-static uint64_t make_up_address(ph__rng *numbers, uint64_t alignment)
+/* Addresses have 47 bits. */
+static uint64_t make_up_number(ph__rng *numbers)
 {
-    uint64_t number = ph__rng_next(numbers) >> (64 - 47);
-    return (number & ~(2 * alignment - 1)) | alignment;
+    return ph__rng_next(numbers) >> (64 - 47);
+}
+
+/* A multiple of no higher power of two. */
+static uint64_t make_up_low(ph__rng *numbers, uint64_t alignment)
+{
+    return (make_up_number(numbers) & ~(2 * alignment - 1)) | alignment;
+}
+
+static uint64_t make_up_high(ph__rng *numbers)
+{
+    return make_up_number(numbers) & ~(uint64_t)(HIGH_ALIGNMENT - 1);
 }
 
 static uint64_t least_alignment(const lesson *l, int operand)
@@ -55,8 +66,9 @@ static void make_up_operands(lesson *l)
         for (int i = 0; i < PH__PRODUCT_OPERANDS; i++) {
             bool high = alignments[call][i] == HIGH;
             l->operands[call].at[i] =
-                make_up_address(&numbers, high ? HIGH_ALIGNMENT : least_alignment(l, i));
+                high ? make_up_high(&numbers) : make_up_low(&numbers, least_alignment(l, i));
         }
+    l->operands[MADE_UP - 1].at[1] = l->operands[MADE_UP - 1].at[0];
     for (int call = 0; !l->like->bias && call < MADE_UP; call++)
         l->operands[call].at[PH__PRODUCT_BIAS_OPERAND] = 0;
     l->operands[MADE_UP] = ph__product_operands_of(l->like);

@@ -37,8 +37,8 @@ bool ph__product_nodes_match(const ph__product_node *x, const ph__product_node *
 ph__product_answer ph__product_layout_read(ph__product_layout *out,
                                            const ph__product_driver *driver,
                                            ph__cu_function function);
-/* All parameters, of->bytes, each at its offset; padding, and what a buffer is too short for, is
- * zeros. False: they are given in a way
+/* All parameters, of->bytes, each at its offset; what a buffer is too short
+ * for is zeros. False: they are given in a way
  * that is not known. */
 bool ph__product_node_gather(unsigned char *out, const ph__product_layout *of,
                              const ph__product_node *node);

@@ -33,8 +33,9 @@ typedef struct ph__product_plan {
     void *descriptor, *layout_a, *layout_b, *layout_c;
     ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
     atomic_bool used;
-    atomic_bool decided;                  /* the kernel below is known, or that there is none */
-    unsigned failures;                    /* to learn it, under the lock */
+    atomic_bool decided; /* the kernel below is known, or that there is none */
+    atomic_uint asked;   /* whether its stream is capturing: after so many captures */
+    unsigned failures;   /* to learn it, under the lock */
     _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;
 
@@ -45,6 +46,7 @@ struct ph__cublas {
     void *handle;
     uint32_t multiprocessors;
     pthread_mutex_t lock; /* of making plans, and of learning */
+    atomic_uint captures; /* of this library, as far as they are expected */
     ph__product_driver driver;
     bool learns;                     /* kernels of plans; what follows is of that */
     struct CUstream_st *learning[2]; /* in captures of their own alone */

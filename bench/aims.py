@@ -58,6 +58,8 @@ AIMS = [
     ("35 graphs as callables", (*BUCKETS, "graphed"), "cpu_ns", 10 * MS, None),
     ("35 graphs as callables, no warm-up", (*BUCKETS, "graphed, no warm-up"), "cpu_ns", 10 * MS,
      None),
+    ("the same, upload deferred", (*BUCKETS, "graphed, no warm-up, upload deferred"), "cpu_ns",
+     10 * MS, None),
     ("graphed forward, no gradient, host", ("nn_graphed", "forward, no grad", None, "graphed"),
      "cpu_ns", 1.5 * US, None),
     ("graphed forward, host", ("nn_graphed", "forward", None, "graphed"), "cpu_ns", 1.5 * US,

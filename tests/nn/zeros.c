@@ -443,9 +443,11 @@ static void cache_renew_after(void)
 static void graphed_numbers(void)
 {
     static const ph_graphed_options options[] = {
-        {.max_backwards = PH_ZERO}, {.check_input_liveness = true, .check_foreign_every = PH_ZERO}};
-    static const char *const words[] = {"max_backwards is PH_ZERO",
-                                        "check_foreign_every is PH_ZERO"};
+        {.max_backwards = PH_ZERO},
+        {.check_input_liveness = true, .check_foreign_every = PH_ZERO},
+        {.defer_upload = PH_ZERO}};
+    static const char *const words[] = {
+        "max_backwards is PH_ZERO", "check_foreign_every is PH_ZERO", "defer_upload is PH_ZERO"};
     t_scene s;
     t_scale scale;
     ph_module *graphed;
@@ -453,7 +455,7 @@ static void graphed_numbers(void)
     ph_module *plain = t_scale_open(&s, &scale, 3);
     ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
     const ph_sample sample = {.tensors = &x, .count = 1};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1, &options[i]),
                      PH_ERROR_ARGUMENT, words[i]);
     ph_tensor_release(x);
@@ -802,6 +804,7 @@ static const struct row {
     {"ph_data_parallel_options.bucket_bytes", REFUSED, parallel_numbers},
     {"ph_data_parallel_options.first_bucket_bytes", REFUSED, parallel_numbers},
     {"ph_graphed_options.max_backwards", REFUSED, graphed_numbers},
+    {"ph_graphed_options.defer_upload", REFUSED, graphed_numbers},
     {"ph_graphed_options.check_foreign_every", REFUSED, graphed_numbers},
     {"ph_cross_entropy_options.classes", REFUSED, loss_classes},
     {"ph_profile_options.replays", REFUSED, profile_numbers},

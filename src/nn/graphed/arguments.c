@@ -163,6 +163,7 @@ static ph_status check_options(const ph_graphed_options *options, const ph_devic
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no capture mode", call, (int)options->mode);
     PH_TRY(ph__option_no_zero(options->max_backwards, "max_backwards", call));
+    PH_TRY(ph__option_no_zero(options->defer_upload, "defer_upload", call));
     PH_TRY(ph__option_no_zero(options->check_foreign_every, "check_foreign_every", call));
     if (options->check_foreign_every && !options->check_input_liveness)
         return ph_fail(PH_ERROR_ARGUMENT,

@@ -158,6 +158,16 @@ static void expect_plans(const t_scene *s, int learned, int without)
     assert_int_equal(found.without, without);
 }
 
+/* Kernels are learned at the second product of a kind. */
+static void open_scene(t_scene *s)
+{
+    t_scene_open(s);
+    ph__products *products = ph__products_of(s->tape->backend);
+    assert_non_null(products);
+    assert_int_equal(products->cublas->learn_after, PH__PRODUCT_USES);
+    products->cublas->learn_after = 1;
+}
+
 static void open_library_scene(t_scene *s)
 {
     setenv("PH_PRODUCTS", "cublaslt", 1);
@@ -247,7 +257,7 @@ TEST(results_and_nodes_are_those_of_the_library)
         expect_same(&library, &replayed);
 
         unsetenv("PH_PRODUCTS");
-        t_scene_open(&t);
+        open_scene(&t);
         run_eagerly(&before, &t, &kinds[i]);
         expect_plans(&t, 0, 0);
         capture_kind(&c, &t, &kinds[i], NULL);
@@ -279,7 +289,7 @@ TEST(the_library_is_called_no_more)
     captured c;
     t_scene s;
     need_software();
-    t_scene_open(&s);
+    open_scene(&s);
     int64_t begin = library_calls();
     run_eagerly(&eager, &s, &kinds[0]);
     assert_int_equal(library_calls() - begin, CALLS);
@@ -293,13 +303,33 @@ TEST(the_library_is_called_no_more)
     t_scene_close(&s);
 }
 
+/* Learning takes as long as many products. */
+TEST(kinds_in_use_alone_are_learned)
+{
+    results eager;
+    captured c;
+    t_scene s;
+    need_software();
+    t_scene_open(&s);
+    for (int uses = 0; uses + 2 * CALLS < PH__PRODUCT_USES; uses += CALLS) {
+        run_eagerly(&eager, &s, &kinds[1]);
+        free_results(&eager);
+    }
+    for (int i = 0; i < 3; i++) {
+        expect_plans(&s, i == 2, 0);
+        capture_kind(&c, &s, &kinds[1], NULL);
+        drop_captured(&c);
+    }
+    t_scene_close(&s);
+}
+
 /* The device can be synchronized at any moment, as beside no capture. */
 TEST(eager_products_open_no_capture)
 {
     results eager;
     t_scene s;
     need_software();
-    t_scene_open(&s);
+    open_scene(&s);
     int64_t captures = fake_cuda()->calls_of("cuStreamBeginCapture");
     for (int i = 0; i < KINDS; i++) {
         run_eagerly(&eager, &s, &kinds[i]);
@@ -328,7 +358,7 @@ TEST(eager_products_ask_no_more_than_before)
     open_library_scene(&s);
     int64_t library = questions_of_eager_products(&s);
     close_library_scene(&s);
-    t_scene_open(&s);
+    open_scene(&s);
     assert_int_equal(questions_of_eager_products(&s), library);
     t_scene_close(&s);
 }
@@ -341,7 +371,7 @@ TEST(global_captures_survive)
     captured c;
     t_scene s;
     need_gpu();
-    t_scene_open(&s);
+    open_scene(&s);
     run_eagerly(&eager, &s, &kinds[1]);
     int64_t streams = fake_cuda() ? fake_cuda()->calls_of("cuStreamCreateWithPriority") : 0;
     capture_kind(&c, &s, &kinds[1], &options);
@@ -364,7 +394,7 @@ static void expect_odd(const char *way, bool learned)
     captured c;
     t_scene s;
     setenv("FAKE_CUBLASLT_ODD", way, 1);
-    t_scene_open(&s);
+    open_scene(&s);
     run_eagerly(&eager, &s, &kinds[1]);
     capture_kind(&c, &s, &kinds[1], NULL);
     replay_kind(&replayed, &c, &s);
@@ -403,7 +433,7 @@ TEST(drivers_without_a_function_call_the_library)
     t_scene s;
     need_software();
     setenv("FAKE_CUDA_MISSING", "cuGraphKernelNodeGetAttribute", 1);
-    t_scene_open(&s);
+    open_scene(&s);
     run_eagerly(&eager, &s, &kinds[1]);
     capture_kind(&c, &s, &kinds[1], NULL);
     replay_kind(&replayed, &c, &s);
@@ -422,7 +452,7 @@ static void fail_captures(const char *name, int times)
     results eager, replayed;
     captured c;
     t_scene s;
-    t_scene_open(&s);
+    open_scene(&s);
     run_eagerly(&eager, &s, &kinds[1]);
     for (int i = 0; i <= times; i++) {
         if (i < times)
@@ -458,7 +488,7 @@ TEST(a_failing_call_gives_an_error_or_right_results)
         results eager, after;
         captured c;
         t_scene s;
-        t_scene_open(&s);
+        open_scene(&s);
         run_eagerly(&eager, &s, &kinds[1]);
         int64_t before = fake_cuda()->calls();
         c = (captured){.tape = s.tape, .kind = &kinds[1]};
@@ -521,7 +551,7 @@ TEST(threads_learn_once)
     t_scene s;
     need_gpu();
     assert_non_null(workers);
-    t_scene_open(&s);
+    open_scene(&s);
     for (int i = 0; i < WORKERS; i++) {
         workers[i] = (worker){.device = s.device, .first = i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -551,6 +581,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_and_nodes_are_those_of_the_library),
         cmocka_unit_test(the_library_is_called_no_more),
+        cmocka_unit_test(kinds_in_use_alone_are_learned),
         cmocka_unit_test(eager_products_open_no_capture),
         cmocka_unit_test(eager_products_ask_no_more_than_before),
         cmocka_unit_test(global_captures_survive),

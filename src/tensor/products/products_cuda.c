@@ -39,6 +39,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
         return NULL;
     }
     cublas->multiprocessors = multiprocessors;
+    cublas->learn_after = PH__PRODUCT_USES;
     cublas->learns = !calls_cublaslt_always() && ph__product_driver_find(&cublas->driver);
     bool pushed = ph_context_push_cuda(device) == PH_OK;
     if (pushed) {
@@ -167,6 +168,13 @@ static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__pr
         atomic_store_explicit(&how->decided, true, memory_order_relaxed);
 }
 
+/* Another product of the plan is submitted through cuBLASLt. */
+static bool is_in_use(const ph__cublas *cublas, ph__product_plan *how)
+{
+    return atomic_load_explicit(&how->uses, memory_order_relaxed) >= cublas->learn_after ||
+           atomic_fetch_add_explicit(&how->uses, 1, memory_order_relaxed) >= cublas->learn_after;
+}
+
 /* The kernel of the plan, learned in a capture; NULL: the call is cuBLASLt's. Whether the stream is
  * capturing may cost a call of the driver: so it is asked once for each capture that begins. */
 static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan *how,
@@ -175,9 +183,8 @@ static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan 
     const ph__product_kernel *known = atomic_load_explicit(&how->kernel, memory_order_acquire);
     unsigned captures = atomic_load_explicit(&cublas->captures, memory_order_relaxed);
     if (known || !cublas->learns || how->workspace > 0 ||
-        captures == atomic_load_explicit(&how->asked, memory_order_relaxed) ||
-        !atomic_load_explicit(&how->used, memory_order_relaxed) ||
-        atomic_load_explicit(&how->decided, memory_order_relaxed))
+        atomic_load_explicit(&how->decided, memory_order_relaxed) || !is_in_use(cublas, how) ||
+        captures == atomic_load_explicit(&how->asked, memory_order_relaxed))
         return known;
     if (!ph_stream_is_capturing(stream)) {
         atomic_store_explicit(&how->asked, captures, memory_order_relaxed);

@@ -4,8 +4,8 @@
  *
  * Calls of a plan differ in the addresses of the operands alone. So their kernel's parameters
  * differ in words that are such an address plus a constant, and in nothing else. This is checked
- * for each plan, at its first captured product that is not its first one, and trusted from then on
- * (products_learn.c):
+ * for each plan that is in use, at a captured product (PH__PRODUCT_USES in products_plan.h), and
+ * trusted from then on (products_learn.c):
  * - Seven calls with made-up addresses, and one with the product's own, are captured on two streams
  *   of the library's own. Nothing of them runs.
  * - Each must be one kernel node behind a full edge. Functions, sizes, attributes and parameters

@@ -34,13 +34,18 @@ typedef struct ph__product_plan {
     ph__mutex bias_lock; /* the bias's address is a part of the descriptor */
     atomic_bool used;
     atomic_bool decided; /* the kernel below is known, or that there is none */
+    atomic_uint uses;    /* products that were cuBLASLt's, up to learn_after */
     atomic_uint asked;   /* whether its stream is capturing: after so many captures */
     unsigned failures;   /* to learn it, under the lock */
     _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;
 
 enum {
-    PH__PRODUCT_BUCKETS = 1024
+    PH__PRODUCT_BUCKETS = 1024,
+    /* Learning a kernel takes some 0.3 ms of the host's time, and each launch of it some 2.5 us
+     * less than cuBLASLt (docs/measurements/callables.md). So what is learned has cost no more than
+     * it has saved when as many products again have come. */
+    PH__PRODUCT_USES = 128
 };
 struct ph__cublas {
     void *handle;
@@ -49,6 +54,7 @@ struct ph__cublas {
     atomic_uint captures; /* of this library, as far as they are expected */
     ph__product_driver driver;
     bool learns;                     /* kernels of plans; what follows is of that */
+    unsigned learn_after;            /* products of a plan: PH__PRODUCT_USES, and less in tests */
     struct CUstream_st *learning[2]; /* in captures of their own alone */
     _Atomic(ph__product_plan *)
         plans[PH__PRODUCT_BUCKETS]; /* read without a lock; they stay until the end */

@@ -323,6 +323,40 @@ TEST(kinds_in_use_alone_are_learned)
     t_scene_close(&s);
 }
 
+/* Between the begin of a capture and its products, and beside them. */
+static ph_status capture_beside(ph_stream *stream, void *user)
+{
+    t_scene *other = user;
+    captured c = {.tape = other[0].tape, .kind = &kinds[1]};
+    results eager;
+    run_eagerly(&eager, &other[1], &kinds[1]);
+    free_results(&eager);
+    ph_status status = capture_products(stream, &c);
+    for (int call = 0; call < CALLS; call++)
+        ph_tensor_release(c.out[call]);
+    return status;
+}
+
+TEST(eager_products_beside_a_capture_keep_nothing_from_it)
+{
+    const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    t_scene s[2];
+    ph_graph *graph;
+    need_software();
+    open_scene(&s[0]);
+    s[1] = (t_scene){.device = s[0].device};
+    assert_ok(ph_stream_create(&s[1].stream, s[1].device, NULL));
+    assert_ok(ph_tape_create(&s[1].tape, s[1].stream, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s[0].stream, &options, capture_beside, s));
+    expect_plans(&s[0], 1, 0);
+    ph_graph_destroy(graph);
+    ph_tape_destroy(s[1].tape);
+    assert_ok(ph_stream_synchronize(s[1].stream));
+    ph_stream_destroy(s[1].stream);
+    t_scene_close(&s[0]);
+}
+
 /* The device can be synchronized at any moment, as beside no capture. */
 TEST(eager_products_open_no_capture)
 {
@@ -472,7 +506,8 @@ static void fail_captures(const char *name, int times)
 TEST(learning_that_fails_is_tried_again)
 {
     static const char *const names[] = {"cuGraphNodeGetDependencies", "cuGraphNodeGetType",
-                                        "cuGraphKernelNodeGetParams", "cuFuncGetParamInfo"};
+                                        "cuGraphKernelNodeGetParams", "cuFuncGetParamInfo",
+                                        "cuGraphKernelNodeGetAttribute"};
     need_software();
     for (int times = 1; times <= 3; times++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -582,6 +617,7 @@ int main(void)
         cmocka_unit_test(results_and_nodes_are_those_of_the_library),
         cmocka_unit_test(the_library_is_called_no_more),
         cmocka_unit_test(kinds_in_use_alone_are_learned),
+        cmocka_unit_test(eager_products_beside_a_capture_keep_nothing_from_it),
         cmocka_unit_test(eager_products_open_no_capture),
         cmocka_unit_test(eager_products_ask_no_more_than_before),
         cmocka_unit_test(global_captures_survive),

@@ -163,7 +163,7 @@ static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__pr
     bool differ;
     ph__product_kernel *made = ph__product_learn(&differ, cublas, how, p);
     atomic_store_explicit(&how->kernel, made, memory_order_release);
-    atomic_store_explicit(&how->asked, captures, memory_order_relaxed);
+    how->tried_in = captures;
     if (made || differ || ++how->failures == TRIES)
         atomic_store_explicit(&how->decided, true, memory_order_relaxed);
 }
@@ -176,23 +176,19 @@ static bool is_in_use(const ph__cublas *cublas, ph__product_plan *how)
 }
 
 /* The kernel of the plan, learned in a capture; NULL: the call is cuBLASLt's. Whether the stream is
- * capturing may cost a call of the driver: so it is asked once for each capture that begins. */
+ * capturing may cost a call of the driver: a program without captures is spared that. */
 static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan *how,
                                            const ph__product *p, const ph_stream *stream)
 {
     const ph__product_kernel *known = atomic_load_explicit(&how->kernel, memory_order_acquire);
-    unsigned captures = atomic_load_explicit(&cublas->captures, memory_order_relaxed);
     if (known || !cublas->learns || how->workspace > 0 ||
         atomic_load_explicit(&how->decided, memory_order_relaxed) || !is_in_use(cublas, how) ||
-        captures == atomic_load_explicit(&how->asked, memory_order_relaxed))
+        atomic_load_explicit(&cublas->captures, memory_order_relaxed) == 0 ||
+        !ph_stream_is_capturing(stream))
         return known;
-    if (!ph_stream_is_capturing(stream)) {
-        atomic_store_explicit(&how->asked, captures, memory_order_relaxed);
-        return NULL;
-    }
     pthread_mutex_lock(&cublas->lock);
-    if (!atomic_load_explicit(&how->decided, memory_order_relaxed) &&
-        captures != atomic_load_explicit(&how->asked, memory_order_relaxed))
+    unsigned captures = atomic_load_explicit(&cublas->captures, memory_order_relaxed);
+    if (!atomic_load_explicit(&how->decided, memory_order_relaxed) && captures != how->tried_in)
         learn_kernel(cublas, how, p, captures);
     pthread_mutex_unlock(&cublas->lock);
     return atomic_load_explicit(&how->kernel, memory_order_acquire);

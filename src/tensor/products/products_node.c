@@ -2,7 +2,6 @@
 /* tensor/products/products_node.c: reading captured kernels of cuBLASLt. */
 #include "tensor/products/products_node.h"
 #include "driver/result.h"
-#include <stdatomic.h>
 #include <string.h>
 
 /* A kernel node may have these beside its parameters. */
@@ -50,20 +49,17 @@ static ph__product_answer find_new_node(ph__cu_node *node, const ph__product_dri
                : PH__PRODUCT_NO;
 }
 
-/* Asking for what a driver does not know takes it long: it writes that to its log. */
-static void read_attributes(ph__product_node *out, const ph__product_driver *driver,
-                            ph__cu_node node)
+/* A driver answers INVALID_VALUE for an attribute that it does not know. */
+static ph__product_answer read_attributes(ph__product_node *out, const ph__product_driver *driver,
+                                          ph__cu_node node)
 {
-    static atomic_uint unknown; /* a bit for each attribute: one driver is in the process */
-    for (unsigned i = 0; i < PH__PRODUCT_NODE_ATTRIBUTES; i++) {
-        out->results[i] = PH__R_INVALID_VALUE;
-        if (atomic_load_explicit(&unknown, memory_order_relaxed) >> i & 1)
-            continue;
+    for (int i = 0; i < PH__PRODUCT_NODE_ATTRIBUTES; i++) {
         out->results[i] =
             driver->GraphKernelNodeGetAttribute(node, attribute_ids[i], &out->attributes[i]);
-        if (out->results[i] == PH__R_INVALID_VALUE)
-            atomic_fetch_or_explicit(&unknown, 1u << i, memory_order_relaxed);
+        if (out->results[i] != PH__R_OK && out->results[i] != PH__R_INVALID_VALUE)
+            return PH__PRODUCT_FAILED;
     }
+    return PH__PRODUCT_YES;
 }
 
 ph__product_answer ph__product_node_read(ph__product_node *out, const ph__product_driver *driver,
@@ -81,7 +77,9 @@ ph__product_answer ph__product_node_read(ph__product_node *out, const ph__produc
         return PH__PRODUCT_NO;
     if (driver->GraphKernelNodeGetParams(node, &out->params) != 0)
         return PH__PRODUCT_FAILED;
-    read_attributes(out, driver, node);
+    answer = read_attributes(out, driver, node);
+    if (answer != PH__PRODUCT_YES)
+        return answer;
     *last = node;
     return out->params.function && (out->params.params || out->params.extra) ? PH__PRODUCT_YES
                                                                              : PH__PRODUCT_NO;

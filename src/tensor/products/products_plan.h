@@ -35,14 +35,14 @@ typedef struct ph__product_plan {
     atomic_bool used;
     atomic_bool decided; /* the kernel below is known, or that there is none */
     atomic_uint uses;    /* products that were cuBLASLt's, up to learn_after */
-    atomic_uint asked;   /* whether its stream is capturing: after so many captures */
-    unsigned failures;   /* to learn it, under the lock */
+    /* Under the lock: failures to learn, and after how many captures the last try was. */
+    unsigned failures, tried_in;
     _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;
 
 enum {
     PH__PRODUCT_BUCKETS = 1024,
-    /* Learning a kernel takes some 0.3 ms of the host's time, and each launch of it some 2.5 us
+    /* Learning a kernel takes some 0.3 ms of the host's time, and a captured launch of it 2.3 us
      * less than cuBLASLt (docs/measurements/callables.md). So what is learned has cost no more than
      * it has saved when as many products again have come. */
     PH__PRODUCT_USES = 128

@@ -19,7 +19,8 @@ static inline size_t ph__option_count(size_t value, size_t otherwise)
 static inline ph_status ph__option_no_zero(uint64_t value, const char *member, const char *call)
 {
     return value == PH_ZERO
-               ? ph_fail(PH_ERROR_ARGUMENT, "%s: %s is PH_ZERO, and can be no zero", call, member)
+               ? ph_fail(PH_ERROR_ARGUMENT,
+                         "%s: %s is PH_ZERO, and can be no zero; 0 is its default", call, member)
                : PH_OK;
 }
 

@@ -283,6 +283,21 @@ TEST(results_and_nodes_are_those_of_the_library)
     assert_true(fake_cuda() ? all == KINDS : all > 0);
 }
 
+TEST(other_ways_are_refused_by_name)
+{
+    t_scene s;
+    need_gpu();
+    setenv("PH_PRODUCTS", "cuBLASLt", 1);
+    t_scene_open(&s);
+    assert_null(product(s.tape, &kinds[0], 0));
+    assert_error(ph_tape_status(s.tape), PH_ERROR_ARGUMENT, "PH_PRODUCTS is \"cuBLASLt\"");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "set it to cublaslt");
+    unsetenv("PH_PRODUCTS");
+    assert_non_null(product(s.tape, &kinds[0], 0));
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
+}
+
 TEST(the_library_is_called_no_more)
 {
     results eager;
@@ -615,6 +630,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_and_nodes_are_those_of_the_library),
+        cmocka_unit_test(other_ways_are_refused_by_name),
         cmocka_unit_test(the_library_is_called_no_more),
         cmocka_unit_test(kinds_in_use_alone_are_learned),
         cmocka_unit_test(eager_products_beside_a_capture_keep_nothing_from_it),

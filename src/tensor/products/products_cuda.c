@@ -21,16 +21,23 @@
 #include <phonograph/cuda.h>
 #include <string.h>
 
-/* PH_PRODUCTS=cublaslt. */
-static bool calls_cublaslt_always(void)
+/* *always: PH_PRODUCTS is "cublaslt". */
+static ph_status read_way(bool *always)
 {
     const char *way = ph__environment("PH_PRODUCTS");
-    return way && strcmp(way, "cublaslt") == 0;
+    *always = way && strcmp(way, "cublaslt") == 0;
+    if (!way || !way[0] || *always)
+        return PH_OK;
+    return ph_fail(PH_ERROR_ARGUMENT,
+                   "PH_PRODUCTS is \"%s\", and means nothing: set it to cublaslt, so that cuBLASLt "
+                   "is called for each product, or unset it",
+                   way);
 }
 
 ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
 {
-    if (ph__cublaslt_load() != PH_OK)
+    bool always;
+    if (read_way(&always) != PH_OK || ph__cublaslt_load() != PH_OK)
         return NULL;
     ph__cublas *cublas = ph__calloc(1, sizeof *cublas);
     if (!cublas || pthread_mutex_init(&cublas->lock, NULL) != 0) {
@@ -40,7 +47,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
     }
     cublas->multiprocessors = multiprocessors;
     cublas->learn_after = PH__PRODUCT_USES;
-    cublas->learns = !calls_cublaslt_always() && ph__product_driver_find(&cublas->driver);
+    cublas->learns = !always && ph__product_driver_find(&cublas->driver);
     bool pushed = ph_context_push_cuda(device) == PH_OK;
     if (pushed) {
         ph_capture_mode mode = ph__cublaslt_begin_relaxed();

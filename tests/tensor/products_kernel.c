@@ -596,10 +596,10 @@ TEST(threads_learn_once)
     enum {
         WORKERS = 4
     };
-    worker *workers = calloc(WORKERS, sizeof *workers);
     pthread_t threads[WORKERS];
     t_scene s;
     need_gpu();
+    worker *workers = calloc(WORKERS, sizeof *workers);
     assert_non_null(workers);
     open_scene(&s);
     for (int i = 0; i < WORKERS; i++) {

@@ -16,7 +16,7 @@ typedef enum ph_graph_state {
     PH_GRAPH_CAPTURING = 1, /* between begin and end */
     PH_GRAPH_ENDED = 2,     /* captured with keep_graph, no executable */
     PH_GRAPH_READY = 3,     /* has an executable */
-    /* the capture failed; calls return its status and message until reset */
+    /* the capture failed; calls return its status and message until reset, a new capture STATE */
     PH_GRAPH_FAILED = 4
 } ph_graph_state;
 

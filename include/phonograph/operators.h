@@ -193,6 +193,8 @@ typedef struct ph_cross_entropy_options {
 PH_API ph_tensor *ph_cross_entropy(ph_tape *tape, ph_tensor *logits, ph_tensor *targets);
 PH_API ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *targets,
                                         const ph_cross_entropy_options *options);
+/* The mean of (a - b)^2. Operands broadcast, as in PyTorch, but without its warning: where [8, 1]
+ * meets [8], all pairs count. */
 PH_API ph_tensor *ph_mse(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 
 /* ---- indexing ---- index is i64 or i32.

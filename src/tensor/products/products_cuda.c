@@ -34,13 +34,23 @@ static ph_status read_way(bool *always)
                    way);
 }
 
+static bool init_locks(ph__cublas *cublas)
+{
+    if (pthread_mutex_init(&cublas->lock, NULL) != 0)
+        return false;
+    if (pthread_mutex_init(&cublas->learning_lock, NULL) == 0)
+        return true;
+    (void)pthread_mutex_destroy(&cublas->lock);
+    return false;
+}
+
 ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
 {
     bool always;
     if (read_way(&always) != PH_OK || ph__cublaslt_load() != PH_OK)
         return NULL;
     ph__cublas *cublas = ph__calloc(1, sizeof *cublas);
-    if (!cublas || pthread_mutex_init(&cublas->lock, NULL) != 0) {
+    if (!cublas || !init_locks(cublas)) {
         ph__free(cublas);
         ph_ignore(ph__fail_host_memory("a matrix product", "the product library's state"));
         return NULL;
@@ -62,6 +72,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
             ph__cublaslt_fail(result, "cublasLtCreate", "when products were first asked for"));
     }
     (void)pthread_mutex_destroy(&cublas->lock);
+    (void)pthread_mutex_destroy(&cublas->learning_lock);
     ph__free(cublas);
     return NULL;
 }
@@ -90,6 +101,7 @@ void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
     if (pushed)
         ph_context_pop_cuda(device);
     (void)pthread_mutex_destroy(&cublas->lock);
+    (void)pthread_mutex_destroy(&cublas->learning_lock);
     ph__free(cublas);
     ph__error_restore(&saved);
 }
@@ -160,7 +172,7 @@ static ph__product_plan *plan_of(const ph__op *op, ph__cublas *cublas, const ph_
     return ph__product_plan_timed(cublas, k, p, op->tape->stream);
 }
 
-/* Under the lock. A failure is tried again in a later capture. */
+/* Under the learning lock. A failure is tried again in a later capture. */
 static void learn_kernel(ph__cublas *cublas, ph__product_plan *how, const ph__product *p,
                          unsigned captures)
 {
@@ -193,11 +205,11 @@ static const ph__product_kernel *kernel_of(ph__cublas *cublas, ph__product_plan 
         atomic_load_explicit(&cublas->captures, memory_order_relaxed) == 0 ||
         !ph_stream_is_capturing(stream))
         return known;
-    pthread_mutex_lock(&cublas->lock);
+    pthread_mutex_lock(&cublas->learning_lock);
     unsigned captures = atomic_load_explicit(&cublas->captures, memory_order_relaxed);
     if (!atomic_load_explicit(&how->decided, memory_order_relaxed) && captures != how->tried_in)
         learn_kernel(cublas, how, p, captures);
-    pthread_mutex_unlock(&cublas->lock);
+    pthread_mutex_unlock(&cublas->learning_lock);
     return atomic_load_explicit(&how->kernel, memory_order_acquire);
 }
 

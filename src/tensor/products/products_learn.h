@@ -9,8 +9,8 @@
 /* The caller owns it (ph__free). NULL: *differ says whether the calls differ in more than
  * addresses; otherwise something failed, and another try may succeed. No error is set.
  * - like: a product of the plan; its operands are addressed, and not touched.
- * - The plan has been called before, the device's context is current, and cublas->lock is held: the
- *   two streams have one user.
+ * - The plan has been called before, the device's context is current, and cublas->learning_lock is
+ *   held: the two streams have one user.
  * - Captures are open meanwhile, beside which nobody may synchronize the device: so the caller is
  *   in a capture of its own. */
 ph__product_kernel *ph__product_learn(bool *differ, ph__cublas *cublas, ph__product_plan *plan,

@@ -35,7 +35,7 @@ typedef struct ph__product_plan {
     atomic_bool used;
     atomic_bool decided; /* the kernel below is known, or that there is none */
     atomic_uint uses;    /* products that were cuBLASLt's, up to learn_after */
-    /* Under the lock: failures to learn, and after how many captures the last try was. */
+    /* Under the learning lock: failures to learn, and after how many captures the last try was. */
     unsigned failures, tried_in;
     _Atomic(ph__product_kernel *) kernel; /* NULL: calls go through cuBLASLt */
 } ph__product_plan;
@@ -50,9 +50,11 @@ enum {
 struct ph__cublas {
     void *handle;
     uint32_t multiprocessors;
-    pthread_mutex_t lock; /* of making plans, and of learning */
+    pthread_mutex_t lock; /* of making plans */
     atomic_uint captures; /* of this library, as far as they are expected */
     ph__product_driver driver;
+    /* Of learning kernels, which calls the driver: so plans are made beside it. */
+    pthread_mutex_t learning_lock;
     bool learns;                     /* kernels of plans; what follows is of that */
     unsigned learn_after;            /* products of a plan: PH__PRODUCT_USES, and less in tests */
     struct CUstream_st *learning[2]; /* in captures of their own alone */

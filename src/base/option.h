@@ -20,7 +20,8 @@ static inline ph_status ph__option_no_zero(uint64_t value, const char *member, c
 {
     return value == PH_ZERO
                ? ph_fail(PH_ERROR_ARGUMENT,
-                         "%s: %s is PH_ZERO, and can be no zero; 0 is its default", call, member)
+                         "%s: %s is PH_ZERO, and can be no zero: leave it 0 for its default", call,
+                         member)
                : PH_OK;
 }
 

@@ -249,6 +249,63 @@ TEST(threads_do_not_change_a_bit)
     }
 }
 
+/* ---- tensors that are larger than near caches ---- */
+enum {
+    FAR_ROWS = 4103, /* 16.1 MiB of them */
+    FAR_LENGTH = 1030,
+    NEAR_ROWS = 501
+};
+
+/* Numbers whose sums are exact in every order, 1 and 2 in turn by rows of 1030. */
+static ph_tensor *make_far_numbers(ph_tape *tape)
+{
+    const size_t bytes = sizeof(float) * FAR_ROWS * FAR_LENGTH;
+    float *numbers = malloc(bytes);
+    assert_non_null(numbers);
+    for (size_t i = 0; i < bytes / sizeof *numbers; i++)
+        numbers[i] = (float)(1 + i / FAR_LENGTH % 2);
+    ph_tensor *x = ph_from_memory(tape, PH_DTYPE_F32, PH_SHAPE(FAR_ROWS, FAR_LENGTH), numbers);
+    assert_non_null(x);
+    free(numbers);
+    return x;
+}
+
+/* Part by part the same rows are near. */
+TEST(rows_have_one_sum_however_large_their_tensor_is)
+{
+    static float far[FAR_ROWS], near[NEAR_ROWS];
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *x = ph_randn(s.tape, PH_DTYPE_F32, PH_SHAPE(FAR_ROWS, FAR_LENGTH));
+    assert_ok(ph_tensor_read(s.tape, ph_sum_over(s.tape, x, PH_AXES(1), false), far, sizeof far));
+    for (int64_t row = 0; row < FAR_ROWS; row += NEAR_ROWS) {
+        const int64_t end = row + NEAR_ROWS < FAR_ROWS ? row + NEAR_ROWS : FAR_ROWS;
+        const size_t bytes = (size_t)(end - row) * sizeof(float);
+        ph_tensor *part = ph_slice(s.tape, x, 0, row, end);
+        assert_ok(
+            ph_tensor_read(s.tape, ph_sum_over(s.tape, part, PH_AXES(1), false), near, bytes));
+        assert_memory_equal(far + row, near, bytes);
+    }
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
+}
+
+TEST(sums_of_large_tensors_leave_nothing_out)
+{
+    static float rows[FAR_ROWS];
+    t_scene s;
+    double got;
+    t_scene_open(&s);
+    ph_tensor *x = make_far_numbers(s.tape);
+    assert_ok(ph_tensor_item(&got, s.tape, ph_sum(s.tape, x)));
+    assert_true(got == (double)FAR_LENGTH * (FAR_ROWS + FAR_ROWS / 2));
+    assert_ok(ph_tensor_read(s.tape, ph_sum_over(s.tape, x, PH_AXES(1), false), rows, sizeof rows));
+    for (size_t r = 0; r < FAR_ROWS; r++)
+        assert_true(rows[r] == (float)(FAR_LENGTH * (1 + r % 2)));
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
+}
+
 /* ---- columns that are read at once ---- */
 
 /* The sums of the columns [first, first + count) of x, as bytes of its dtype. */
@@ -322,6 +379,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_reductions_match_in_every_layout_and_dtype),
         cmocka_unit_test(sums_do_not_drift),
+        cmocka_unit_test(rows_have_one_sum_however_large_their_tensor_is),
+        cmocka_unit_test(sums_of_large_tensors_leave_nothing_out),
         cmocka_unit_test(columns_have_one_sum_however_they_are_read),
         cmocka_unit_test(threads_do_not_change_a_bit),
     };

@@ -12,6 +12,7 @@
 #include "support/test.h"
 #include "tensor/kernels/reduce_cores.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- the order of sums ---- */
 enum {
@@ -70,6 +71,16 @@ static void expect_columns_in_order(const ph__reduce_cores *cores, const float *
     }
 }
 
+static void expect_rows_in_order(const ph__reduce_cores *cores, const float *x, size_t n)
+{
+    double sums[4] = {0.5, 1.5, 2.5, 3.5};
+    if (!cores->rows4)
+        return;
+    cores->rows4(sums, x, (int64_t)n, LEVEL_STEP, 0);
+    for (size_t r = 0; r < 4; r++)
+        assert_true(sums[r] == 0.5 + (double)r + sum_in_order(x + r * LEVEL_STEP, n));
+}
+
 TEST(sums_of_floats_keep_their_order)
 {
     const float *x = cancelling_terms();
@@ -80,6 +91,7 @@ TEST(sums_of_floats_keep_their_order)
             double sum = 0.5;
             cores->row(&sum, x + 1, (int64_t)n, 0, 0);
             assert_true(sum == 0.5 + sum_in_order(x + 1, n));
+            expect_rows_in_order(cores, x + 1, n);
             expect_columns_in_order(cores, x + 1, n);
         }
     }
@@ -91,6 +103,21 @@ static void expect_row(const ph__reduce_cores *cores, const float *x, double wan
     double sum = 0;
     cores->row(&sum, x, 128, 0, 0);
     assert_true(isnan(want) ? isnan(sum) : sum == want);
+}
+
+/* The last of four rows is the one, the others are zeros. */
+static void expect_rows(const ph__reduce_cores *cores, const float *x, double want)
+{
+    float rows[4 * 128] = {0};
+    double sums[4] = {0};
+    if (!cores->rows4)
+        return;
+    memcpy(rows + 384, x, 128 * sizeof *x);
+    cores->rows4(sums, rows, 128, 128, 0);
+    for (size_t r = 0; r < 4; r++) {
+        const double expected = r == 3 ? want : 0;
+        assert_true(isnan(expected) ? isnan(sums[r]) : sums[r] == expected);
+    }
 }
 
 static void expect_columns(const ph__reduce_cores *cores, const float *x, double want)
@@ -113,6 +140,7 @@ static void expect_eight(const ph__reduce_cores *cores, const float *eight, doub
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         columns[i] = i % 24 == 5 || i % 24 == 21 ? eight[i / 24] : 1;
     expect_row(cores, row, want);
+    expect_rows(cores, row, want);
     expect_columns(cores, columns, want);
 }
 

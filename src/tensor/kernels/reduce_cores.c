@@ -35,6 +35,7 @@ enum {
 #define PH__LEVEL_TARGET __attribute__((target("avx2")))
 #define WIDE             __m256d
 #define WIDTH            4
+#define HAS_ROWS4        0
 #define READ_WIDE(at)    _mm256_cvtps_pd(_mm_loadu_ps(at))
 #define ADD_WIDE(p, q)   _mm256_add_pd(p, q)
 #define ZERO_WIDE()      _mm256_setzero_pd()
@@ -53,6 +54,7 @@ enum {
 #define PH__LEVEL_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2")))
 #define WIDE             __m512d
 #define WIDTH            8
+#define HAS_ROWS4        1
 #define READ_WIDE(at)    _mm512_cvtps_pd(_mm256_loadu_ps(at))
 #define ADD_WIDE(p, q)   _mm512_add_pd(p, q)
 #define ZERO_WIDE()      _mm512_setzero_pd()

@@ -4,17 +4,19 @@
 #define PH_TENSOR_KERNELS_REDUCE_CORES_H
 #include "tensor/kernels/elementwise_cores.h"
 
-/* They work on arrays of the dtype that is computed in; a:
- * the call's number. row: n elements into one accumulator; index: of the first, among the
- * reduced ones. columns: element i into accumulator i; columns4 (NULL: none): of four rows, one
- * after the other, with what lies between two of them in place of index. end: the result, in the
- * type that is computed in, or an integer of its own. */
+/* They work on arrays of the dtype that is computed in; a: the call's number.
+ * - row: n elements into one accumulator; index: of the first, among the reduced ones.
+ * - rows4 (NULL: none): four rows at a time, each as `row` has it, into an accumulator each; what
+ *   lies between two rows stands in place of index, in elements.
+ * - columns: element i into accumulator i; columns4, columns8 (NULL: none): of four or eight rows,
+ *   with what lies between two of them in place of index.
+ * - end: the result, in the type that is computed in, or an integer of its own. */
 typedef void (*ph__reduce_core)(void *accumulators, const void *x, int64_t n, int64_t index,
                                 double a);
 typedef struct ph__reduce_cores {
     size_t accumulator;
     ph__reduce_core start; /* n accumulators */
-    ph__reduce_core row, columns, columns4, columns8;
+    ph__reduce_core row, rows4, columns, columns4, columns8;
     ph__reduce_core join; /* accumulator i of x into accumulator i */
     void (*end)(void *out, const void *accumulator, double a, double b);
 } ph__reduce_cores;

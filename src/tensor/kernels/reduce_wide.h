@@ -4,7 +4,8 @@
  * - WIDE: a vector of f64, of WIDTH elements; READ_WIDE, ADD_WIDE, ZERO_WIDE.
  * - NARROW: a vector of f32, of twice as many; IN_VECTOR: the letter of assembly for where it is;
  *   READ, ADD_NARROW; WIDEN_LOW, WIDEN_HIGH: its halves in f64; ALL_FINITE: whether all of its
- *   elements are. */
+ *   elements are.
+ * - HAS_ROWS4: whether there are registers enough for the lanes of four rows. */
 #define WIDE_NAME_(name, level) name##_##level
 #define WIDE_NAME(name, level)  WIDE_NAME_(name, level)
 #define OF_LEVEL(name)          WIDE_NAME(name, PH__LEVEL)
@@ -39,22 +40,21 @@ PH__LEVEL_TARGET static inline void OF_LEVEL(sum_lanes)(double *to, WIDE *part)
     *to += (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_row)(void *accumulators, const void *x, int64_t n,
-                                                    int64_t index, double a)
+/* Eight elements of each lane, into the lanes. */
+PH__LEVEL_TARGET static inline void OF_LEVEL(sum_group)(WIDE *part, const float *x)
 {
-    const float *xs = x;
-    double *to = accumulators, lane[SUM_LANES], sum = 0;
-    WIDE part[SUM_LANES / WIDTH];
-    int64_t i = 0;
-    (void)index, (void)a;
-    for (int v = 0; v < SUM_LANES / WIDTH; v++)
-        part[v] = ZERO_WIDE();
-    for (; i + SUM_GROUP <= n; i += SUM_GROUP)
-        for (int v = 0; v < SUM_LANES / WIDTH; v += 2) {
-            const NARROW t = OF_LEVEL(sum_eight)(xs + i + v * WIDTH, SUM_LANES);
-            part[v] = ADD_WIDE(part[v], WIDEN_LOW(t));
-            part[v + 1] = ADD_WIDE(part[v + 1], WIDEN_HIGH(t));
-        }
+    for (int v = 0; v < SUM_LANES / WIDTH; v += 2) {
+        const NARROW t = OF_LEVEL(sum_eight)(x + v * WIDTH, SUM_LANES);
+        part[v] = ADD_WIDE(part[v], WIDEN_LOW(t));
+        part[v + 1] = ADD_WIDE(part[v + 1], WIDEN_HIGH(t));
+    }
+}
+
+/* The row's last elements, from i on, and what the lanes hold of those before, into *to. */
+PH__LEVEL_TARGET static inline void OF_LEVEL(sum_rest)(double *to, WIDE *part, const float *xs,
+                                                       int64_t i, int64_t n)
+{
+    double lane[SUM_LANES], sum = 0;
     for (; i + SUM_LANES <= n; i += SUM_LANES)
         for (int v = 0; v < SUM_LANES / WIDTH; v++)
             part[v] = ADD_WIDE(part[v], READ_WIDE(xs + i + v * WIDTH));
@@ -67,6 +67,42 @@ PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_row)(void *accumulators, const vo
     OF_LEVEL(sum_lanes)(&sum, part);
     *to += isfinite(sum) ? sum : sum_row_in_f64(xs, n);
 }
+
+PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_row)(void *accumulators, const void *x, int64_t n,
+                                                    int64_t index, double a)
+{
+    const float *xs = x;
+    WIDE part[SUM_LANES / WIDTH];
+    int64_t i = 0;
+    (void)index, (void)a;
+    for (int v = 0; v < SUM_LANES / WIDTH; v++)
+        part[v] = ZERO_WIDE();
+    for (; i + SUM_GROUP <= n; i += SUM_GROUP)
+        OF_LEVEL(sum_group)(part, xs + i);
+    OF_LEVEL(sum_rest)(accumulators, part, xs, i, n);
+}
+
+#if HAS_ROWS4
+PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_rows4)(void *accumulators, const void *x, int64_t n,
+                                                      int64_t step, double a)
+{
+    const float *xs = x;
+    double *to = accumulators;
+    WIDE part[4][SUM_LANES / WIDTH];
+    int64_t i = 0;
+    (void)a;
+    for (int r = 0; r < 4; r++)
+        for (int v = 0; v < SUM_LANES / WIDTH; v++)
+            part[r][v] = ZERO_WIDE();
+    for (; i + SUM_GROUP <= n; i += SUM_GROUP) {
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; r++)
+            OF_LEVEL(sum_group)(part[r], xs + r * step + i);
+    }
+    for (int r = 0; r < 4; r++)
+        OF_LEVEL(sum_rest)(to + r, part[r], xs + r * step, i, n);
+}
+#endif
 
 PH__LEVEL_TARGET static void OF_LEVEL(sum_wide_columns4)(void *accumulators, const void *x,
                                                          int64_t n, int64_t step, double a)
@@ -115,6 +151,9 @@ static const ph__reduce_cores OF_LEVEL(sum_wide) = {
     .accumulator = sizeof(double),
     .start = WIDE_NAME(sum_start_f32, PH__LEVEL),
     .row = OF_LEVEL(sum_wide_row),
+#if HAS_ROWS4
+    .rows4 = OF_LEVEL(sum_wide_rows4),
+#endif
     .columns = WIDE_NAME(sum_columns_f32, PH__LEVEL),
     .columns4 = OF_LEVEL(sum_wide_columns4),
     .columns8 = OF_LEVEL(sum_wide_columns8),
@@ -137,5 +176,6 @@ static const ph__reduce_cores OF_LEVEL(sum_wide) = {
 #undef WIDEN_LOW
 #undef WIDEN_HIGH
 #undef ALL_FINITE
+#undef HAS_ROWS4
 #undef PH__LEVEL
 #undef PH__LEVEL_TARGET

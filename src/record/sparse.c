@@ -33,14 +33,16 @@ size_t ph__words_of_sparse(size_t args_size)
 }
 
 /* Kernels that follow one another address the same memory, and each of them more than once: the
- * result of one is the operand of the next. */
+ * result of one is the operand of the next. So the last value comes first. */
 static bool find_recent(uint32_t *out, const ph__found *found, uint64_t value)
 {
-    for (size_t i = 0; i < PH__RECENT; i++)
+    for (size_t back = 1; back <= PH__RECENT; back++) {
+        const size_t i = (found->next - back) % PH__RECENT;
         if (found->recent[i] == value) {
             *out = found->recent_word[i];
             return true;
         }
+    }
     return false;
 }
 

@@ -13,6 +13,10 @@
 typedef struct ph__callable ph__callable;
 typedef PH__VEC(ph__storage *) ph__storages; /* each retained */
 
+enum {
+    PH__UNTYPED = 8 /* kernels of vendors' that are remembered */
+};
+
 /* State that the callables of one ph_make_graphed_callables share. */
 typedef struct ph__graphed_set {
     atomic_int references;
@@ -26,11 +30,12 @@ typedef struct ph__graphed_set {
     ph_graphed_options options; /* its pointers are not followed after the making */
     /* allocations before the captures, and since the last probe: see making.c */
     uint64_t begun, probed;
-    /* the last kernel of whose parameters nobody told the types: see touched.c; name "": none */
-    struct {
+    /* the last kernels of whose parameters nobody told the types: see touched.c; name "": none */
+    struct ph__untyped {
         char name[160];
         size_t args_size;
-    } untyped;
+    } untyped[PH__UNTYPED];
+    size_t untyped_next;
     /* ---- planned.c: while the captures are made ---- */
     ph_memory_plan *plan; /* NULL: none was asked for, or all is made */
     ph_pool *probe_pool;  /* retained; of what is captured to be noted; NULL: it is `pool` */

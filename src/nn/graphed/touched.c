@@ -24,7 +24,9 @@ typedef struct touching {
 /* ---- memory ---- */
 static ph_status cover_touched(const touching *t, uintptr_t begin, uintptr_t end)
 {
-    const ph__range *hit;
+    const ph__range *hit = ph__ranges_from(t->touched, begin);
+    if (hit && hit->base <= begin && end - hit->base <= hit->size)
+        return PH_OK;
     while (begin < end && (hit = ph__ranges_from(t->touched, begin)) != NULL && hit->base < end) {
         const uintptr_t base = hit->base;
         begin = base < begin ? base : begin;
@@ -120,9 +122,28 @@ static ph_status is_word_untyped(bool *out, const ph_record *record, size_t node
     return PH_OK;
 }
 
-/* All words of such a kernel have their offset for a name. A network's products are runs of one
- * kernel of a vendor's, whose words are many: they are looked at once, and its first and last word
- * each time, as a program may give two kernels one name. */
+static bool is_known_untyped(const ph__graphed_set *set, const ph_node_info *info)
+{
+    for (size_t i = 0; i < PH__UNTYPED; i++)
+        if (info->args_size == set->untyped[i].args_size &&
+            strcmp(info->name, set->untyped[i].name) == 0)
+            return true;
+    return false;
+}
+
+static void remember_untyped(ph__graphed_set *set, const ph_node_info *info)
+{
+    struct ph__untyped *to = &set->untyped[set->untyped_next];
+    if (strlen(info->name) >= sizeof to->name)
+        return;
+    to->args_size = info->args_size;
+    strcpy(to->name, info->name);
+    set->untyped_next = (set->untyped_next + 1) % PH__UNTYPED;
+}
+
+/* All words of such a kernel have their offset for a name. Networks use few kernels of a vendor's
+ * again and again, whose words are many: they are looked at once, and the first and last word each
+ * time, as a program may give two kernels one name. */
 static ph_status check_untyped(bool *out, ph__graphed_set *set, const ph_record *record,
                                const ph_node_info *info)
 {
@@ -130,14 +151,11 @@ static ph_status check_untyped(bool *out, ph__graphed_set *set, const ph_record 
     *out = info->kind == PH_NODE_KERNEL;
     if (!*out)
         return PH_OK;
-    bool known = count > MANY_WORDS && info->args_size == set->untyped.args_size &&
-                 strcmp(info->name, set->untyped.name) == 0;
+    const bool many = count > MANY_WORDS, known = many && is_known_untyped(set, info);
     for (size_t w = 0; *out && w < count; w += known && w == 0 ? count - 1 : 1)
         PH_TRY(is_word_untyped(out, record, info->index, w));
-    if (*out && count > MANY_WORDS && strlen(info->name) < sizeof set->untyped.name) {
-        set->untyped.args_size = info->args_size;
-        strcpy(set->untyped.name, info->name);
-    }
+    if (*out && many && !known)
+        remember_untyped(set, info);
     return PH_OK;
 }
 

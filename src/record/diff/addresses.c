@@ -5,18 +5,22 @@
 #include "record/sparse.h"
 #include <string.h>
 
-/* The next word, from *at on, that addresses memory which is there before the captures; NULL: there
- * is none. Of other code's memory a proved address counts. */
-static const ph_word *next_earlier(ph_word *room, size_t *at, const ph__record_node *node,
-                                   uint64_t generation)
+static size_t offset_of_kept(const ph__record_node *node, size_t i)
 {
-    for (; *at < node->kept_count; ++*at) {
-        const ph_word *word = ph__record_kept(room, node, *at);
+    return node->places ? node->places[i].offset : node->kept[i].offset;
+}
+
+/* Of the words that are kept the next one, from `at` on, that addresses memory which is there
+ * before the captures; kept_count: there is none. Of other code's memory a proved address counts. */
+static size_t next_earlier(const ph__record_node *node, size_t at, uint64_t generation)
+{
+    for (; at < node->kept_count; at++) {
+        const ph_word *word = ph__record_kept_word(node, at);
         if (word->base && !word->internal &&
             (word->foreign ? word->kind == PH_WORD_PROVED : word->generation <= generation))
-            return word;
+            break;
     }
-    return NULL;
+    return at;
 }
 
 /* Words that may address other code's memory, though nothing proves it, are the same numbers in the
@@ -25,12 +29,12 @@ static bool has_same_unproved(const ph__record_node *a, const ph__record_node *b
 {
     const char *mine = a->info.args, *theirs = b->info.args;
     for (size_t i = 0; i < a->kept_count; i++) {
-        ph_word room;
-        const ph_word *word = ph__record_kept(&room, a, i);
+        const ph_word *word = ph__record_kept_word(a, i);
         if (!word->base || !word->foreign || word->kind == PH_WORD_PROVED)
             continue;
-        if (!mine || !theirs || word->offset + sizeof word->value > a->info.args_size ||
-            ph__word_at(mine, word->offset) != ph__word_at(theirs, word->offset))
+        const size_t offset = offset_of_kept(a, i);
+        if (!mine || !theirs || offset + sizeof word->value > a->info.args_size ||
+            ph__word_at(mine, offset) != ph__word_at(theirs, offset))
             return false;
     }
     return true;
@@ -40,13 +44,13 @@ static bool have_same_words(const ph__record_node *a, const ph__record_node *b, 
 {
     if (!has_same_unproved(a, b) || !has_same_unproved(b, a))
         return false;
-    for (size_t at = 0, other_at = 0;; at++, other_at++) {
-        ph_word rooms[2];
-        const ph_word *mine = next_earlier(&rooms[0], &at, a, generation),
-                      *theirs = next_earlier(&rooms[1], &other_at, b, generation);
-        if (!mine || !theirs)
-            return mine == theirs;
-        if (mine->value != theirs->value || mine->offset != theirs->offset ||
+    for (size_t i = 0, k = 0;; i++, k++) {
+        i = next_earlier(a, i, generation);
+        k = next_earlier(b, k, generation);
+        if (i == a->kept_count || k == b->kept_count)
+            return i == a->kept_count && k == b->kept_count;
+        const ph_word *mine = ph__record_kept_word(a, i), *theirs = ph__record_kept_word(b, k);
+        if (mine->value != theirs->value || offset_of_kept(a, i) != offset_of_kept(b, k) ||
             mine->generation != theirs->generation)
             return false;
     }

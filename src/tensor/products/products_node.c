@@ -49,11 +49,15 @@ static ph__product_answer find_new_node(ph__cu_node *node, const ph__product_dri
                : PH__PRODUCT_NO;
 }
 
-/* A driver answers INVALID_VALUE for an attribute that it does not know. */
+/* A driver answers INVALID_VALUE for an attribute that it does not know, which takes it twenty times
+ * as long. */
 static ph__product_answer read_attributes(ph__product_node *out, const ph__product_driver *driver,
-                                          ph__cu_node node)
+                                          ph__cu_node node, const ph__product_node *like)
 {
     for (int i = 0; i < PH__PRODUCT_NODE_ATTRIBUTES; i++) {
+        out->results[i] = like ? like->results[i] : PH__R_OK;
+        if (out->results[i] != PH__R_OK)
+            continue;
         out->results[i] =
             driver->GraphKernelNodeGetAttribute(node, attribute_ids[i], &out->attributes[i]);
         if (out->results[i] != PH__R_OK && out->results[i] != PH__R_INVALID_VALUE)
@@ -63,7 +67,8 @@ static ph__product_answer read_attributes(ph__product_node *out, const ph__produ
 }
 
 ph__product_answer ph__product_node_read(ph__product_node *out, const ph__product_driver *driver,
-                                         ph__cu_stream stream, ph__cu_node *last)
+                                         ph__cu_stream stream, ph__cu_node *last,
+                                         const ph__product_node *like)
 {
     int type = -1;
     ph__cu_node node;
@@ -77,7 +82,7 @@ ph__product_answer ph__product_node_read(ph__product_node *out, const ph__produc
         return PH__PRODUCT_NO;
     if (driver->GraphKernelNodeGetParams(node, &out->params) != 0)
         return PH__PRODUCT_FAILED;
-    answer = read_attributes(out, driver, node);
+    answer = read_attributes(out, driver, node, like);
     if (answer != PH__PRODUCT_YES)
         return answer;
     *last = node;

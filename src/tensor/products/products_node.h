@@ -28,18 +28,19 @@ typedef enum ph__product_answer {
 } ph__product_answer;
 
 /* The node that a call has captured since *last, NULL at first, where it is one kernel behind a
- * full edge; *last becomes it. NO: other work was captured. */
+ * full edge; *last becomes it. NO: other work was captured. like: another node, whose attributes
+ * that the driver does not know are not asked for again; NULL: all are. */
 ph__product_answer ph__product_node_read(ph__product_node *out, const ph__product_driver *driver,
-                                         ph__cu_stream stream, ph__cu_node *last);
+                                         ph__cu_stream stream, ph__cu_node *last,
+                                         const ph__product_node *like);
 /* The same function, sizes, attributes, and way of giving parameters. */
 bool ph__product_nodes_match(const ph__product_node *x, const ph__product_node *y);
 /* NO: more parameters than a ph__product_kernel has room for, or none. */
 ph__product_answer ph__product_layout_read(ph__product_layout *out,
                                            const ph__product_driver *driver,
                                            ph__cu_function function);
-/* All parameters, of->bytes, each at its offset; what a buffer is too short
- * for is zeros. False: they are given in a way
- * that is not known. */
+/* All parameters, of->bytes, each at its offset; what a buffer is too short for is zeros. False:
+ * they are given in a way that is not known. */
 bool ph__product_node_gather(unsigned char *out, const ph__product_layout *of,
                              const ph__product_node *node);
 /* Copies the attributes of a launch: clusters, cooperation. Others are the stream's or the

@@ -13,10 +13,6 @@
 typedef struct ph__callable ph__callable;
 typedef PH__VEC(ph__storage *) ph__storages; /* each retained */
 
-enum {
-    PH__UNTYPED = 8 /* kernels of vendors' that are remembered */
-};
-
 /* State that the callables of one ph_make_graphed_callables share. */
 typedef struct ph__graphed_set {
     atomic_int references;
@@ -34,7 +30,7 @@ typedef struct ph__graphed_set {
     struct ph__untyped {
         char name[160];
         size_t args_size;
-    } untyped[PH__UNTYPED];
+    } untyped[8];
     size_t untyped_next;
     /* ---- planned.c: while the captures are made ---- */
     ph_memory_plan *plan; /* NULL: none was asked for, or all is made */

@@ -106,7 +106,8 @@ static ph_status touch_record(touching *t, const ph_record *record)
 /* ---- memory of other code's ---- which a record shows as numbers. Nodes that are nested in
  * others may do anything. */
 enum {
-    MANY_WORDS = 64
+    MANY_WORDS = 64,
+    KERNELS = sizeof((ph__graphed_set *)0)->untyped / sizeof((ph__graphed_set *)0)->untyped[0]
 };
 
 typedef struct writers {
@@ -124,7 +125,7 @@ static ph_status is_word_untyped(bool *out, const ph_record *record, size_t node
 
 static bool is_known_untyped(const ph__graphed_set *set, const ph_node_info *info)
 {
-    for (size_t i = 0; i < PH__UNTYPED; i++)
+    for (size_t i = 0; i < KERNELS; i++)
         if (info->args_size == set->untyped[i].args_size &&
             strcmp(info->name, set->untyped[i].name) == 0)
             return true;
@@ -138,7 +139,7 @@ static void remember_untyped(ph__graphed_set *set, const ph_node_info *info)
         return;
     to->args_size = info->args_size;
     strcpy(to->name, info->name);
-    set->untyped_next = (set->untyped_next + 1) % PH__UNTYPED;
+    set->untyped_next = (set->untyped_next + 1) % KERNELS;
 }
 
 /* All words of such a kernel have their offset for a name. Networks use few kernels of a vendor's

@@ -11,7 +11,7 @@ static size_t offset_of_kept(const ph__record_node *node, size_t i)
 }
 
 /* Of the words that are kept the next one, from `at` on, that addresses memory which is there
- * before the captures; kept_count: there is none. Of other code's memory a proved address counts. */
+ * before the captures; kept_count: there is none. Of other code's memory proved addresses count. */
 static size_t next_earlier(const ph__record_node *node, size_t at, uint64_t generation)
 {
     for (; at < node->kept_count; at++) {

@@ -165,8 +165,8 @@ static void reduce_output(const job *j, void *accumulator, int64_t output, int64
         reduce_row(j, accumulator, x, begin, end);
 }
 
-/* From memory that is far away several runs come faster than one: a processor fetches ahead of each.
- * So rows are taken in fours, one of each quarter of those at hand. */
+/* From memory that is far away several runs come faster than one: a processor fetches ahead of
+ * each. So rows are taken in fours, one of each quarter of those at hand. */
 static bool reads_rows4(const job *j)
 {
     return j->cores->rows4 && j->one_line && j->far && j->args->kept_rank == 1;

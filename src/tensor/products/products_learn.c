@@ -121,7 +121,7 @@ static uint64_t eight_bytes(const unsigned char *at)
     return word;
 }
 
-/* What is behind the last parameter is zeros. */
+/* Zeros are behind the last parameter. */
 static void find_differences(lesson *l)
 {
     for (size_t i = 0; i < l->layout.bytes; i += sizeof(uint64_t)) {

@@ -49,8 +49,8 @@ static ph__product_answer find_new_node(ph__cu_node *node, const ph__product_dri
                : PH__PRODUCT_NO;
 }
 
-/* A driver answers INVALID_VALUE for an attribute that it does not know, which takes it twenty times
- * as long. */
+/* A driver answers INVALID_VALUE for an attribute that it does not know, which takes it twenty
+ * times as long. */
 static ph__product_answer read_attributes(ph__product_node *out, const ph__product_driver *driver,
                                           ph__cu_node node, const ph__product_node *like)
 {

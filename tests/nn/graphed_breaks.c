@@ -249,6 +249,25 @@ TEST(breaks_in_backward_are_refused)
     t_scene_close(&s);
 }
 
+TEST(a_callable_with_breaks_whose_graph_was_reset_names_the_reset)
+{
+    pair p;
+    ph_graph *forward, *backward;
+    open_pair(&p, NULL);
+    ph_tensor *other = ph_tensor_retain(gn_random(&s, PH_SHAPE(ROWS, WIDTH), 3));
+    assert_ok(ph_tape_clear(s.tape));
+    assert_ok(ph_graphed_callable_graphs(&forward, &backward, p.graphed));
+    assert_ok(ph_graph_reset(forward));
+    ph_tensor *const inputs[] = {p.sample, other};
+    for (size_t i = 0; i < 2; i++) {
+        assert_null(ph_call(s.tape, p.graphed, inputs[i]));
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "the program has reset its graph");
+    }
+    assert_int_equal(runs, 0);
+    ph_tensor_release(other);
+    close_pair(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +277,7 @@ int main(void)
         cmocka_unit_test(other_options_keep_their_promises),
         cmocka_unit_test(a_function_that_fails_fails_the_call),
         cmocka_unit_test(breaks_in_backward_are_refused),
+        cmocka_unit_test(a_callable_with_breaks_whose_graph_was_reset_names_the_reset),
     };
     return cmocka_run_group_tests_name("nn.graphed_breaks", tests, NULL, NULL);
 }

@@ -456,6 +456,33 @@ TEST(test_what_backward_shows)
     close_field(&f);
 }
 
+/* ---- graphs that are lent ---- */
+TEST(a_callable_whose_graph_was_reset_names_the_reset)
+{
+    t_scene s;
+    ph_graph *forward, *backward;
+    ph_module *exp;
+    t_scene_open(&s);
+    assert_ok(ph_activation_create(&exp, s.device, "exp", ph_exp));
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
+    ph_module *graphed = gn_graph_one(exp, x, NULL);
+    assert_ok(ph_graphed_callable_graphs(&forward, &backward, graphed));
+    ph_tensor *y = ph_call(s.tape, graphed, x);
+    assert_non_null(y);
+    assert_ok(ph_graph_reset(backward));
+    ph_backward(s.tape, ph_sum(s.tape, y));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
+                 "callable 'exp': the program has reset its graph");
+    assert_ok(ph_graph_reset(forward));
+    assert_null(ph_call(s.tape, graphed, x));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
+                 "callable 'exp': the program has reset its graph");
+    ph_tensor_release(x);
+    ph_module_release(graphed);
+    ph_module_release(exp);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_programs_that_look_late),
         cmocka_unit_test(test_backwards_that_look_late),
         cmocka_unit_test(test_what_backward_shows),
+        cmocka_unit_test(a_callable_whose_graph_was_reset_names_the_reset),
     };
     return cmocka_run_group_tests_name("nn.graphed_hostile", tests, NULL, NULL);
 }

@@ -92,6 +92,14 @@ void t_host_only(const char *reason)
     skip();
 }
 
+void t_not_on_host(const char *reason)
+{
+    if (!t_on_host())
+        return;
+    print_message("skipped: %s\n", reason);
+    skip();
+}
+
 ph_status t_open_small(ph_device **out, size_t memory_bytes)
 {
     ph_device_options options = {.host_memory_bytes = t_on_host() ? memory_bytes : 0};

@@ -37,6 +37,8 @@ bool t_on_host(void);
 /* For tests that the host device alone can run: where another one is tested, says so ("skipped:
  * reason") and skips. */
 void t_host_only(const char *reason);
+/* The same for tests that the host device cannot run. */
+void t_not_on_host(const char *reason);
 
 /* The driver's own handle of the graph's template, or of its executable, as the device under test
  * has it. */

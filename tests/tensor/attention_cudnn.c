@@ -337,8 +337,7 @@ TEST(a_cudnn_that_cannot_be_loaded_is_refused)
 {
     t_scene s;
     step p;
-    if (t_on_host())
-        return;
+    t_not_on_host("cuDNN is for GPUs");
     assert_int_equal(setenv("PH_CUDNN", "/nowhere/libcudnn.so.9", 1), 0);
     t_scene_open(&s);
     make_step(&p, &s, 2, 128, 64);

@@ -393,6 +393,22 @@ TEST(the_environment_variable_turns_the_quarantine_on)
     bench_close(&b);
 }
 
+TEST(a_quarantine_that_is_no_number_is_refused)
+{
+    static const char *const values[] = {"abc", "-1", "16 ", "99999999999999999999999"};
+    bench b;
+    ph_tape *tape;
+    bench_open(&b, 0);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        assert_int_equal(setenv("PH_QUARANTINE", values[i], 1), 0);
+        assert_error(ph_tape_create(&tape, b.s.stream, NULL), PH_ERROR_ARGUMENT,
+                     "ph_tape_create: PH_QUARANTINE is '");
+        assert_null(tape);
+    }
+    assert_int_equal(unsetenv("PH_QUARANTINE"), 0);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_dead_tensor_is_named_with_its_maker_and_end),
         cmocka_unit_test(the_quarantine_keeps_handles_up_to_its_bound),
         cmocka_unit_test(the_environment_variable_turns_the_quarantine_on),
+        cmocka_unit_test(a_quarantine_that_is_no_number_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

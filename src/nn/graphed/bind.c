@@ -7,6 +7,7 @@
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
 #include "nn/graphed/output_sets.h"
+#include "nn/graphed/replay.h"
 #include "tensor/core/batch.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/guard.h"
@@ -73,11 +74,13 @@ static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor
     const ph__callable *whole = callable->of ? callable->of : callable;
     const ph__callable_graph *const callable_graphs[] = {&whole->forward, &callable->backward};
     bool written = is_in_pool(callable, x);
-    for (int i = 0; i < 2 && !written; i++)
-        if (callable_graphs[i]->graph &&
-            !(written = ph__callable_graph_touches(callable_graphs[i], x->data, bytes)))
-            ph_tape_check(tape,
-                          ph_graph_writes(&written, callable_graphs[i]->graph, x->data, bytes));
+    for (int i = 0; i < 2 && !written; i++) {
+        ph_graph *graph = callable_graphs[i]->graph;
+        if (graph && !(written = ph__callable_graph_touches(callable_graphs[i], x->data, bytes)))
+            ph_tape_check(
+                tape, ph__callable_graph_failed(ph_graph_writes(&written, graph, x->data, bytes),
+                                                callable, graph));
+    }
     return !written;
 }
 
@@ -280,15 +283,17 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
 
 /* ---- what comes ---- */
 /* Memory of the allocator's that the device has is taken by every slot. */
-static bool is_refused_by_slot(ph_tape *tape, const ph__callable_graph *callable_graph, size_t slot,
+static bool is_refused_by_slot(ph_tape *tape, const ph__callable *callable,
+                               const ph__callable_graph *callable_graph, size_t slot,
                                const ph_tensor *x)
 {
     bool accepted = true;
-    if (slot != PH_SLOT_NONE)
-        ph_tape_check(tape, ph_graph_slot_takes(&accepted,
-                                                callable_graph->first ? callable_graph->first
-                                                                      : callable_graph->graph,
-                                                slot, x->data));
+    ph_status status = ph__callable_graph_check(callable_graph->graph);
+    if (status == PH_OK && slot != PH_SLOT_NONE)
+        status = ph_graph_slot_takes(
+            &accepted, callable_graph->first ? callable_graph->first : callable_graph->graph, slot,
+            x->data);
+    ph_tape_check(tape, ph__callable_graph_failed(status, callable, callable_graph->graph));
     return !accepted;
 }
 
@@ -315,7 +320,7 @@ ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
     if (x->count == 0)
         return x;
     if (UNLIKELY(x->storage->kind != PH__STORAGE_CACHED) &&
-        is_refused_by_slot(tape, callable_graph, slot, x))
+        is_refused_by_slot(tape, callable, callable_graph, slot, x))
         return copy_to_buffer(tape, callable, binding, x);
     if (!binding->rebound)
         return x;
@@ -324,7 +329,7 @@ ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
         return copy_to_buffer(tape, callable, binding, x);
     ph_status status = ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes);
     if (UNLIKELY(status != PH_OK))
-        ph_tape_check(tape, status);
+        ph_tape_check(tape, ph__callable_graph_failed(status, callable, callable_graph->graph));
     return UNLIKELY(written) ? copy_to_buffer(tape, callable, binding, x) : x;
 }
 

@@ -4,6 +4,7 @@
 #include "nn/graphed/leaves.h"
 #include "nn/graphed/binding.h"
 #include "nn/graphed/callable.h"
+#include "nn/graphed/replay.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
 
@@ -103,7 +104,8 @@ bool ph__callable_find_leaf_grads(const ph__grad_call *call, ph__callable *calla
         bool written = false;
         ph_status status = ph_graph_writes(&written, callable->backward.graph, grad_input->added,
                                            grad_input->bytes);
-        ph_tape_check(call->tape, status);
+        ph_tape_check(call->tape,
+                      ph__callable_graph_failed(status, callable, callable->backward.graph));
         grad_input->apart = !written && grad_input->added >= end;
         if (grad_input->apart)
             end = grad_input->added + grad_input->bytes;

@@ -33,11 +33,17 @@ typedef struct tracked {
     char name[NAME_BYTES];
 } tracked;
 
-size_t ph__quarantine_asked(void)
+ph_status ph__quarantine_asked(size_t *out, const char *call)
 {
     const char *value = ph__environment("PH_QUARANTINE");
     uint64_t handles = 0;
-    return value && ph__config_u64(value, &handles) && handles <= SIZE_MAX ? (size_t)handles : 0;
+    if (value && value[0] && !(ph__config_u64(value, &handles) && handles <= SIZE_MAX))
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: PH_QUARANTINE is '%.64s'; it is how many handles are kept, such as "
+                       "100000, or not set",
+                       call, value);
+    *out = (size_t)handles;
+    return PH_OK;
 }
 
 static ph__quarantine *make_quarantine(ph__backend *backend)

@@ -18,8 +18,8 @@ typedef enum ph__going {
 /* Room for so many handles of the device, from now on and for as long as the backend lives; never
  * less than before. 0: nothing. */
 ph_status ph__quarantine_enlarge(ph__backend *backend, size_t handles, const char *call);
-/* The number that PH_QUARANTINE has, or 0. */
-size_t ph__quarantine_asked(void);
+/* *out: the number that PH_QUARANTINE has, or 0 where it is not set. ARGUMENT: it is no number. */
+ph_status ph__quarantine_asked(size_t *out, const char *call);
 static inline bool ph__quarantine_is_on(const ph__backend *backend)
 {
     return atomic_load_explicit(&backend->quarantine, memory_order_acquire) != NULL;

@@ -61,10 +61,12 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         ph__free(tape);
         return status;
     }
-    size_t asked = ph__quarantine_asked();
+    size_t asked = 0;
+    status = ph__quarantine_asked(&asked, call);
     if (options && ph__option_count(options->quarantine, 0) > asked)
         asked = ph__option_count(options->quarantine, 0);
-    status = ph__quarantine_enlarge(tape->backend, asked, call);
+    if (status == PH_OK)
+        status = ph__quarantine_enlarge(tape->backend, asked, call);
     if (status != PH_OK) {
         ph__backend_release(tape->backend);
         ph__free(tape);

@@ -211,6 +211,18 @@ size_t ph__record_next_within(const ph__record_node *node, size_t w, uint64_t lo
     return at < end * WORD ? at / WORD : kept;
 }
 
+const ph_word *ph__record_later_word(ph_word *room, const ph__record_node *node, size_t w,
+                                     size_t *place)
+{
+    const size_t offset = w * WORD;
+    if (!node->places)
+        return &node->kept[w];
+    while (*place < node->kept_count && node->places[*place].offset < offset)
+        ++*place;
+    const bool kept = *place < node->kept_count && node->places[*place].offset == offset;
+    return put_word(room, node, kept ? &node->kept[node->places[*place].word] : NULL, offset);
+}
+
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)
 {
     if (!node->places)

@@ -51,6 +51,9 @@ typedef struct ph__place {
  * who looks for addresses. In *room where none is kept as it is; borrowed for as long as both. */
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
 const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
+/* Word w for who asks for ascending ones: *place, 0 at first, is where the next search begins. */
+const ph_word *ph__record_later_word(ph_word *room, const ph__record_node *node, size_t w,
+                                     size_t *place);
 /* The number of the first word that is kept, from w on; word_count: there is none. first_kept,
  * of a sparse node: the same, as which of those that are kept; kept_count: there is none. kept_at:
  * the number of word i of those. */

@@ -208,13 +208,13 @@ static bool prove_words(proof *p, const ph__record_node *mine, const ph__record_
         ph__cells_are_written_by(p->shifted, info->index))
         return true;
     ph__slot_walk walk = {.words = {mine->kernel, info->args_size, 0, 0}};
-    for (size_t w = 0; w < info->word_count; w++) {
+    size_t places[2] = {0};
+    for (size_t w = next_to_explain(p, mine, theirs, 0); w < info->word_count;
+         w = next_to_explain(p, mine, theirs, w + 1)) {
         ph_word rooms[2];
         ph__word_slot slot = {.size = sizeof rooms[0].value};
-        if ((w = next_to_explain(p, mine, theirs, w)) >= info->word_count)
-            break;
-        const ph_word *a = ph__record_word(&rooms[0], mine, w),
-                      *b = ph__record_word(&rooms[1], theirs, w);
+        const ph_word *a = ph__record_later_word(&rooms[0], mine, w, &places[0]),
+                      *b = ph__record_later_word(&rooms[1], theirs, w, &places[1]);
         if (a->offset == b->offset && is_same_number(p, a, b))
             continue;
         bool known = info->kind != PH_NODE_KERNEL || ph__slot_walk_to(&walk, w, &slot);

@@ -218,19 +218,27 @@ void ph__cublas_expect_capture(ph__cublas *cublas)
     atomic_fetch_add_explicit(&cublas->captures, 1, memory_order_relaxed);
 }
 
-/* *failed: it was not submitted, and the record is set. The answer is a cublasStatus_t. A launch
- * that is not valid is cuBLASLt's: it may have set the function up for another one since. */
+/* False: the product is cuBLASLt's. A launch that is not valid is, too: cuBLASLt may have set the
+ * function up for another one since. *failed: it was not submitted, and the record is set. */
+static bool submit_learned(bool *failed, const ph__cublas *cublas, const ph__product_kernel *kernel,
+                           const ph__product *p, struct CUstream_st *stream)
+{
+    const ph__product_operands operands = ph__product_operands_of(p);
+    int result = kernel ? ph__product_kernel_launch(kernel, &cublas->driver, &operands, stream)
+                        : PH__R_INVALID_VALUE;
+    *failed = result != PH__R_OK && result != PH__R_INVALID_VALUE &&
+              ph_fail_cuda(result, "cuLaunchKernelEx") != PH_OK;
+    return result != PH__R_INVALID_VALUE;
+}
+
+/* The answer is a cublasStatus_t. */
 static int submit_product(bool *failed, ph__op *op, ph__cublas *cublas, ph__product_plan *how,
                           const ph__product *p, void *workspace, struct CUstream_st *stream)
 {
     const ph__product_kernel *kernel = kernel_of(cublas, how, p, op->tape->stream);
-    const ph__product_operands operands = ph__product_operands_of(p);
-    int result = kernel ? ph__product_kernel_launch(kernel, &cublas->driver, &operands, stream)
-                        : PH__R_INVALID_VALUE;
-    if (result == PH__R_INVALID_VALUE)
-        return ph__product_plan_call(cublas, how, p, workspace, stream);
-    *failed = result != PH__R_OK && ph_fail_cuda(result, "cuLaunchKernelEx") != PH_OK;
-    return PH__LT_OK;
+    return submit_learned(failed, cublas, kernel, p, stream)
+               ? PH__LT_OK
+               : ph__product_plan_call(cublas, how, p, workspace, stream);
 }
 
 /* In a capture that is dead cuBLASLt's number says less than the driver's. */
@@ -242,15 +250,33 @@ static ph_status fail_product(int result, const ph_stream *stream)
     return ph__cublaslt_fail(result, "cublasLtMatmul", "when the product was submitted");
 }
 
+/* Of a plan that has learned its kernel nothing else is needed, not even a context: an explicit
+ * stream has one. False: the product is to be submitted in full. */
+static bool run_learned(outcome *out, ph__op *op, ph__cublas *cublas, const ph__product_kind *k,
+                        const ph__product *p, struct CUstream_st *stream)
+{
+    const ph__product_plan *plan = stream ? ph__product_plan_find(cublas, k) : NULL;
+    bool failed;
+    if (!plan ||
+        !submit_learned(&failed, cublas, atomic_load_explicit(&plan->kernel, memory_order_acquire),
+                        p, stream))
+        return false;
+    *out = ph__op_check(op, failed ? ph_error_last()->status : PH_OK) ? DONE : FAILED;
+    return true;
+}
+
 static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
 {
+    outcome learned;
     ph__product_kind k = kind_of(p);
     struct CUstream_st *stream = NULL;
     ph_device *device = op->tape->backend->device;
     void *workspace = NULL;
-    ph_status status = ph_stream_lend_cuda(&stream, op->tape->stream);
-    if (status == PH_OK)
-        status = ph_context_push_cuda(device);
+    if (!ph__op_check(op, ph_stream_lend_cuda(&stream, op->tape->stream)))
+        return FAILED;
+    if (run_learned(&learned, op, cublas, &k, p, stream))
+        return learned;
+    ph_status status = ph_context_push_cuda(device);
     if (!ph__op_check(op, status))
         return FAILED;
     ph__product_plan *how = plan_of(op, cublas, &k, p);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    FIRST = 24 /* storages */
+    FIRST = 64 /* storages: of some twenty layers */
 };
 
 static uint64_t version_of_storage(const ph__storage *storage)

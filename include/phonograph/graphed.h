@@ -211,8 +211,8 @@ typedef struct ph_graphed_info {
     size_t backwards;
     uint64_t reserved[3];
 } ph_graphed_info;
-/* STATE: not a graphed module. index counts the inputs; with grad_outputs, the gradients of the
- * outputs. */
+/* STATE: not a graphed module, or (info, describe) one whose graph the program has reset. index
+ * counts the inputs; with grad_outputs, the gradients of the outputs. */
 PH_CALL ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module);
 PH_CALL ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module, size_t index,
                                   bool grad_outputs);

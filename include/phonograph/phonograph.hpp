@@ -14,6 +14,8 @@
  * - The names are also in namespace ph, unless PHONOGRAPH_NO_NAMESPACE_PH is defined. */
 #ifndef PHONOGRAPH_HPP
 #define PHONOGRAPH_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <phonograph/cxx/breaks.hpp>
 #include <phonograph/cxx/comm.hpp>
 #include <phonograph/cxx/device.hpp>

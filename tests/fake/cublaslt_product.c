@@ -9,6 +9,7 @@
  *                     buffer       its parameters are given in one buffer
  *                     alignment    a parameter says whether d is a multiple of 256
  *                     pair         a parameter says whether d is one and a is none
+ *                     other pair   the same of d and b
  *                     window       a parameter has the upper bits of d
  *                     counter      a parameter counts the calls
  *                     distance     a parameter is the distance of a and b
@@ -360,6 +361,8 @@ static uint64_t odd_parameter(const product *p, struct CUstream_st *stream, uint
         return high;
     if (is_odd("pair"))
         return high && (uintptr_t)p->a % 256 != 0;
+    if (is_odd("other pair"))
+        return high && (uintptr_t)p->b % 256 != 0;
     if (is_odd("window"))
         return (uintptr_t)p->d >> 44;
     if (is_odd("counter"))

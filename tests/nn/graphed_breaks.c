@@ -249,23 +249,51 @@ TEST(breaks_in_backward_are_refused)
     t_scene_close(&s);
 }
 
-TEST(a_callable_with_breaks_whose_graph_was_reset_names_the_reset)
+static ph_status fill_one(ph_stream *stream, void *user)
+{
+    return ph_memset(user, 0, 4, stream);
+}
+
+/* The graph is reset alone, under capture again, or captured again. */
+static void expect_reset(int again)
 {
     pair p;
     ph_graph *forward, *backward;
+    char *block;
     open_pair(&p, NULL);
     ph_tensor *other = ph_tensor_retain(gn_random(&s, PH_SHAPE(ROWS, WIDTH), 3));
     assert_ok(ph_tape_clear(s.tape));
+    assert_ok(ph_malloc(&block, 4, 1, s.stream));
     assert_ok(ph_graphed_callable_graphs(&forward, &backward, p.graphed));
     assert_ok(ph_graph_reset(forward));
+    if (again == 2)
+        assert_ok(ph_graph_capture(forward, s.stream, NULL, fill_one, block));
     ph_tensor *const inputs[] = {p.sample, other};
     for (size_t i = 0; i < 2; i++) {
+        ph_stream *beside;
+        if (again == 1) {
+            assert_ok(ph_stream_create(&beside, s.device, NULL));
+            assert_ok(ph_graph_capture_begin(forward, beside,
+                                             &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
+        }
         assert_null(ph_call(s.tape, p.graphed, inputs[i]));
         assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "the program has reset its graph");
+        if (again == 1) {
+            ph_graph_capture_abort(forward);
+            ph_stream_destroy(beside);
+            assert_ok(ph_graph_reset(forward));
+        }
     }
     assert_int_equal(runs, 0);
+    ph_free(block, s.stream);
     ph_tensor_release(other);
     close_pair(&p);
+}
+
+TEST(a_callable_with_breaks_whose_graph_was_reset_names_the_reset)
+{
+    for (int again = 0; again < 3; again++)
+        expect_reset(again);
 }
 
 int main(void)

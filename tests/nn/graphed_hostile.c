@@ -456,31 +456,110 @@ TEST(test_what_backward_shows)
     close_field(&f);
 }
 
-/* ---- graphs that are lent ---- */
-TEST(a_callable_whose_graph_was_reset_names_the_reset)
+/* ---- graphs that are lent ---- and that the program resets, though it must not. */
+static const char reset[] = "callable 'both': the program has reset its graph";
+
+/* exp(x) and x y */
+static void both_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
+    (void)self;
+    out[0] = ph_exp(tape, in[0]);
+    out[1] = ph_mul(tape, in[0], in[1]);
+}
+
+typedef struct lent {
     t_scene s;
+    ph_module *plain, *graphed;
+    ph_tensor *in[2], *out[2];
     ph_graph *forward, *backward;
-    ph_module *exp;
-    t_scene_open(&s);
-    assert_ok(ph_activation_create(&exp, s.device, "exp", ph_exp));
-    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
-    ph_module *graphed = gn_graph_one(exp, x, NULL);
-    assert_ok(ph_graphed_callable_graphs(&forward, &backward, graphed));
-    ph_tensor *y = ph_call(s.tape, graphed, x);
-    assert_non_null(y);
-    assert_ok(ph_graph_reset(backward));
-    ph_backward(s.tape, ph_sum(s.tape, y));
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
-                 "callable 'exp': the program has reset its graph");
-    assert_ok(ph_graph_reset(forward));
-    assert_null(ph_call(s.tape, graphed, x));
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
-                 "callable 'exp': the program has reset its graph");
-    ph_tensor_release(x);
-    ph_module_release(graphed);
-    ph_module_release(exp);
-    t_scene_close(&s);
+} lent;
+
+static void open_lent(lent *l, const ph_graphed_options *options)
+{
+    t_scene_open(&l->s);
+    l->plain = gn_function(&l->s, "both", both_forward, NULL, 2, 2);
+    for (int i = 0; i < 2; i++)
+        l->in[i] = gn_sample(&l->s, PH_SHAPE(40), true);
+    const ph_sample sample = {.tensors = l->in, .count = 2};
+    assert_ok(ph_make_graphed_callables(&l->graphed, &l->plain, &sample, 1, options));
+    assert_ok(ph_graphed_callable_graphs(&l->forward, &l->backward, l->graphed));
+}
+
+static void call_lent(lent *l, ph_tensor *const *in)
+{
+    l->out[0] = l->out[1] = NULL;
+    ph_call_n(l->s.tape, l->graphed, l->out, 2, in, 2);
+}
+
+static void close_lent(lent *l)
+{
+    for (int i = 0; i < 2; i++)
+        ph_tensor_release(l->in[i]);
+    ph_module_release(l->graphed);
+    ph_module_release(l->plain);
+    t_scene_close(&l->s);
+}
+
+static void expect_reset(const lent *l)
+{
+    assert_error(ph_tape_clear(l->s.tape), PH_ERROR_STATE, reset);
+}
+
+/* With the captured inputs, with others, and with memory that no slot has accepted before. */
+static void reset_forward(const ph_graphed_options *options)
+{
+    lent l;
+    open_lent(&l, options);
+    assert_ok(ph_graph_reset(l.forward));
+    call_lent(&l, l.in);
+    expect_reset(&l);
+    ph_tensor *other = ph_tensor_retain(gn_random(&l.s, PH_SHAPE(80), 3));
+    assert_ok(ph_tape_clear(l.s.tape));
+    ph_tensor *half = ph_slice(l.s.tape, other, 0, 40, 80);
+    call_lent(&l, (ph_tensor *[]){half, half});
+    expect_reset(&l);
+    ph_tensor_release(other);
+    close_lent(&l);
+}
+
+static void reset_backward(const ph_graphed_options *options, bool first_alone)
+{
+    lent l;
+    open_lent(&l, options);
+    call_lent(&l, l.in);
+    assert_ok(ph_graph_reset(first_alone ? l.forward : l.backward));
+    ph_tensor *loss = first_alone ? l.out[0] : ph_add(l.s.tape, l.out[0], l.out[1]);
+    ph_backward(l.s.tape, ph_sum(l.s.tape, loss));
+    expect_reset(&l);
+    close_lent(&l);
+}
+
+TEST(calls_on_a_graph_that_was_reset_name_the_reset)
+{
+    static const ph_graphed_options ways[] = {{.inputs = PH_GRAPHED_REBIND},
+                                              {.inputs = PH_GRAPHED_COPY_INPUTS},
+                                              {.gradients = PH_GRAPHED_ACCUMULATE},
+                                              {.gradients = PH_GRAPHED_BORROW},
+                                              {.plan = true},
+                                              {.defer_upload = 1}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        reset_forward(&ways[i]);
+        reset_backward(&ways[i], false);
+        reset_backward(&ways[i], true);
+    }
+}
+
+TEST(questions_about_a_graph_that_was_reset_name_the_reset)
+{
+    lent l;
+    ph_graphed_info info;
+    char *text;
+    open_lent(&l, NULL);
+    assert_ok(ph_graph_reset(l.backward));
+    assert_error(ph_graphed_callable_info(&info, l.graphed), PH_ERROR_STATE, reset);
+    assert_error(ph_graphed_callable_describe(&text, l.graphed), PH_ERROR_STATE, reset);
+    assert_null(text);
+    close_lent(&l);
 }
 
 int main(void)
@@ -491,7 +570,8 @@ int main(void)
         cmocka_unit_test(test_programs_that_look_late),
         cmocka_unit_test(test_backwards_that_look_late),
         cmocka_unit_test(test_what_backward_shows),
-        cmocka_unit_test(a_callable_whose_graph_was_reset_names_the_reset),
+        cmocka_unit_test(calls_on_a_graph_that_was_reset_name_the_reset),
+        cmocka_unit_test(questions_about_a_graph_that_was_reset_name_the_reset),
     };
     return cmocka_run_group_tests_name("nn.graphed_hostile", tests, NULL, NULL);
 }

@@ -436,6 +436,47 @@ TEST(global_captures_survive)
     t_scene_close(&s);
 }
 
+/* ---- contexts ---- */
+static uint64_t pushes(void)
+{
+    return (uint64_t)fake_cuda()->calls_of("cuCtxPushCurrent");
+}
+
+/* One product of operands that are there; how often a context was pushed for it. */
+static uint64_t pushes_of_product(ph_tape *tape, const kind *k, double *sum)
+{
+    ph_tensor *a = operand(tape, k, k->m, k->k, 0), *b = operand(tape, k, k->k, k->n, 3);
+    assert_ok(ph_tape_status(tape));
+    uint64_t before = pushes();
+    ph_tensor *c = ph_matmul(tape, a, b);
+    uint64_t made = pushes() - before;
+    assert_non_null(c);
+    assert_ok(ph_tensor_item(sum, tape, ph_sum(tape, c)));
+    assert_ok(ph_tape_clear(tape));
+    return made;
+}
+
+/* The default stream is the current context's, so that a context is pushed there. */
+TEST(a_known_kernel_needs_a_context_on_the_default_stream_alone)
+{
+    captured c;
+    t_scene s;
+    ph_tape *legacy;
+    double before, after, there;
+    need_software();
+    open_scene(&s);
+    assert_true(pushes_of_product(s.tape, &kinds[0], &before) > 0);
+    capture_kind(&c, &s, &kinds[0], NULL);
+    expect_plans(&s, 1, 0);
+    assert_int_equal(pushes_of_product(s.tape, &kinds[0], &after), 0);
+    assert_ok(ph_tape_create(&legacy, ph_device_default_stream(s.device), NULL));
+    assert_true(pushes_of_product(legacy, &kinds[0], &there) > 0);
+    assert_true(before == after && before == there);
+    ph_tape_destroy(legacy);
+    drop_captured(&c);
+    t_scene_close(&s);
+}
+
 /* ---- calls that differ in more than addresses ---- */
 static void expect_odd(const char *way, bool learned)
 {
@@ -462,9 +503,10 @@ static void expect_odd(const char *way, bool learned)
 
 TEST(odd_calls_go_through_the_library)
 {
-    static const char *const ways[] = {
-        "alignment", "pair",   "window",   "counter",  "distance",     "stream", "missing", "twice",
-        "block",     "shared", "function", "clusters", "programmatic", "domain", "same"};
+    static const char *const ways[] = {"alignment", "pair",         "other pair", "window",
+                                       "counter",   "distance",     "stream",     "missing",
+                                       "twice",     "block",        "shared",     "function",
+                                       "clusters",  "programmatic", "domain",     "same"};
     need_software();
     expect_odd("", true);
     expect_odd("cluster", true);
@@ -637,6 +679,7 @@ int main(void)
         cmocka_unit_test(eager_products_open_no_capture),
         cmocka_unit_test(eager_products_ask_no_more_than_before),
         cmocka_unit_test(global_captures_survive),
+        cmocka_unit_test(a_known_kernel_needs_a_context_on_the_default_stream_alone),
         cmocka_unit_test(odd_calls_go_through_the_library),
         cmocka_unit_test(drivers_without_a_function_call_the_library),
         cmocka_unit_test(learning_that_fails_is_tried_again),

@@ -306,6 +306,41 @@ TEST(sums_of_large_tensors_leave_nothing_out)
     t_scene_close(&s);
 }
 
+/* A part of a larger tensor: the first `rows` of `all` in each of `outer`, without the first
+ * column. A row has a number of its own, and one more in every third column. */
+static void expect_sums_of_part(int64_t outer, int64_t rows, int64_t all, int64_t length)
+{
+    t_scene s;
+    const int64_t count = outer * all * (length + 1);
+    t_scene_open(&s);
+    float *numbers = malloc((size_t)count * sizeof *numbers),
+          *sums = malloc((size_t)(outer * rows) * sizeof *sums);
+    assert_true(numbers && sums);
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = (float)(1 + i / (length + 1) % 11 + (i % (length + 1) % 3 == 0));
+    ph_tensor *x = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(outer, all, length + 1), numbers);
+    x = ph_slice(s.tape, ph_slice(s.tape, x, 1, 0, rows), 2, 1, length + 1);
+    assert_ok(ph_tensor_read(s.tape, ph_sum_over(s.tape, x, PH_AXES(2), false), sums,
+                             (size_t)(outer * rows) * sizeof *sums));
+    for (int64_t i = 0; i < outer * rows; i++) {
+        const int64_t row = i / rows * all + i % rows;
+        assert_true(sums[i] == (float)(length * (1 + row % 11) + length / 3));
+    }
+    free(numbers);
+    free(sums);
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
+}
+
+/* Rows apart, rows in two dimensions, few rows that many blocks share, rows that are short. */
+TEST(parts_of_large_tensors_have_their_own_sums)
+{
+    expect_sums_of_part(1, 4103, 4103, 1029);
+    expect_sums_of_part(64, 65, 70, 1023);
+    expect_sums_of_part(1, 3, 3, 1500003);
+    expect_sums_of_part(1, 300007, 300007, 15);
+}
+
 /* ---- columns that are read at once ---- */
 
 /* The sums of the columns [first, first + count) of x, as bytes of its dtype. */
@@ -381,6 +416,7 @@ int main(void)
         cmocka_unit_test(sums_do_not_drift),
         cmocka_unit_test(rows_have_one_sum_however_large_their_tensor_is),
         cmocka_unit_test(sums_of_large_tensors_leave_nothing_out),
+        cmocka_unit_test(parts_of_large_tensors_have_their_own_sums),
         cmocka_unit_test(columns_have_one_sum_however_they_are_read),
         cmocka_unit_test(threads_do_not_change_a_bit),
     };

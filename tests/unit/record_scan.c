@@ -86,10 +86,49 @@ TEST(the_next_other_word_is_that_of_a_plain_loop)
     }
 }
 
+/* ---- words of a sparse node ---- */
+enum {
+    WORDS = 12
+};
+
+/* Asked for in any ascending selection, words are those that they are alone. */
+TEST(later_words_are_the_words)
+{
+    static const ph__place places[] = {{8, 1}, {16, 0}, {32, 1}, {40, 2}, {72, 0}};
+    uint64_t args[WORDS] = {0};
+    ph_word kept[3] = {{.kind = PH_WORD_SUSPECTED}, {.value = 0x7000}, {.value = 0x9000}};
+    kept[0].value = 0x5000;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        args[places[i].offset / 8] = kept[places[i].word].value;
+    args[6] = 77;
+    const ph__record_node node = {.info = {.kind = PH_NODE_KERNEL,
+                                           .args = args,
+                                           .args_size = sizeof args,
+                                           .word_count = WORDS},
+                                  .kept = kept,
+                                  .places = places,
+                                  .kept_count = sizeof places / sizeof *places};
+    for (unsigned chosen = 0; chosen < 1u << WORDS; chosen++) {
+        size_t place = 0;
+        for (size_t w = 0; w < WORDS; w++) {
+            ph_word rooms[2];
+            if (!(chosen >> w & 1))
+                continue;
+            const ph_word *later = ph__record_later_word(&rooms[0], &node, w, &place),
+                          *alone = ph__record_word(&rooms[1], &node, w);
+            assert_int_equal(later->value, alone->value);
+            assert_int_equal(later->offset, alone->offset);
+            assert_int_equal(later->kind, alone->kind);
+            assert_string_equal(later->name, alone->name);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_value_is_that_of_a_plain_loop),
+        cmocka_unit_test(later_words_are_the_words),
         cmocka_unit_test(the_next_other_word_is_that_of_a_plain_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

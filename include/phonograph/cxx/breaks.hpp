@@ -2,6 +2,8 @@
 /* phonograph/cxx/breaks.hpp: functions that a captured graph calls between two segments. */
 #ifndef PHONOGRAPH_CXX_BREAKS_HPP
 #define PHONOGRAPH_CXX_BREAKS_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <memory>
 #include <phonograph/breaks.h>
 #include <phonograph/cxx/graph.hpp>

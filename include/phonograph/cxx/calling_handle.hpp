@@ -3,6 +3,8 @@
  * function, and of that function. */
 #ifndef PHONOGRAPH_CXX_CALLING_HANDLE_HPP
 #define PHONOGRAPH_CXX_CALLING_HANDLE_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <functional>
 #include <memory>
 #include <phonograph/cxx/error.hpp>

@@ -2,6 +2,8 @@
 /* phonograph/cxx/comm.hpp: a communicator. */
 #ifndef PHONOGRAPH_CXX_COMM_HPP
 #define PHONOGRAPH_CXX_COMM_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstdint>
 #include <phonograph/comm_pool.h>
 #include <phonograph/cxx/memory.hpp>

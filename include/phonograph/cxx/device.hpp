@@ -2,6 +2,8 @@
 /* phonograph/cxx/device.hpp: a device. */
 #ifndef PHONOGRAPH_CXX_DEVICE_HPP
 #define PHONOGRAPH_CXX_DEVICE_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <phonograph/cxx/error.hpp>
 #include <phonograph/cxx/handle.hpp>
 #include <phonograph/device.h>

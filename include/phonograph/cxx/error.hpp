@@ -2,9 +2,8 @@
 /* phonograph/cxx/error.hpp: a failed call as an exception, and an exception as a status. */
 #ifndef PHONOGRAPH_CXX_ERROR_HPP
 #define PHONOGRAPH_CXX_ERROR_HPP
-#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
-#error "phonograph needs C++17: compile with -std=c++17 or newer"
-#endif
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstdio>
 #include <exception>
 #include <new>

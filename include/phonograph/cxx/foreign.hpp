@@ -3,6 +3,8 @@
  * and captures of other code that get their memory from a pool. */
 #ifndef PHONOGRAPH_CXX_FOREIGN_HPP
 #define PHONOGRAPH_CXX_FOREIGN_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <phonograph/cxx/memory.hpp>

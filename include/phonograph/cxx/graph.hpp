@@ -2,6 +2,8 @@
 /* phonograph/cxx/graph.hpp: a graph: captured by a function, replayed by one launch. */
 #ifndef PHONOGRAPH_CXX_GRAPH_HPP
 #define PHONOGRAPH_CXX_GRAPH_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <phonograph/breaks.h>

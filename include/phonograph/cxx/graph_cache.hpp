@@ -2,6 +2,8 @@
 /* phonograph/cxx/graph_cache.hpp: graphs by key. */
 #ifndef PHONOGRAPH_CXX_GRAPH_CACHE_HPP
 #define PHONOGRAPH_CXX_GRAPH_CACHE_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/graph_cache.h>

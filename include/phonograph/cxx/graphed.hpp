@@ -2,6 +2,8 @@
 /* phonograph/cxx/graphed.hpp: a part of an existing program as a graph, with one call around it. */
 #ifndef PHONOGRAPH_CXX_GRAPHED_HPP
 #define PHONOGRAPH_CXX_GRAPHED_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <cstdlib>
 #include <memory>

@@ -2,6 +2,8 @@
 /* phonograph/cxx/handle.hpp: sole ownership of an object of the C API. */
 #ifndef PHONOGRAPH_CXX_HANDLE_HPP
 #define PHONOGRAPH_CXX_HANDLE_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <utility>
 
 namespace phonograph

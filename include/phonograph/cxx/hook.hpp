@@ -2,6 +2,8 @@
 /* phonograph/cxx/hook.hpp: functions that graphs call at points of their life. */
 #ifndef PHONOGRAPH_CXX_HOOK_HPP
 #define PHONOGRAPH_CXX_HOOK_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <phonograph/cxx/calling_handle.hpp>
 #include <phonograph/graph.h>
 #include <utility>

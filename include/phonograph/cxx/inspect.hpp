@@ -2,6 +2,8 @@
 /* phonograph/cxx/inspect.hpp: profiles, differences of graphs and records, races. */
 #ifndef PHONOGRAPH_CXX_INSPECT_HPP
 #define PHONOGRAPH_CXX_INSPECT_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/inspect/diff.h>

@@ -2,6 +2,8 @@
 /* phonograph/cxx/kernel.hpp: kernels. */
 #ifndef PHONOGRAPH_CXX_KERNEL_HPP
 #define PHONOGRAPH_CXX_KERNEL_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <phonograph/cxx/error.hpp>
 #include <phonograph/cxx/handle.hpp>
 #include <phonograph/cxx/span.hpp>

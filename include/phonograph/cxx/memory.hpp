@@ -2,6 +2,8 @@
 /* phonograph/cxx/memory.hpp: blocks of device and pinned memory, and pools. */
 #ifndef PHONOGRAPH_CXX_MEMORY_HPP
 #define PHONOGRAPH_CXX_MEMORY_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <phonograph/cxx/stream.hpp>
 #include <phonograph/memory.h>

@@ -2,6 +2,8 @@
 /* phonograph/cxx/memory_plan.hpp: one memory plan for several captures. */
 #ifndef PHONOGRAPH_CXX_MEMORY_PLAN_HPP
 #define PHONOGRAPH_CXX_MEMORY_PLAN_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <phonograph/cxx/graph.hpp>
 #include <phonograph/memory_plan.h>

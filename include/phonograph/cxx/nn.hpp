@@ -4,6 +4,8 @@
  * tape owns. */
 #ifndef PHONOGRAPH_CXX_NN_HPP
 #define PHONOGRAPH_CXX_NN_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <phonograph/cxx/graph.hpp>

@@ -3,6 +3,8 @@
  * tape. */
 #ifndef PHONOGRAPH_CXX_NN_HOOKS_HPP
 #define PHONOGRAPH_CXX_NN_HOOKS_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <phonograph/cxx/calling_handle.hpp>
 #include <phonograph/cxx/span.hpp>
 #include <phonograph/module.h>

@@ -4,6 +4,8 @@
  * and it goes where the C API takes a pointer. */
 #ifndef PHONOGRAPH_CXX_OPTIONS_HPP
 #define PHONOGRAPH_CXX_OPTIONS_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <phonograph/graph.h>

@@ -3,6 +3,8 @@
  * pool. They belong to the thread that made them. */
 #ifndef PHONOGRAPH_CXX_SCOPES_HPP
 #define PHONOGRAPH_CXX_SCOPES_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <exception>
 #include <phonograph/annotation.h>

@@ -2,6 +2,8 @@
 /* phonograph/cxx/span.hpp: a pointer and a count, as C++20 has it. */
 #ifndef PHONOGRAPH_CXX_SPAN_HPP
 #define PHONOGRAPH_CXX_SPAN_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <iterator>
 #include <type_traits>

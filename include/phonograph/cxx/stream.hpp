@@ -2,6 +2,8 @@
 /* phonograph/cxx/stream.hpp: streams, what is submitted to them, and events. */
 #ifndef PHONOGRAPH_CXX_STREAM_HPP
 #define PHONOGRAPH_CXX_STREAM_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

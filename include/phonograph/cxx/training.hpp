@@ -3,6 +3,8 @@
  * whose state is saved in files. */
 #ifndef PHONOGRAPH_CXX_TRAINING_HPP
 #define PHONOGRAPH_CXX_TRAINING_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <phonograph/cxx/calling_handle.hpp>

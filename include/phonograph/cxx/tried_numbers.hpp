@@ -3,6 +3,8 @@
  * which others are like them. For variable.hpp. */
 #ifndef PHONOGRAPH_CXX_TRIED_NUMBERS_HPP
 #define PHONOGRAPH_CXX_TRIED_NUMBERS_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <type_traits>
 
 namespace phonograph

@@ -3,6 +3,8 @@
  * replays set. For graphed.hpp. */
 #ifndef PHONOGRAPH_CXX_VARIABLE_HPP
 #define PHONOGRAPH_CXX_VARIABLE_HPP
+#include <phonograph/cxx/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -75,11 +75,11 @@ static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor
     const ph__callable_graph *const callable_graphs[] = {&whole->forward, &callable->backward};
     bool written = is_in_pool(callable, x);
     for (int i = 0; i < 2 && !written; i++) {
-        ph_graph *graph = callable_graphs[i]->graph;
-        if (graph && !(written = ph__callable_graph_touches(callable_graphs[i], x->data, bytes)))
-            ph_tape_check(
-                tape, ph__callable_graph_failed(ph_graph_writes(&written, graph, x->data, bytes),
-                                                callable, graph));
+        const ph__callable_graph *at = callable_graphs[i];
+        if (at->graph && !(written = ph__callable_graph_touches(at, x->data, bytes)))
+            ph_tape_check(tape,
+                          ph__callable_graph_failed(
+                              ph_graph_writes(&written, at->graph, x->data, bytes), callable, at));
     }
     return !written;
 }
@@ -288,12 +288,12 @@ static bool is_refused_by_slot(ph_tape *tape, const ph__callable *callable,
                                const ph_tensor *x)
 {
     bool accepted = true;
-    ph_status status = ph__callable_graph_check(callable_graph->graph);
+    ph_status status = ph__callable_graph_is_there(callable_graph) ? PH_OK : PH_ERROR_STATE;
     if (status == PH_OK && slot != PH_SLOT_NONE)
         status = ph_graph_slot_takes(
             &accepted, callable_graph->first ? callable_graph->first : callable_graph->graph, slot,
             x->data);
-    ph_tape_check(tape, ph__callable_graph_failed(status, callable, callable_graph->graph));
+    ph_tape_check(tape, ph__callable_graph_failed(status, callable, callable_graph));
     return !accepted;
 }
 
@@ -329,7 +329,7 @@ ph_tensor *ph__callable_bind_tensor(ph_tape *tape, ph__callable *callable,
         return copy_to_buffer(tape, callable, binding, x);
     ph_status status = ph_graph_writes(&written, callable_graph->graph, x->data, binding->bytes);
     if (UNLIKELY(status != PH_OK))
-        ph_tape_check(tape, ph__callable_graph_failed(status, callable, callable_graph->graph));
+        ph_tape_check(tape, ph__callable_graph_failed(status, callable, callable_graph));
     return UNLIKELY(written) ? copy_to_buffer(tape, callable, binding, x) : x;
 }
 

@@ -5,6 +5,7 @@
 #include "nn/graphed/binding.h"
 #include "nn/graphed/call.h"
 #include "nn/graphed/callable.h"
+#include "nn/graphed/replay.h"
 #include "nn/graphed/used.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/tensor.h"
@@ -28,9 +29,13 @@ static ph_status find_callable(const ph__callable **out, const ph_module *module
     return PH_OK;
 }
 
-static ph_status count_nodes(size_t *out, ph_graph *graph)
+static ph_status count_nodes(size_t *out, const ph__callable *callable,
+                             const ph__callable_graph *callable_graph)
 {
+    ph_graph *graph = callable_graph->graph;
     *out = 0;
+    if (graph && !ph__callable_graph_is_there(callable_graph))
+        return ph__callable_graph_failed(PH_ERROR_STATE, callable, callable_graph);
     for (size_t i = 0; i < ph_graph_segment_count(graph); i++) {
         const ph_record *record;
         ph_graph *segment;
@@ -57,8 +62,8 @@ ph_status ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module
                             .backward_calls = callable->backward.calls,
                             .gradients = callable->set->options.gradients,
                             .backwards = callable->backward.graph ? 1 + callable->other_count : 0};
-    PH_TRY(count_nodes(&info.forward_nodes, callable->forward.graph));
-    PH_TRY(count_nodes(&info.backward_nodes, callable->backward.graph));
+    PH_TRY(count_nodes(&info.forward_nodes, callable, &callable->forward));
+    PH_TRY(count_nodes(&info.backward_nodes, callable, &callable->backward));
     *out = info;
     return PH_OK;
 }
@@ -153,7 +158,7 @@ static ph_status describe_others(ph__text *text, const ph__callable *callable)
     for (const ph__callable *other = callable->others; other; other = other->next) {
         char names[256];
         size_t nodes;
-        PH_TRY(count_nodes(&nodes, other->backward.graph));
+        PH_TRY(count_nodes(&nodes, callable, &other->backward));
         ph__callable_name_used(names, sizeof names, other);
         ph__text_add(text, "  backward of output ");
         ph__text_add_shown(text, names, strlen(names));

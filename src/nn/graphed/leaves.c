@@ -104,8 +104,7 @@ bool ph__callable_find_leaf_grads(const ph__grad_call *call, ph__callable *calla
         bool written = false;
         ph_status status = ph_graph_writes(&written, callable->backward.graph, grad_input->added,
                                            grad_input->bytes);
-        ph_tape_check(call->tape,
-                      ph__callable_graph_failed(status, callable, callable->backward.graph));
+        ph_tape_check(call->tape, ph__callable_graph_failed(status, callable, &callable->backward));
         grad_input->apart = !written && grad_input->added >= end;
         if (grad_input->apart)
             end = grad_input->added + grad_input->bytes;

@@ -13,6 +13,7 @@
 #include "nn/graphed/others.h"
 #include "nn/graphed/output_sets.h"
 #include "nn/graphed/prove.h"
+#include "nn/graphed/replay.h"
 #include "nn/graphed/stage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/kernels/bundle.h"
@@ -286,8 +287,9 @@ static ph_status check_word(const ph__callable *other, ph_graph *graph, const ph
     if (!lost && (word->kind == PH_WORD_VALUE || !word->base))
         return PH_OK;
     PH_TRY(ph_graph_writes(&own, graph, (const void *)(uintptr_t)word->value, 1));
-    PH_TRY(ph_graph_writes(&written, other->of->forward.graph, (const void *)(uintptr_t)word->value,
-                           1));
+    PH_TRY(ph__callable_graph_failed(ph_graph_writes(&written, other->of->forward.graph,
+                                                     (const void *)(uintptr_t)word->value, 1),
+                                     other->of, &other->of->forward));
     if (own || (!lost && (!written || is_saved(other->of, word->base))))
         return PH_OK;
     return ph_fail(PH_ERROR_UNSUPPORTED,

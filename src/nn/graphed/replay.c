@@ -3,15 +3,21 @@
 #include "nn/graphed/replay.h"
 #include "base/unwind.h"
 
-static void end_replay(void *what)
+/* Segments are those of one capture. */
+bool ph__callable_graph_is_there(const ph__callable_graph *callable_graph)
 {
-    ph__shared_pool_end(what);
+    ph_graph *first = NULL, *graph = callable_graph->graph;
+    const ph_graph_state state = ph_graph_get_state(graph);
+    if (state == PH_GRAPH_NEW || state == PH_GRAPH_CAPTURING)
+        return false;
+    return !callable_graph->first ||
+           (ph_graph_segment(&first, graph, 0) == PH_OK && first == callable_graph->first);
 }
 
-__attribute__((cold)) ph_status
-ph__callable_graph_failed(ph_status status, const ph__callable *callable, const ph_graph *graph)
+ph_status ph__callable_graph_failed(ph_status status, const ph__callable *callable,
+                                    const ph__callable_graph *callable_graph)
 {
-    return status == PH_OK || ph_graph_get_state(graph) != PH_GRAPH_NEW
+    return status == PH_OK || ph__callable_graph_is_there(callable_graph)
                ? status
                : ph_fail(PH_ERROR_STATE,
                          "callable '%s': the program has reset its graph, which "
@@ -20,19 +26,22 @@ ph__callable_graph_failed(ph_status status, const ph__callable *callable, const 
                          callable->original->name);
 }
 
+static void end_replay(void *what)
+{
+    ph__shared_pool_end(what);
+}
+
 ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number)
 {
     ph__shared_pool *shared = callable->set->shared;
-    ph_status status = ph__callable_graph_check(callable_graph->graph);
-    if (status == PH_OK)
-        status = ph_graph_slots_set(callable_graph->first, callable->values, values);
-    if (status != PH_OK)
-        return ph__callable_graph_failed(status, callable, callable_graph->graph);
+    if (!ph__callable_graph_is_there(callable_graph))
+        return ph__callable_graph_failed(PH_ERROR_STATE, callable, callable_graph);
+    PH_TRY(ph_graph_slots_set(callable_graph->first, callable->values, values));
     ph__shared_pool_begin(shared, callable_graph);
     *number = ph__callable_graph_replayed(callable_graph, shared);
     PH__UNWIND unwind = {end_replay, shared};
-    status = ph_graph_replay(callable_graph->graph, tape->stream);
+    ph_status status = ph_graph_replay(callable_graph->graph, tape->stream);
     unwind.undo = NULL;
     ph__shared_pool_end(shared);
     return status;

@@ -28,14 +28,11 @@ static inline ph_status ph__replay_use_buffers(const ph_tape *tape, const ph__bi
 ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number);
 
-/* STATE, without a message: the program has reset the graph, and its segments have gone. */
-static inline ph_status ph__callable_graph_check(const ph_graph *graph)
-{
-    return ph_graph_get_state(graph) == PH_GRAPH_NEW ? PH_ERROR_STATE : PH_OK;
-}
+/* False once the program has reset the graph: its segments have gone then. */
+bool ph__callable_graph_is_there(const ph__callable_graph *callable_graph);
 /* The status of a call on the graph, with what the program did to the graph where that failed. */
 ph_status ph__callable_graph_failed(ph_status status, const ph__callable *callable,
-                                    const ph_graph *graph);
+                                    const ph__callable_graph *callable_graph);
 
 static inline ph_status ph__replay_run(ph_tape *tape, ph__callable *callable,
                                        ph__callable_graph *callable_graph, size_t values,
@@ -46,7 +43,7 @@ static inline ph_status ph__replay_run(ph_tape *tape, ph__callable *callable,
     ph_status status =
         ph_graph_replay_with(callable_graph->graph, tape->stream, callable->values, values);
     if (__builtin_expect(status != PH_OK, 0))
-        return ph__callable_graph_failed(status, callable, callable_graph->graph);
+        return ph__callable_graph_failed(status, callable, callable_graph);
     *number = ph__callable_graph_replayed(callable_graph, callable->set->shared);
     return PH_OK;
 }

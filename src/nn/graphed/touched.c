@@ -106,7 +106,7 @@ static ph_status touch_record(touching *t, const ph_record *record)
 /* ---- memory of other code's ---- which a record shows as numbers. Nodes that are nested in
  * others may do anything. */
 enum {
-    MANY_WORDS = 64,
+    MANY_WORDS = 16,
     KERNELS = sizeof((ph__graphed_set *)0)->untyped / sizeof((ph__graphed_set *)0)->untyped[0]
 };
 

@@ -12,6 +12,7 @@ enum {
     ACCUMULATOR = 16, /* bytes, at most */
     COLUMNS = 128,    /* outputs whose accumulators are joined as one */
     FAR = 16 << 20,   /* bytes */
+    LONG_ROW = 512,   /* elements: of shorter ones each begin and end counts */
     /* outputs of the blocks side by side that are gone through as one, so that longer lines are
      * read: at least two blocks */
     TOGETHER = 2 * PH__REDUCE_THREADS * PH__REDUCE_COLUMNS
@@ -169,7 +170,8 @@ static void reduce_output(const job *j, void *accumulator, int64_t output, int64
  * each. So rows are taken in fours, one of each quarter of those at hand. */
 static bool reads_rows4(const job *j)
 {
-    return j->cores->rows4 && j->one_line && j->far && j->args->kept_rank == 1;
+    return j->cores->rows4 && j->one_line && j->far && j->args->length >= LONG_ROW &&
+           j->args->kept_rank == 1;
 }
 
 /* 4 * quarter rows of n elements, `step` elements from one to the next. */

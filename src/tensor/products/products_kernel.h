@@ -57,7 +57,7 @@ typedef struct ph__product_kernel {
 } ph__product_kernel;
 
 ph__product_operands ph__product_operands_of(const ph__product *p);
-/* The answer is a CUresult. The device's context is current. */
+/* The answer is a CUresult. The device's context is current, or the stream is an explicit one. */
 int ph__product_kernel_launch(const ph__product_kernel *kernel, const ph__product_driver *driver,
                               const ph__product_operands *operands, struct CUstream_st *stream);
 #endif

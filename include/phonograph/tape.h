@@ -25,8 +25,9 @@ typedef struct ph_autocast {
  * - In a capture of the tape's stream, a failure leaves work out, whether it came in the capture
  *   or before. The end of the capture then fails too, and the graph is FAILED, also where the tape
  *   is gone by then.
- * - A report of the failure ends that effect: by ph_tape_clear, ph_tape_status, or another
- *   call that returned it. So end the body with `return ph_tape_clear(tape)`.
+ * - A report of the failure inside of the capture ends that effect: by ph_tape_clear,
+ *   ph_tape_status, or another call that returned it. So end the body with
+ *   `return ph_tape_clear(tape)`. A tape stays failed after a report, until ph_tape_clear.
  * - Threads: a tape is externally synchronised.
  * - Operators submit work to the tape's stream, and never wait for it. They are legal in a capture
  *   of that stream, unless their comment says otherwise. */

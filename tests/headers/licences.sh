@@ -12,5 +12,5 @@ bad=$(find . \( -name .git -o -name .carry -o -name 'build*' -type d -o -name fu
     while IFS= read -r file; do
         head -n 3 "$file" | grep -q 'SPDX-License-Identifier: MIT' || printf '%s\n' "$file"
     done)
-[ -z "$bad" ] || { printf 'no SPDX line:\n%s\n' "$bad"; exit 1; }
+[ -z "$bad" ] || { printf 'no SPDX line among the first three (files of your own belong elsewhere):\n%s\n' "$bad"; exit 1; }
 grep -q '^MIT License$' LICENSE || { echo "LICENSE does not hold the MIT licence"; exit 1; }

@@ -277,7 +277,8 @@ static void expect_reset(int again)
                                              &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
         }
         assert_null(ph_call(s.tape, p.graphed, inputs[i]));
-        assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "the program has reset its graph");
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
+                     "the program has reset or destroyed its graph");
         if (again == 1) {
             ph_graph_capture_abort(forward);
             ph_stream_destroy(beside);

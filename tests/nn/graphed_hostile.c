@@ -457,7 +457,7 @@ TEST(test_what_backward_shows)
 }
 
 /* ---- graphs that are lent ---- and that the program resets, though it must not. */
-static const char reset[] = "callable 'both': the program has reset its graph";
+static const char reset[] = "callable 'both': the program has reset or destroyed its graph";
 
 /* exp(x) and x y */
 static void both_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
@@ -549,6 +549,16 @@ TEST(calls_on_a_graph_that_was_reset_name_the_reset)
     }
 }
 
+TEST(a_call_on_a_graph_that_was_destroyed_names_that)
+{
+    lent l;
+    open_lent(&l, NULL);
+    ph_graph_destroy(l.forward);
+    call_lent(&l, l.in);
+    expect_reset(&l);
+    close_lent(&l);
+}
+
 TEST(questions_about_a_graph_that_was_reset_name_the_reset)
 {
     lent l;
@@ -571,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_backwards_that_look_late),
         cmocka_unit_test(test_what_backward_shows),
         cmocka_unit_test(calls_on_a_graph_that_was_reset_name_the_reset),
+        cmocka_unit_test(a_call_on_a_graph_that_was_destroyed_names_that),
         cmocka_unit_test(questions_about_a_graph_that_was_reset_name_the_reset),
     };
     return cmocka_run_group_tests_name("nn.graphed_hostile", tests, NULL, NULL);

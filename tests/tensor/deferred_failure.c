@@ -222,8 +222,36 @@ TEST(before_the_capture)
                  "before it");
     assert_message(REASON);
     assert_ok(ph_graph_reset(w.graph));
-    ph_ignore(ph_tape_status(other));
+    ph_ignore(ph_tape_status(other)); /* a report, after which the tape is as failed as before */
+    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, run, &w.b), PH_ERROR_ARGUMENT,
+                 "before it");
+    assert_ok(ph_graph_reset(w.graph));
+    w.b.second = NULL;
     assert_ok(ph_graph_capture(w.graph, w.s.stream, NULL, run, &w.b));
+    w.b.second = other;
+    close_bench(&w);
+}
+
+static ph_status fill_both(ph_stream *stream, void *user)
+{
+    const body *b = user;
+    ph_tensor_fill(b->tape, b->x, 7);
+    return ph_memset(ph_tensor_data(b->x), 0, 4, stream);
+}
+
+/* The status of the call was looked at, and not that it leaves its tape failed. */
+TEST(a_call_that_failed_before_the_capture)
+{
+    bench w;
+    float few[1];
+    open_bench(&w);
+    assert_error(ph_tensor_read(w.b.tape, w.b.x, few, sizeof few), PH_ERROR_SIZE, "4 bytes");
+    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, fill_both, &w.b), PH_ERROR_SIZE,
+                 "operators did nothing in the capture");
+    assert_message("ph_tensor_read: 4 bytes");
+    ph_ignore(ph_tape_clear(w.b.tape));
+    assert_ok(ph_graph_reset(w.graph));
+    assert_ok(ph_graph_capture(w.graph, w.s.stream, NULL, fill_both, &w.b));
     close_bench(&w);
 }
 
@@ -354,6 +382,7 @@ int main(void)
         cmocka_unit_test(an_open_capture_ends_with_the_failure),
         cmocka_unit_test(a_failure_goes_with_an_aborted_capture),
         cmocka_unit_test(before_the_capture),
+        cmocka_unit_test(a_call_that_failed_before_the_capture),
         cmocka_unit_test(a_failure_outside_fails_no_capture),
         cmocka_unit_test(nothing_was_recorded),
         cmocka_unit_test(a_failure_on_another_thread_fails_the_capture),

@@ -7,8 +7,7 @@
 bool ph__callable_graph_is_there(const ph__callable_graph *callable_graph)
 {
     ph_graph *first = NULL, *graph = callable_graph->graph;
-    const ph_graph_state state = ph_graph_get_state(graph);
-    if (state == PH_GRAPH_NEW || state == PH_GRAPH_CAPTURING)
+    if (ph_graph_get_state(graph) != PH_GRAPH_READY)
         return false;
     return !callable_graph->first ||
            (ph_graph_segment(&first, graph, 0) == PH_OK && first == callable_graph->first);
@@ -20,7 +19,7 @@ ph_status ph__callable_graph_failed(ph_status status, const ph__callable *callab
     return status == PH_OK || ph__callable_graph_is_there(callable_graph)
                ? status
                : ph_fail(PH_ERROR_STATE,
-                         "callable '%s': the program has reset its graph, which "
+                         "callable '%s': the program has reset or destroyed its graph, which "
                          "ph_graphed_callable_graphs lends for inspection and uploads; make the "
                          "callable anew",
                          callable->original->name);

@@ -28,7 +28,7 @@ static inline ph_status ph__replay_use_buffers(const ph_tape *tape, const ph__bi
 ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number);
 
-/* False once the program has reset the graph: its segments have gone then. */
+/* False once the program has reset or destroyed the graph: its segments have gone then. */
 bool ph__callable_graph_is_there(const ph__callable_graph *callable_graph);
 /* The status of a call on the graph, with what the program did to the graph where that failed. */
 ph_status ph__callable_graph_failed(ph_status status, const ph__callable *callable,

@@ -58,7 +58,7 @@ static ph_status check_bytes(const ph_tensor *x, const void *data, size_t bytes,
                        ph__describe(text, x), ph_tensor_bytes(x),
                        bytes == 2 * ph_tensor_bytes(x) && ph_dtype_size(x->dtype) == 2
                            ? "; its elements have 2 bytes, and those of floats 4: ph_cast converts"
-                           : "");
+                           : "; ph_tensor_bytes says how many");
     return bytes == 0 || data ? PH_OK : ph__fail_null(call, "data");
 }
 

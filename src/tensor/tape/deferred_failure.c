@@ -11,8 +11,8 @@
 
 struct ph__deferred_failure {
     atomic_int references; /* the tape's, and one for each watch */
-    atomic_bool reported;
-    uint64_t capture; /* the capture in which it was last met; only for the tape's thread */
+    atomic_uint reports;   /* of it */
+    uint64_t capture;      /* the capture in which it was last met; only for the tape's thread */
     ph_error failure;
 };
 
@@ -21,6 +21,7 @@ struct ph__deferred_failure {
 typedef struct watch {
     ph__deferred_failure *deferred;
     bool earlier;     /* the tape had failed before the capture began */
+    unsigned reports; /* before the watch: reports that say nothing of the capture */
     atomic_bool over; /* the capture was ended, or another one began behind one that was aborted */
     ph_hook *begin, *end;
 } watch;
@@ -35,7 +36,7 @@ ph__deferred_failure *ph__deferred_failure_make(const ph_error *failure)
     if (!deferred)
         return NULL;
     atomic_init(&deferred->references, 1);
-    atomic_init(&deferred->reported, false);
+    atomic_init(&deferred->reports, 0);
     deferred->failure = *failure;
     return deferred;
 }
@@ -49,7 +50,7 @@ void ph__deferred_failure_update(ph__deferred_failure *deferred, const ph_error 
 void ph__deferred_failure_set_reported(ph__deferred_failure *deferred)
 {
     if (deferred)
-        atomic_store(&deferred->reported, true);
+        atomic_fetch_add(&deferred->reports, 1);
 }
 
 void ph__deferred_failure_release(ph__deferred_failure *deferred)
@@ -66,8 +67,8 @@ static ph_status fail_watched_capture(const watch *w)
     if (w->earlier)
         return ph__fail_native(
             failure->status, failure->native_code, failure->native_call,
-            "operators did nothing in the capture, because their tape had failed before it, and "
-            "nobody asked it: %.220s; the graph would lack their work; ph_tape_clear before the "
+            "operators did nothing in the capture, because their tape had failed before it: "
+            "%.220s; the graph would lack their work; ph_tape_clear before the "
             "capture, and as the end of its body, says so",
             failure->message);
     return ph__fail_native(
@@ -82,7 +83,7 @@ static ph_status at_end(const ph_graph_hook_info *info, void *user)
 {
     watch *w = user;
     (void)info;
-    if (atomic_exchange(&w->over, true) || atomic_load(&w->deferred->reported))
+    if (atomic_exchange(&w->over, true) || atomic_load(&w->deferred->reports) != w->reports)
         return PH_OK;
     return fail_watched_capture(w);
 }
@@ -121,6 +122,7 @@ static ph_status watch_capture(ph__deferred_failure *deferred, ph_graph *graph, 
     atomic_init(&w->over, false);
     w->deferred = deferred;
     w->earlier = earlier;
+    w->reports = atomic_load(&deferred->reports);
     atomic_fetch_add(&deferred->references, 1);
     ph_status status = ph_graph_hook_add(&w->begin, graph, PH_HOOK_CAPTURE_START, at_begin, w);
     if (status == PH_OK)
@@ -138,7 +140,7 @@ void ph__deferred_failure_watch(ph__deferred_failure *deferred, const ph_stream 
     ph_capture_info info;
     ph_graph *graph = NULL;
     ph_error before;
-    if (!deferred || atomic_load(&deferred->reported))
+    if (!deferred)
         return;
     ph__error_save(&before);
     ph_status status = ph_stream_get_capture_info(&info, stream);

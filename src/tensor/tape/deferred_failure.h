@@ -13,9 +13,9 @@ typedef struct ph__deferred_failure ph__deferred_failure;
 /* NULL: no host memory; then nobody looks after the failure, and the tape's owner has to ask. */
 ph__deferred_failure *ph__deferred_failure_make(const ph_error *failure);
 /* The tape has just failed, or an operator does nothing because it had (`earlier`). Where the
- * stream is in a capture of this library, that capture ends with the failure unless it has been
- * told by then; else nothing. Tapes of several threads may be in one capture. Leaves the error
- * record alone. */
+ * stream is in a capture of this library, that capture ends with the failure unless it is
+ * reported between now and then; else nothing. Tapes of several threads may be in one capture.
+ * Leaves the error record alone. */
 void ph__deferred_failure_watch(ph__deferred_failure *deferred, const ph_stream *stream,
                                 bool earlier); /* takes NULL */
 /* The failure's message says more now; while no capture that it was met in can have ended. */

@@ -288,7 +288,7 @@ static bool is_refused_by_slot(ph_tape *tape, const ph__callable *callable,
                                const ph_tensor *x)
 {
     bool accepted = true;
-    ph_status status = ph__callable_graph_is_there(callable_graph) ? PH_OK : PH_ERROR_STATE;
+    ph_status status = callable_graph->gone ? PH_ERROR_STATE : PH_OK;
     if (status == PH_OK && slot != PH_SLOT_NONE)
         status = ph_graph_slot_takes(
             &accepted, callable_graph->first ? callable_graph->first : callable_graph->graph, slot,

@@ -6,6 +6,7 @@
 #include "nn/graphed/binding.h"
 #include "nn/graphed/others.h"
 #include "nn/graphed/output_sets.h"
+#include "nn/graphed/replay.h"
 #include "nn/graphed/structure.h"
 #include "nn/graphed/watch.h"
 #include "nn/module/parameter_slots.h"
@@ -54,6 +55,8 @@ void ph__callable_reset(ph__callable *callable)
     ph__callable_drop_others(callable);
     ph__callable_graph_leave(&callable->forward, callable->set->shared);
     ph__callable_graph_leave(&callable->backward, callable->set->shared);
+    ph__callable_graph_unwatch(&callable->forward);
+    ph__callable_graph_unwatch(&callable->backward);
     ph_graph_destroy(callable->forward.graph);
     ph_graph_destroy(callable->backward.graph);
     callable->forward.graph = callable->forward.first = callable->backward.graph = NULL;

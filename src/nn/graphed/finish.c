@@ -6,6 +6,7 @@
 #include "nn/graphed/capture.h"
 #include "nn/graphed/depends.h"
 #include "nn/graphed/output_sets.h"
+#include "nn/graphed/replay.h"
 #include "nn/graphed/touched.h"
 #include <phonograph/breaks.h>
 
@@ -181,6 +182,8 @@ ph_status ph__making_finish(ph__making *making, const char *call)
     PH_TRY(ph__making_hold(making, false, call));
     PH_TRY(ph__making_hold(making, true, call));
     PH_TRY(adopt_real_graphs(making));
+    PH_TRY(ph__callable_graph_watch(&callable->forward));
+    PH_TRY(ph__callable_graph_watch(&callable->backward));
     PH_TRY(make_output_set(making, call));
     callable->keeps_saved = callable->saved_set && must_keep_saved(callable);
     ph__output_set *own[] = {callable->out_set, callable->keeps_saved ? callable->saved_set : NULL};

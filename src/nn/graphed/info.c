@@ -34,7 +34,7 @@ static ph_status count_nodes(size_t *out, const ph__callable *callable,
 {
     ph_graph *graph = callable_graph->graph;
     *out = 0;
-    if (graph && !ph__callable_graph_is_there(callable_graph))
+    if (callable_graph->gone)
         return ph__callable_graph_failed(PH_ERROR_STATE, callable, callable_graph);
     for (size_t i = 0; i < ph_graph_segment_count(graph); i++) {
         const ph_record *record;

@@ -36,6 +36,8 @@ typedef struct ph__callable_graph {
     ph_graph *first; /* its first segment, which has the slots; NULL: it has no breaks */
     char name[48];
     bool backward;
+    bool gone;      /* the program has reset or destroyed the graph; replay.h */
+    ph_hook *hook;  /* sets it */
     uint64_t calls; /* replays */
     uint64_t last;  /* ph__replays with the last of them */
     PH__VEC(ph__output_set *) overwritten;

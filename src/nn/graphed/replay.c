@@ -1,22 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed/replay.c: replays of forwards with breaks, and those that failed. */
+/* nn/graphed/replay.c: replays of forwards with breaks, and graphs that the program has
+ * reset or destroyed. */
 #include "nn/graphed/replay.h"
 #include "base/unwind.h"
 
-/* Segments are those of one capture. */
-bool ph__callable_graph_is_there(const ph__callable_graph *callable_graph)
+static ph_status note_reset(const ph_graph_hook_info *info, void *user)
 {
-    ph_graph *first = NULL, *graph = callable_graph->graph;
-    if (ph_graph_get_state(graph) != PH_GRAPH_READY)
-        return false;
-    return !callable_graph->first ||
-           (ph_graph_segment(&first, graph, 0) == PH_OK && first == callable_graph->first);
+    ph__callable_graph *callable_graph = user;
+    (void)info;
+    callable_graph->gone = true;
+    return PH_OK;
+}
+
+ph_status ph__callable_graph_watch(ph__callable_graph *callable_graph)
+{
+    return callable_graph->graph ? ph_graph_hook_add(&callable_graph->hook, callable_graph->graph,
+                                                     PH_HOOK_DESTROY, note_reset, callable_graph)
+                                 : PH_OK;
+}
+
+void ph__callable_graph_unwatch(ph__callable_graph *callable_graph)
+{
+    ph_graph_hook_remove(callable_graph->hook);
+    callable_graph->hook = NULL;
+    callable_graph->gone = false;
 }
 
 ph_status ph__callable_graph_failed(ph_status status, const ph__callable *callable,
                                     const ph__callable_graph *callable_graph)
 {
-    return status == PH_OK || ph__callable_graph_is_there(callable_graph)
+    return status == PH_OK || !callable_graph->gone
                ? status
                : ph_fail(PH_ERROR_STATE,
                          "callable '%s': the program has reset or destroyed its graph, which "
@@ -34,8 +47,6 @@ ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number)
 {
     ph__shared_pool *shared = callable->set->shared;
-    if (!ph__callable_graph_is_there(callable_graph))
-        return ph__callable_graph_failed(PH_ERROR_STATE, callable, callable_graph);
     PH_TRY(ph_graph_slots_set(callable_graph->first, callable->values, values));
     ph__shared_pool_begin(shared, callable_graph);
     *number = ph__callable_graph_replayed(callable_graph, shared);

@@ -28,8 +28,10 @@ static inline ph_status ph__replay_use_buffers(const ph_tape *tape, const ph__bi
 ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number);
 
-/* False once the program has reset or destroyed the graph: its segments have gone then. */
-bool ph__callable_graph_is_there(const ph__callable_graph *callable_graph);
+/* Between the two `gone` says whether the program has reset or destroyed the graph: its slots and
+ * segments have gone then, also where it was captured again. */
+ph_status ph__callable_graph_watch(ph__callable_graph *callable_graph);
+void ph__callable_graph_unwatch(ph__callable_graph *callable_graph);
 /* The status of a call on the graph, with what the program did to the graph where that failed. */
 ph_status ph__callable_graph_failed(ph_status status, const ph__callable *callable,
                                     const ph__callable_graph *callable_graph);
@@ -38,6 +40,8 @@ static inline ph_status ph__replay_run(ph_tape *tape, ph__callable *callable,
                                        ph__callable_graph *callable_graph, size_t values,
                                        uint64_t *number)
 {
+    if (__builtin_expect(callable_graph->gone, 0))
+        return ph__callable_graph_failed(PH_ERROR_STATE, callable, callable_graph);
     if (__builtin_expect(callable_graph->first != NULL, 0))
         return ph__replay_segments(tape, callable, callable_graph, values, number);
     ph_status status =

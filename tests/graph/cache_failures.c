@@ -240,6 +240,10 @@ TEST(memory_stays_within_the_budget_over_many_topologies)
             s.calls--;
             t_cached_expect(&s, &w, 10);
         }
+        /* A stream keeps the memory of as many commands as ever waited at once. So few may wait,
+         * and what the halves have does not depend on how far the thread was ahead. */
+        if (i % 8 == 0)
+            assert_ok(ph_stream_synchronize(s.world.stream));
         if (i == calls / 2) {
             assert_ok(ph_stream_synchronize(s.world.stream)); /* replays keep what they use */
             live = ph__alloc_live();

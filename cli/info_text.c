@@ -53,15 +53,14 @@ static void put_driver(const ph_driver_info *driver)
     (void)putchar('\n');
 }
 
+/* With its meaning where it is set, too: who sees that can tell whether the value has one. */
 static void put_variable(const info_variable *variable)
 {
     const char *value = getenv(variable->name);
     (void)printf("  %-16s ", variable->name);
     if (value)
         cli_put_text(stdout, value);
-    else
-        (void)printf("(not set): %s", variable->meaning);
-    (void)putchar('\n');
+    (void)printf(value ? "  (%s)\n" : "(not set): %s\n", variable->meaning);
 }
 
 void info_put_text(const info_list *list)

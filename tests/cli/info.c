@@ -87,6 +87,16 @@ TEST(test_info_shows_settings)
     t_result_free(&r);
 }
 
+TEST(a_variable_that_is_set_shows_its_value_and_its_meaning)
+{
+    assert_int_equal(setenv("PH_GRAPHS", "off", 1), 0);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info"}}, 0,
+             "PH_GRAPHS        off  (0: ph::graphed of phonograph.hpp runs eagerly)\n", NULL);
+    assert_int_equal(unsetenv("PH_GRAPHS"), 0);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info"}}, 0,
+             "PH_GRAPHS        (not set): 0: ph::graphed of", NULL);
+}
+
 TEST(test_info_of_what_is_not_there)
 {
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "abacus"}}, 1,
@@ -193,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_bad_usage),
         cmocka_unit_test(info_lists_every_driver_with_its_reason),
         cmocka_unit_test(test_info_shows_settings),
+        cmocka_unit_test(a_variable_that_is_set_shows_its_value_and_its_meaning),
         cmocka_unit_test(test_info_of_what_is_not_there),
         cmocka_unit_test(info_as_json_has_the_drivers_and_a_devices_settings),
         cmocka_unit_test(info_as_json_says_why_a_device_does_not_open),

@@ -14,6 +14,7 @@ typedef struct asker {
     ph__record_foreign *to;
     ph_device *device;
     ph__map unknown; /* values that the driver does not know */
+    uint64_t last;   /* the value that was asked for last: nodes of one kind share many; 0: none */
     bool lost;       /* the driver does not answer any more */
 } asker;
 
@@ -45,6 +46,9 @@ static bool ask_driver(asker *a, uint64_t value)
 {
     ph__drv_pointer where = {0};
     const void *address = (const void *)(uintptr_t)value;
+    if (value == a->last)
+        return true;
+    a->last = value;
     if (a->lost || ph__ranges_find(&a->to->ranges, (uintptr_t)value) ||
         (a->unknown.count && ph__map_get(&a->unknown, value)))
         return true;

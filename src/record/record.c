@@ -107,8 +107,8 @@ static void drop_numbers(ph__builder *b)
 static ph_status find_sparse(ph__builder *b)
 {
     enum {
-        PLACES = 24, /* of a product of cuBLASLt, at most, and of values that only it has */
-        VALUES = 4
+        PLACES = 32, /* of a product of cuBLASLt, at most, and of values that only it has */
+        VALUES = 6
     };
     size_t sparse = 0;
     for (size_t i = 0; i < b->count; i++)

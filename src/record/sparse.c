@@ -32,37 +32,23 @@ size_t ph__words_of_sparse(size_t args_size)
     return (args_size + WORD - 1) / WORD;
 }
 
-/* Kernels that follow one another address the same memory, and each of them more than once: the
- * result of one is the operand of the next. So the last value comes first. */
-static bool find_recent(uint32_t *out, const ph__found *found, uint64_t value)
+/* Kernels that follow one another address the same memory, and each of them more than once. Blocks
+ * of the allocator begin at multiples of 512: those bits that differ most, of any segment. */
+static size_t recent_place(uint64_t value)
 {
-    for (size_t back = 1; back <= PH__RECENT; back++) {
-        const size_t i = (found->next - back) % PH__RECENT;
-        if (found->recent[i] == value) {
-            *out = found->recent_word[i];
-            return true;
-        }
-    }
-    return false;
-}
-
-static void remember_word(ph__found *found, uint64_t value, uint32_t word)
-{
-    found->recent[found->next] = value;
-    found->recent_word[found->next] = word;
-    found->next = (found->next + 1) % PH__RECENT;
+    return (size_t)(((value >> 9) * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PH__RECENT_BITS));
 }
 
 static bool add_place(ph__found *found, size_t offset, uint64_t value)
 {
-    ph__place place = {.offset = (uint32_t)offset};
-    if (!find_recent(&place.word, found, value)) {
-        place.word = (uint32_t)found->words.count;
+    ph__recent_value *recent = &found->recent[recent_place(value)];
+    if (recent->value != value) { /* none is 0 */
+        const uint32_t word = (uint32_t)found->words.count;
         if (!ph__vec_push(&found->words, (ph_word){.value = value}))
             return false;
-        remember_word(found, value, place.word);
+        *recent = (ph__recent_value){value, word};
     }
-    return ph__vec_push(&found->places, place);
+    return ph__vec_push(&found->places, ((ph__place){(uint32_t)offset, recent->word}));
 }
 
 static void look_up_values(ph__found *found, ph_word *words, size_t count, const ph_device *device,

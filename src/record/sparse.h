@@ -78,16 +78,19 @@ uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
 
 /* ---- sparse nodes, while a record is built ---- */
 enum {
-    PH__RECENT = 16
+    PH__RECENT_BITS = 6
 };
+typedef struct ph__recent_value {
+    uint64_t value;
+    uint32_t word;
+} ph__recent_value;
 typedef struct ph__found {
     PH__VEC(ph__place) places; /* of all nodes, one after another */
     PH__VEC(ph_word) words;
     bool numbers; /* some of the words turned out to be no addresses */
-    /* The last values that may be addresses, and which words they are. */
-    uint64_t recent[PH__RECENT];
-    uint32_t recent_word[PH__RECENT];
-    size_t next;
+    /* Values that may be addresses, and which words they are: of those that have one place here
+     * the last. A value that was put out of its place is found anew, as another word. */
+    ph__recent_value recent[(size_t)1 << PH__RECENT_BITS];
 } ph__found;
 /* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library
  * loaded it. */

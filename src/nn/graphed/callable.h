@@ -30,8 +30,8 @@ typedef struct ph__graphed_set {
     struct ph__untyped {
         char name[160];
         size_t args_size;
-    } untyped[8];
-    size_t untyped_next;
+    } untyped[24];
+    size_t untyped_next, untyped_met; /* where the next one goes, and which was met last */
     /* ---- planned.c: while the captures are made ---- */
     ph_memory_plan *plan; /* NULL: none was asked for, or all is made */
     ph_pool *probe_pool;  /* retained; of what is captured to be noted; NULL: it is `pool` */

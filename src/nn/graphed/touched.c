@@ -10,14 +10,35 @@
 #include "tensor/tape/sightings.h"
 #include <phonograph/breaks.h>
 #include <phonograph/inspect/inputs.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Of the tensors that begin at `from` or below it the one that reaches furthest: which has each
+ * address from `from` on that any of them has. */
+typedef struct tensor_span {
+    uintptr_t from, begin, end;
+} tensor_span;
+
+enum {
+    RECENT_BITS = 5
+};
+
+/* A word that was touched already. */
+typedef struct touched_word {
+    uint64_t value; /* 0: none */
+    bool writes;
+} touched_word;
 
 typedef struct touching {
     const ph__callable *callable;
     const ph__sightings *seen;
+    PH__VEC(tensor_span) tensors; /* that were seen, in order of `from` */
     ph_graph *graph;
     ph__ranges *touched;
     const char *call;
+    /* Kernels have each address several times, and share them: the last one of those that have one
+     * place here. */
+    touched_word recent[1 << RECENT_BITS];
     bool foreign; /* some word of the record addresses memory of other code's */
 } touching;
 
@@ -38,23 +59,53 @@ static ph_status cover_touched(const touching *t, uintptr_t begin, uintptr_t end
                : ph__fail_host_memory(t->call, "what its replays write");
 }
 
-static const ph__storage *find_tensor(const touching *t, uint64_t address)
+/* ---- tensors that operators use ---- */
+static int compare_spans(const void *a, const void *b)
 {
+    const tensor_span *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+static ph_status index_tensors(touching *t)
+{
+    if (!ph__vec_reserve(&t->tensors, t->seen->list.count))
+        return ph__fail_host_memory(t->call, "what its graphs use");
     for (size_t i = 0; i < t->seen->list.count; i++) {
         const ph__storage *storage = t->seen->list.at[i].storage;
-        if (address - (uintptr_t)storage->data < storage->bytes)
-            return storage;
+        const uintptr_t begin = (uintptr_t)storage->data;
+        if (begin && storage->bytes > 0)
+            t->tensors.at[t->tensors.count++] = (tensor_span){begin, begin, begin + storage->bytes};
     }
-    return NULL;
+    if (t->tensors.count == 0)
+        return PH_OK;
+    qsort(t->tensors.at, t->tensors.count, sizeof *t->tensors.at, compare_spans);
+    for (size_t i = 1; i < t->tensors.count; i++) {
+        tensor_span *span = &t->tensors.at[i];
+        if (span[-1].end > span->end)
+            span->begin = span[-1].begin, span->end = span[-1].end;
+    }
+    return PH_OK;
+}
+
+static const tensor_span *find_tensor(const touching *t, uint64_t address)
+{
+    size_t low = 0, high = t->tensors.count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (t->tensors.at[middle].from <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < t->tensors.at[low - 1].end ? &t->tensors.at[low - 1] : NULL;
 }
 
 /* Of a tensor that operators use its own bytes, else the whole allocation. */
 static ph_status touch_memory(const touching *t, uint64_t address, const void *base, size_t bytes)
 {
-    const ph__storage *storage = find_tensor(t, address);
-    if (storage)
-        return cover_touched(t, (uintptr_t)storage->data,
-                             (uintptr_t)storage->data + storage->bytes);
+    const tensor_span *tensor = find_tensor(t, address);
+    if (tensor)
+        return cover_touched(t, tensor->begin, tensor->end);
     return base ? cover_touched(t, (uintptr_t)base, (uintptr_t)base + bytes)
                 : cover_touched(t, address, address + 1);
 }
@@ -71,17 +122,27 @@ static bool is_written(const ph_node_info *info, size_t offset)
     return info->kind != PH_NODE_MEMCPY || offset == 0;
 }
 
+/* Blocks of the allocator begin at multiples of 512. */
+static size_t recent_place(uint64_t value)
+{
+    return (size_t)(((value >> 9) * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - RECENT_BITS));
+}
+
 /* ---- memory of ours ---- what is older than the captures. Holds what belongs to no tensor. */
-static ph_status touch_word(const touching *t, const ph_node_info *info, const ph_word *word,
+static ph_status touch_word(touching *t, const ph_node_info *info, const ph_word *word,
                             bool may_write)
 {
-    if (word->internal || word->foreign || word->generation > t->callable->set->begun)
+    const bool writes = may_write && is_written(info, word->offset);
+    touched_word *recent = &t->recent[recent_place(word->value)];
+    if (word->internal || word->foreign || word->generation > t->callable->set->begun ||
+        (recent->value == word->value && recent->writes >= writes))
         return PH_OK;
     if (!find_tensor(t, word->value))
         PH_TRY(ph_graph_hold_memory(t->graph, word->base));
-    return may_write && is_written(info, word->offset)
-               ? touch_memory(t, word->value, word->base, word->allocation_bytes)
-               : PH_OK;
+    if (writes)
+        PH_TRY(touch_memory(t, word->value, word->base, word->allocation_bytes));
+    *recent = (touched_word){word->value, writes};
+    return PH_OK;
 }
 
 static ph_status touch_record(touching *t, const ph_record *record)
@@ -123,12 +184,17 @@ static ph_status is_word_untyped(bool *out, const ph_record *record, size_t node
     return PH_OK;
 }
 
-static bool is_known_untyped(const ph__graphed_set *set, const ph_node_info *info)
+/* Neighbours have mostly one kernel. */
+static bool is_known_untyped(ph__graphed_set *set, const ph_node_info *info)
 {
-    for (size_t i = 0; i < KERNELS; i++)
-        if (info->args_size == set->untyped[i].args_size &&
-            strcmp(info->name, set->untyped[i].name) == 0)
-            return true;
+    for (size_t i = 0; i < KERNELS; i++) {
+        const size_t at = (set->untyped_met + i) % KERNELS;
+        if (info->args_size != set->untyped[at].args_size ||
+            strcmp(info->name, set->untyped[at].name) != 0)
+            continue;
+        set->untyped_met = at;
+        return true;
+    }
     return false;
 }
 
@@ -139,6 +205,7 @@ static void remember_untyped(ph__graphed_set *set, const ph_node_info *info)
         return;
     to->args_size = info->args_size;
     strcpy(to->name, info->name);
+    set->untyped_met = set->untyped_next;
     set->untyped_next = (set->untyped_next + 1) % KERNELS;
 }
 
@@ -265,7 +332,11 @@ static ph_status keep_outside_memory(ph__callable *callable, const ph__trial *re
             PH_TRY(cover_touched(&t, (uintptr_t)seen->storage->data,
                                  (uintptr_t)seen->storage->data + seen->storage->bytes));
     }
-    return touch_graph(&t);
+    ph_status status = index_tensors(&t);
+    if (status == PH_OK)
+        status = touch_graph(&t);
+    ph__vec_free(&t.tensors);
+    return status;
 }
 
 ph_status ph__making_hold(ph__making *making, bool backward, const char *call)

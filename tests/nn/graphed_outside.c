@@ -404,6 +404,78 @@ TEST(memory_that_unknown_kernels_may_write_is_copied_and_held)
     t_scene_close(&s);
 }
 
+/* Reads memory of the program's by a copy, and fills it behind that; c->other and c->state are
+ * tensors over parts of it, which operators read. */
+static void fill_work(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    const cell *c = ph_custom_user(custom);
+    int32_t *at = c->raw + (c->state ? 2 * N : 0);
+    out[0] = ph_empty(tape, PH_DTYPE_F32, ph_tensor_shape(in[0]));
+    if (!out[0])
+        return;
+    ph_tape_check(tape,
+                  ph_memcpy(ph_tensor_data(out[0]), at, N * sizeof(float), ph_tape_stream(tape)));
+    ph_tape_check(tape, ph_memset(at, 0, N * sizeof(float), ph_tape_stream(tape)));
+}
+
+static void fill_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const cell *c = self;
+    const ph_custom_operator fill = {
+        .name = "fill", .forward = fill_work, .backward = no_backward, .user = self};
+    ph_tensor *y, *read = in[0];
+    if (c->state)
+        read = ph_add(tape, ph_add(tape, read, c->other), ph_slice(tape, c->state, 0, 0, N));
+    ph_custom_call(tape, &fill, &y, 1, in, 1);
+    out[0] = ph_add(tape, y, read);
+}
+
+static ph_tensor *part_of(const t_scene *s, const cell *c, int64_t from, int64_t count)
+{
+    ph_tensor *x;
+    assert_ok(ph_tensor_wrap(&x, s->device, PH_DTYPE_F32, PH_SHAPE(count), NULL, c->raw + from,
+                             NULL, NULL));
+    return x;
+}
+
+TEST(an_address_that_is_read_first_and_written_later_counts_as_written)
+{
+    t_scene s;
+    cell c = {0};
+    t_scene_open(&s);
+    raw_open(&s, &c, -1);
+    ph_module_release(c.plain);
+    make(&s, &c, "fill", fill_forward, NULL);
+    graph(&s, &c, NULL);
+    ph_tensor *inside = part_of(&s, &c, 0, N);
+    assert_int_equal(copies_of(&s, &c, inside), 1);
+    ph_tensor_release(inside);
+    raw_close(&s, &c);
+    t_scene_close(&s);
+}
+
+/* The tensor of three quarters has the address that is written; one that begins behind it ends
+ * before. Its own bytes count, and not the last quarter. */
+TEST(of_tensors_that_overlap_the_one_that_has_the_address_counts_as_written)
+{
+    t_scene s;
+    cell c = {0};
+    t_scene_open(&s);
+    raw_open(&s, &c, -1);
+    ph_module_release(c.plain);
+    c.state = part_of(&s, &c, 0, 3 * N);
+    c.other = part_of(&s, &c, N, N);
+    make(&s, &c, "fill", fill_forward, NULL);
+    graph(&s, &c, NULL);
+    for (int quarter = 0; quarter < 4; quarter++) {
+        ph_tensor *inside = part_of(&s, &c, quarter * N, N);
+        assert_int_equal(copies_of(&s, &c, inside), quarter < 3);
+        ph_tensor_release(inside);
+    }
+    raw_close(&s, &c);
+    t_scene_close(&s);
+}
+
 TEST(test_raw_replaced)
 {
     t_scene s;
@@ -425,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_read_overlaps),
         cmocka_unit_test(tensors_that_forward_makes_and_keeps_are_refused),
         cmocka_unit_test(memory_that_unknown_kernels_may_write_is_copied_and_held),
+        cmocka_unit_test(an_address_that_is_read_first_and_written_later_counts_as_written),
+        cmocka_unit_test(of_tensors_that_overlap_the_one_that_has_the_address_counts_as_written),
         cmocka_unit_test(test_raw_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,8 +222,8 @@ PH_CALL ph_graphed_callable_structures(const ph_structure **inputs, const ph_str
                                        const ph_module *module);
 /* Describes all of it in text, one line for each fact. Freed with ph_string_free. */
 PH_CALL ph_graphed_callable_describe(char **out, const ph_module *module);
-/* The graphs, borrowed, for inspection (records, dumps, memory) and uploads: do not replay or reset
- * them.
+/* The graphs, borrowed, for inspection (records, dumps, memory) and uploads: do not replay, reset,
+ * update or set them. Where one was reset or destroyed, calls fail (STATE).
  * *backward is the graph of all outputs, NULL where there is none. */
 PH_CALL ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward,
                                    const ph_module *module);

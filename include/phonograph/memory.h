@@ -63,10 +63,11 @@ PH_API void ph_free(void *pointer, ph_stream *stream);
  * the process. Does nothing if either argument is NULL. */
 PH_API void ph_device_free(ph_device *device, void *pointer);
 
-/* Declares that `stream` uses the block around an address, which may be an interior one, too. A
- * freed block is then reused only after that stream's work so far. In a capture, it is reused where
- * the captured graph itself orders the reuse behind that work (unless no_reuse_in_capture),
- * otherwise at the capture's end. */
+/* Declares that `stream` uses the block around an address, which may be an interior one, too.
+ * - A freed block is then reused only after that stream's work so far.
+ * - In a capture: a block that the capture was given is reused where the captured graph itself
+ *   orders the reuse behind that work (unless no_reuse_in_capture), otherwise at the capture's end.
+ *   An older block is reused after the capture, and after that stream's work from before it. */
 PH_CALL ph_record_stream(void *pointer, ph_stream *stream);
 
 /* stream waits for the work so far of all streams that use the block (ph_record_stream), except

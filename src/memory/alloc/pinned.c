@@ -205,7 +205,7 @@ static bool remember_stream(ph__memory *memory, ph__pinned *block, ph_stream *st
 {
     if (stream == block->stream)
         return true;
-    if (ph__pinned_uses(block) && ph__stream_uses_add(block->uses, stream, 0))
+    if (ph__pinned_uses(block) && ph__stream_uses_add(block->uses, stream, 0, false))
         return true;
     if (ph__capturing(memory) || ph__stream_capture_id(stream) != 0)
         return false;

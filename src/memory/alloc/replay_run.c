@@ -195,7 +195,7 @@ static bool copy_uses(ph__block *to, const ph__stream_uses *from)
     uses->pool = ph__mseg_of(to)->pool;
     ph__block_set_stream_uses(to, uses);
     for (size_t i = 0; i < from->list.count; i++)
-        copied = ph__stream_uses_add(uses, from->list.at[i].stream, 0) && copied;
+        copied = ph__stream_uses_add(uses, from->list.at[i].stream, 0, false) && copied;
     return copied;
 }
 

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "device/handles/hold.h"
 #include "memory/block/block.h"
+#include "memory/capture/born.h"
 #include "memory/capture/replay_allocator.h"
 #include "memory/capture/workers.h"
 #include "memory/observe/lookup.h"
@@ -26,6 +27,7 @@
 bool ph__stream_user_add(ph__memory *memory, ph__stream_uses *uses, ph_stream *stream,
                          uint64_t capture_id)
 {
+    const bool older = capture_id != 0 && !ph__born_in(uses, capture_id);
     for (size_t i = 0; i < uses->list.count; i++) {
         ph__use *use = &uses->list.at[i];
         const ph_pool *pool = memory->routes;
@@ -33,10 +35,11 @@ bool ph__stream_user_add(ph__memory *memory, ph__stream_uses *uses, ph_stream *s
             pool = pool->next_route;
         if (use->stream == stream && use->capture_id != 0 && !pool) {
             use->capture_id = capture_id;
+            use->older = older;
             return true;
         }
     }
-    return ph__stream_uses_add(uses, stream, capture_id);
+    return ph__stream_uses_add(uses, stream, capture_id, older);
 }
 
 /* The record of uses of what is at address, for the device kind or the pinned kind; makes *fresh

@@ -32,6 +32,13 @@ static bool is_of_own_capture(const ph__block *block)
     return pool->recording == PH__IN_CAPTURE && block->generation >= pool->born_from;
 }
 
+bool ph__born_in(const ph__stream_uses *uses, uint64_t capture_id)
+{
+    if (uses->pinned)
+        return uses->pinned->capture_id == capture_id;
+    return uses->pool->capture_id == capture_id && is_of_own_capture(uses->block);
+}
+
 bool ph__born_awaits(const ph__block *block)
 {
     return !is_of_own_capture(block) && is_awaited(ph__mseg_of(block)->pool, block->generation);

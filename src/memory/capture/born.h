@@ -4,6 +4,8 @@
 #define PH_MEMORY_CAPTURE_BORN_H
 #include "memory/state/memory_state.h"
 
+/* The capture, which is open, was given the block. Lock held. */
+bool ph__born_in(const ph__stream_uses *uses, uint64_t capture_id);
 /* - awaits: a capture is open since before the block was allocated, other than the one that was
  *   given it. Lock held.
  * - keeps: the block, which is being freed, stays out of reuse until that has ended. A block that

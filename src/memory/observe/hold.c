@@ -288,7 +288,7 @@ static bool add_replays(ph__stream_uses *uses, ph_stream *const *streams, size_t
     bool added = true;
     for (size_t i = 0; i < count && added; i++)
         if (uses->pinned || streams[i]->id != uses->block->segment->stream)
-            added = ph__stream_uses_add(uses, streams[i], 0);
+            added = ph__stream_uses_add(uses, streams[i], 0, false);
     return added;
 }
 

@@ -37,7 +37,7 @@ ph__stream_uses *ph__pinned_uses(ph__pinned *block)
 static bool wait_for_pinned_streams(ph__memory *memory, ph__pinned *block)
 {
     ph__stream_uses *uses = ph__pinned_uses(block);
-    if (!uses || !ph__stream_uses_add(uses, block->stream, 0))
+    if (!uses || !ph__stream_uses_add(uses, block->stream, 0, false))
         return false;
     ph__stream_release(block->stream);
     block->stream = NULL;
@@ -55,7 +55,8 @@ static bool drop_holder(ph__pinned *block, ph_pool **dead)
         ph_pool *holder = block->holders.at[i];
         if (holder->graphs > 0 ||
             (holder->last_replay &&
-             !(ph__pinned_uses(block) && ph__stream_uses_add(block->uses, holder->last_replay, 0))))
+             !(ph__pinned_uses(block) &&
+               ph__stream_uses_add(block->uses, holder->last_replay, 0, false))))
             continue;
         block->holders.at[i] = block->holders.at[--block->holders.count];
         ph__pool_unkeep(holder, dead);

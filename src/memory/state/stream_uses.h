@@ -23,6 +23,7 @@ struct ph__waiter {
 typedef struct ph__use {
     ph_stream *stream;    /* retained */
     uint64_t capture_id;  /* the use is captured work of this capture; 0: ordinary work */
+    bool older;           /* the block is older than that capture: other work may be on it */
     ph__drv_event *event; /* behind that work, once the block is freed; NULL: not recorded yet */
     struct ph__use *next; /* the next use that waits for the same stream */
     ph__waiter *of;       /* from when it waits */

@@ -109,16 +109,30 @@ void ph__stream_uses_wait(ph__memory *memory, ph__stream_uses *uses)
         ph__deferred_process(memory, 0);
 }
 
-/* Captured work is not running: such uses end with their capture. all: none of this library's is
- * open; one that somebody else began may still be. */
-static void drop_captured(ph__memory *memory, ph__stream_uses *uses, uint64_t capture_id, bool all)
+static bool is_used_beside(const ph__stream_uses *uses, const ph_stream *stream)
+{
+    for (size_t i = 0; i < uses->list.count; i++)
+        if (uses->list.at[i].stream == stream && uses->list.at[i].capture_id == 0)
+            return true;
+    return false;
+}
+
+/* Captured work is not running: such uses end with their capture. But of a block that was there
+ * before it the stream may have earlier work, and replays in flight: behind the capture the use is
+ * an ordinary one. all: none of this library's is open; one that somebody else began may still
+ * be. */
+static void end_captured(ph__memory *memory, ph__stream_uses *uses, uint64_t capture_id, bool all)
 {
     for (size_t i = uses->list.count; i-- > 0;) {
-        const ph__use *use = &uses->list.at[i];
-        if (use->capture_id != 0 &&
-            (use->capture_id == capture_id ||
-             (all && ph__stream_capture_id(use->stream) != use->capture_id)))
+        ph__use *use = &uses->list.at[i];
+        if (use->capture_id == 0 ||
+            (use->capture_id != capture_id &&
+             !(all && ph__stream_capture_id(use->stream) != use->capture_id)))
+            continue;
+        if (!use->older || is_used_beside(uses, use->stream))
             ph__stream_uses_drop(memory, uses, i);
+        else
+            use->capture_id = 0;
     }
 }
 
@@ -147,7 +161,7 @@ void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
     bool open = ph__capturing(memory);
     while (uses) {
         ph__stream_uses *next = uses->next;
-        drop_captured(memory, uses, capture_id, !open);
+        end_captured(memory, uses, capture_id, !open);
         if (uses->list.count == 0) {
             ph__stream_uses_finish(memory, uses);
         } else if (!open) {

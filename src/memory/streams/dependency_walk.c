@@ -167,7 +167,7 @@ bool ph__dependency_walk_mark(ph__memory *memory, ph__stream_uses *uses, ph_stre
     bool all = add_ends(&uses->markers.at, &uses->markers.count, &uses->markers.capacity, memory,
                         freed_on ? freed_on : mseg->stream, capture_id);
     for (size_t i = 0; i < uses->list.count && all; i++)
-        all = uses->list.at[i].capture_id == capture_id &&
+        all = uses->list.at[i].capture_id == capture_id && !uses->list.at[i].older &&
               add_ends(&uses->markers.at, &uses->markers.count, &uses->markers.capacity, memory,
                        uses->list.at[i].stream, capture_id);
     return all;

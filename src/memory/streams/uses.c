@@ -39,7 +39,7 @@ void ph__stream_uses_destroy(ph__memory *memory, ph__stream_uses *uses)
 }
 
 /* While the record waits its list is in use: what comes then is kept apart. */
-bool ph__stream_uses_add(ph__stream_uses *uses, ph_stream *stream, uint64_t capture_id)
+bool ph__stream_uses_add(ph__stream_uses *uses, ph_stream *stream, uint64_t capture_id, bool older)
 {
     bool waits = uses->state == PH__BLOCK_PENDING || uses->state == PH__BLOCK_DEFERRED;
     ph__stream_use_list *list = waits ? &uses->later : &uses->list;
@@ -49,7 +49,7 @@ bool ph__stream_uses_add(ph__stream_uses *uses, ph_stream *stream, uint64_t capt
     if (!ph__vec_reserve(list, 1))
         return false;
     list->at[list->count++] =
-        (ph__use){.stream = ph__stream_retain(stream), .capture_id = capture_id};
+        (ph__use){.stream = ph__stream_retain(stream), .capture_id = capture_id, .older = older};
     return true;
 }
 

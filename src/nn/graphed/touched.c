@@ -32,7 +32,7 @@ typedef struct touched_word {
 typedef struct touching {
     const ph__callable *callable;
     const ph__sightings *seen;
-    PH__VEC(tensor_span) tensors; /* that were seen, in order of `from` */
+    PH__VEC(tensor_span) tensors; /* tensors that were seen, in order of `from` */
     ph_graph *graph;
     ph__ranges *touched;
     const char *call;

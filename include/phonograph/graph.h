@@ -170,7 +170,10 @@ PH_CALL ph_graph_upload_all(ph_graph *const *graphs, size_t count, ph_stream *st
  * - Replays of one graph, and of graphs that share a pool, are ordered, also across streams.
  * - On a capturing stream nothing runs. A copy of the template becomes one child-graph node of that
  *   capture. Nodes that were set, enabled or updated since are there as captured. The capturing
- *   graph keeps the pools and kernels of this one. No replay hook runs.
+ *   graph keeps the pools and kernels of this one. No replay hook runs. Nodes of graphs that share
+ *   a pool are ordered, on all streams of the capture.
+ * - STATE on a capturing stream: the graph writes memory of a shared pool that the capture was
+ *   given and has not freed. The capture goes on.
  * - Errors: FAILED (the capture's own status and message), STALE_INPUT (check_input_liveness),
  *   WRONG_DEVICE.
  * - Threads: thread-safe against other graphs. */

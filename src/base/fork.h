@@ -25,6 +25,7 @@ typedef enum ph__fork_order {
     PH__FORK_PRODUCTS_CUDA,
     PH__FORK_CUDNN,
     PH__FORK_PRODUCTS_HOST,
+    PH__FORK_NESTED,
     PH__FORK_HOOKS,
     PH__FORK_ANNOTATED,
     PH__FORK_WRITERS,

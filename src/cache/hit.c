@@ -6,6 +6,7 @@
 #include "cache/entry.h"
 #include "device/handles/device.h"
 #include "device/handles/stream.h"
+#include "graph/lifecycle/nested.h"
 #include "graph/lifecycle/relaunch.h"
 
 /* Enough for a look into the table; a launch at once sees what it needs of the stream. */
@@ -39,13 +40,15 @@ static inline bool may_capture(const ph_device *device)
            atomic_load_explicit(&device->foreign, memory_order_relaxed);
 }
 
-/* A child graph has nothing of what was set in the executable; where a capture begins behind this,
- * ph_graph_replay_with refuses. */
+/* A child graph has nothing of what was set in the executable, and may not write over memory of the
+ * capture's; where a capture begins behind this, the replay refuses. */
 static bool is_in_capture(const ph__visit *visit, const ph_graph *graph)
 {
     uint64_t id;
-    return graph->slots && may_capture(visit->cache->device) &&
-           (ph__stream_find_capture(&id, visit->stream, "ph_graph_cache_run") != PH_OK || id);
+    size_t bytes;
+    return may_capture(visit->cache->device) &&
+           (ph__stream_find_capture(&id, visit->stream, "ph_graph_cache_run") != PH_OK ||
+            (id && (graph->slots || ph__nested_live(&bytes, graph, id))));
 }
 
 /* Numbers of child graphs are the long way's. So are calls with messages: the log's callback may

@@ -30,8 +30,9 @@ static bool nest_graph(ph_status *status, ph__visit *visit)
     ph__cache_entry *entry = visit->entry;
     ph__visit_lock(visit);
     bool nested = entry->graph && !entry->apart && !entry->graph->segments && !entry->capturing &&
-                  ph__learned_is_first(entry->learned, visit->call);
-    if (nested) {
+                  ph__learned_is_first(entry->learned, visit->call) &&
+                  ph__serve_may_nest(status, visit, entry->graph);
+    if (nested && *status == PH_OK) {
         *status = ph_graph_replay(entry->graph, visit->stream);
         visit->result->path = PH_CACHE_NESTED;
         visit->result->graph = entry->graph;

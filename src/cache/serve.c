@@ -5,6 +5,7 @@
 #include "base/line.h"
 #include "cache/breaks.h"
 #include "device/handles/stream.h"
+#include "graph/lifecycle/nested.h"
 #include "graph/object/graph.h"
 #include "graph/object/segments.h"
 #include <string.h>
@@ -88,12 +89,30 @@ static bool is_outside_captures(ph_status *status, const ph__visit *visit)
     return *status == PH_OK && capture == 0;
 }
 
+/* As the capture of another key, whose body this call is made in. */
+bool ph__serve_may_nest(ph_status *status, ph__visit *visit, const ph_graph *graph)
+{
+    size_t bytes;
+    uint64_t capture = 0;
+    if (visit->asks)
+        *status = ph__stream_find_capture(&capture, visit->stream, "ph_graph_cache_run");
+    if (*status != PH_OK || capture == 0 || !ph__nested_live(&bytes, graph, capture))
+        return true;
+    ph__visit_note(visit, "the capture around the call has memory of the cache's pool that the "
+                          "graph would write over; capture into another pool, or free it before");
+    return false;
+}
+
 /* An executable that nothing was ever set in is as its template: on a capturing stream it becomes a
  * child graph, which no epoch counts. */
 static ph__served replay_as_captured(ph_status *status, ph__visit *visit)
 {
     ph_graph *graph = visit->entry->graph;
     uint64_t epoch = ph_graph_epoch(graph);
+    if (!ph__serve_may_nest(status, visit, graph))
+        return PH__RECORD;
+    if (*status != PH_OK)
+        return PH__SERVED;
     visit->result->path = PH_CACHE_REPLAYED;
     ph__served served = ph__serve_learned(status, visit);
     if (*status == PH_OK && visit->launch && ph_graph_epoch(graph) == epoch)

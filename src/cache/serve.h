@@ -18,6 +18,9 @@ ph__served ph__serve_replay(ph_status *status, ph__visit *visit);
  * with what the last look has found. */
 ph_status ph__serve_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value *values,
                           size_t count);
+/* False: the capture around the call has memory of the cache's pool that the graph would write
+ * over. *status: of the question whether there is a capture. */
+bool ph__serve_may_nest(ph_status *status, ph__visit *visit, const ph_graph *graph);
 ph__served ph__serve_learned(ph_status *status, ph__visit *visit);
 /* Behind a replay of the graph, with the entry locked: a graph whose replay was refused before its
  * launch goes, and is captured again at a later call, but not for ever. */

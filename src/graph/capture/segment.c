@@ -79,6 +79,7 @@ static void move_capture(ph_graph *segment, ph_graph *graph)
     graph->cells = NULL;
     graph->locate = NULL;
     graph->lent = NULL;
+    ph__vec_free(&graph->nested); /* nodes of the segment alone */
     graph->declared = (ph__declarations){0};
     graph->held = (ph__held){0};
     ph__capture_move(&segment->capture, &graph->capture);

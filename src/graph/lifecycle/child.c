@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "device/capture/culprit.h"
 #include "graph/inputs/inputs_declared.h"
+#include "graph/lifecycle/nested.h"
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
 #include "graph/memory/owned.h"
@@ -197,6 +198,7 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
             "another: the ranks agree on whole graphs; replay it outside the capture, or capture "
             "its work there",
             call);
+    PH_TRY(ph__nested_check(graph, capture_id, call));
     PH_TRY(lend_pools(&lent, graph, call));
     pthread_mutex_lock(&device->capture_lock);
     lent = offer_pools(device, capture_id, lent, ticket);
@@ -207,8 +209,12 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
         status = ph__held_pass(graph, capture_id, call);
     if (status == PH_OK)
         status = offer_objects(graph, capture_id, call);
-    if (status == PH_OK)
-        status = add_child(over, graph, stream, capture_id, call);
+    if (status == PH_OK) {
+        status = ph__nested_begin(graph, stream, capture_id, call);
+        if (status == PH_OK)
+            status = add_child(over, graph, stream, capture_id, call);
+        ph__nested_end(graph, stream, capture_id, status == PH_OK && !*over);
+    }
     pthread_mutex_lock(&device->capture_lock);
     lent = close_offer(device, capture_id, ticket, status == PH_OK && !*over);
     pthread_mutex_unlock(&device->capture_lock);
@@ -285,4 +291,5 @@ void ph__graph_drop_lent(ph_graph *graph)
 {
     free_lent(graph->lent);
     graph->lent = NULL;
+    ph__vec_free(&graph->nested);
 }

@@ -127,8 +127,9 @@ struct ph_graph {
     bool edited;
     /* by nested graphs to the open capture; under the device's capture_lock */
     ph__lent *lent;
-    ph__map kernels; /* key and value: retained, each once */
-    ph__map events;  /* likewise, the external ones among its nodes */
+    PH__VEC(ph__nested) nested; /* likewise: one for each pool */
+    ph__map kernels;            /* key and value: retained, each once */
+    ph__map events;             /* likewise, the external ones among its nodes */
     ph__inputs inputs;
     ph__declarations declared; /* while the capture is open under the device's capture_lock */
     char *site_texts;          /* of the input that was asked for last; NULL: none was */

@@ -42,6 +42,13 @@ typedef struct ph__lent {
     uint64_t ticket; /* of the replay that is just lending it; 0: it has */
 } ph__lent;
 
+/* The last child node of a capture whose replays use the pool, and the stream that it is on. */
+typedef struct ph__nested {
+    const ph_pool *pool; /* lent to the capture */
+    ph__drv_node *node;
+    uint64_t stream;
+} ph__nested;
+
 typedef struct ph__retained {
     ph_release_fn release;
     void *object;

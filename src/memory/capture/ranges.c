@@ -97,3 +97,34 @@ ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t captur
         ph__ranges_free(out);
     return status;
 }
+
+static const ph__block *find_live(const ph_pool *pool, const ph__segment *segment,
+                                  const ph__ranges *ranges)
+{
+    for (const ph__block *block = segment->first; block; block = block->next) {
+        if (block->free || block->generation < pool->born_from || !ph__block_is_live(block))
+            continue;
+        const ph__range *hit = ranges ? ph__ranges_from(ranges, block->address) : NULL;
+        if (!ranges || (hit && hit->base < block->address + block->size))
+            return block;
+    }
+    return NULL;
+}
+
+uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_id,
+                                 const ph__ranges *ranges)
+{
+    const ph__block *live = NULL;
+    ph__memory_lock(pool->memory);
+    const ph__segment *segment =
+        pool->capture_id == capture_id ? ph__heap_first_segment(pool->heap) : NULL;
+    for (; segment && !live; segment = segment->next) {
+        const ph__range *hit = ranges ? ph__ranges_from(ranges, segment->address) : NULL;
+        if (!ranges || (hit && hit->base < segment->address + segment->size))
+            live = find_live(pool, segment, ranges);
+    }
+    const uintptr_t address = live ? live->address : 0;
+    *bytes = live ? live->size : 0;
+    ph__spin_unlock(&pool->memory->lock);
+    return address;
+}

@@ -16,4 +16,8 @@ void ph__capture_ranges_add(ph_pool *pool, uint64_t capture_id, const ph__block 
 /* The ranges that the capture was given out of the pool, freed ones included, merged and sorted.
  * Call between the driver's end and record_end; *out is then the caller's (ph__ranges_free). */
 ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t capture_id);
+/* A block that the open capture was given out of the pool, that is not freed, and that lies in one
+ * of the ranges at least in part; NULL: in any place. 0: there is none. *bytes: its size. */
+uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_id,
+                                 const ph__ranges *ranges);
 #endif

@@ -28,7 +28,7 @@ typedef struct ph__loader_slot {
     size_t rows;
     int64_t *index;
     void *pinned[PH__LOADER_FIELDS];
-    ph__storage *device[PH__LOADER_FIELDS];
+    ph__storage *device[PH__LOADER_FIELDS]; /* NULL: others hold it, the next copy makes another */
     ph_event *copied; /* on the loader's stream: behind the copies to the device */
     ph_event *used;   /* on the caller's: behind what it did with the batch */
     ph_error error;

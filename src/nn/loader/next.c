@@ -91,8 +91,9 @@ ph_status ph__loader_give_back(ph_data_loader *loader, const char *call)
         return PH_OK;
     PH_TRY(refuse_capture(loader->given_stream, "the stream that the batch before was given on",
                           call));
-    PH_TRY(ph_event_record(slot->used, loader->given_stream));
     release_tensors(loader);
+    ph__slot_leave_held(loader, slot);
+    PH_TRY(ph_event_record(slot->used, loader->given_stream));
     ph__mutex_lock(&loader->lock);
     loader->given = NULL;
     ph__slot_advance(loader, slot);

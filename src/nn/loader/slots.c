@@ -8,12 +8,21 @@
 #include "nn/loader/threads.h"
 
 /* ---- memory ---- on the loader's stream, which the copies are on. */
-static ph_status create_field(ph_data_loader *loader, ph__loader_slot *slot, size_t i)
+static size_t batch_bytes(const ph_data_loader *loader, size_t i)
 {
-    size_t bytes = loader->fields[i].row_bytes * loader->order.batch_size;
-    PH_TRY(ph_malloc_pinned(&slot->pinned[i], bytes, 1, loader->stream));
-    return ph__storage_create(&slot->device[i], loader->backend, bytes, loader->stream,
-                              PH__NO_TAPE);
+    return loader->fields[i].row_bytes * loader->order.batch_size;
+}
+
+static ph_status create_device_memory(const ph_data_loader *loader, ph__loader_slot *slot, size_t i)
+{
+    return ph__storage_create(&slot->device[i], loader->backend, batch_bytes(loader, i),
+                              loader->stream, PH__NO_TAPE);
+}
+
+static ph_status create_field(const ph_data_loader *loader, ph__loader_slot *slot, size_t i)
+{
+    PH_TRY(ph_malloc_pinned(&slot->pinned[i], batch_bytes(loader, i), 1, loader->stream));
+    return create_device_memory(loader, slot, i);
 }
 
 static ph_status create_slot(ph_data_loader *loader, ph__loader_slot *slot, const char *call)
@@ -93,22 +102,23 @@ ph_status ph__slot_await_copies(ph__loader_slot *slot)
     return ph_event_synchronize(slot->copied);
 }
 
-/* Somebody still has a tensor of that memory: it stays as it is, and theirs. */
-static ph_status replace_memory(ph_data_loader *loader, ph__loader_slot *slot, size_t i)
+/* Memory that is the loader's alone stays so: nobody else can get at it any more. */
+void ph__slot_leave_held(ph_data_loader *loader, ph__loader_slot *slot)
 {
-    ph__storage *fresh;
-    PH_TRY(ph__storage_create(&fresh, loader->backend, slot->device[i]->bytes, loader->stream,
-                              PH__NO_TAPE));
-    ph__storage_release(slot->device[i]);
-    slot->device[i] = fresh;
-    return PH_OK;
+    for (size_t i = 0; i < loader->field_count; i++) {
+        ph__storage *storage = slot->device[i];
+        if (!storage || atomic_load_explicit(&storage->references, memory_order_acquire) == 1)
+            continue;
+        ph__storage_release(storage);
+        slot->device[i] = NULL;
+    }
 }
 
 static ph_status copy_field(ph_data_loader *loader, ph__loader_slot *slot, size_t i)
 {
     size_t bytes = loader->fields[i].row_bytes * slot->rows;
-    if (atomic_load_explicit(&slot->device[i]->references, memory_order_acquire) > 1)
-        PH_TRY(replace_memory(loader, slot, i));
+    if (!slot->device[i])
+        PH_TRY(create_device_memory(loader, slot, i));
     return bytes == 0 ? PH_OK
                       : ph_memcpy(slot->device[i]->data, slot->pinned[i], bytes, loader->stream);
 }

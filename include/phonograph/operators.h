@@ -169,7 +169,7 @@ PH_API ph_tensor *ph_norm_over(ph_tape *tape, ph_tensor *x, double p, ph_axes ax
  *   cannot hold (docs/reference/operators.md).
  * - cross_entropy: the mean over the rows of logits [.., classes], with targets [..] of i64 or i32
  *   class numbers. A row whose target is ignore_index does not count. Any other number outside [0,
- *   classes) makes the loss, and the gradient of that row, NaN.
+ *   classes) makes the loss, and the gradient of that row's classes, NaN.
  * - mse: the mean of (a - b)^2. */
 PH_API ph_tensor *ph_softmax(ph_tape *tape, ph_tensor *x, int axis);
 PH_API ph_tensor *ph_log_softmax(ph_tape *tape, ph_tensor *x, int axis);
@@ -186,7 +186,8 @@ typedef struct ph_cross_entropy_options {
     bool has_ignore_index;
     int64_t ignore_index;
     /* The number of elements of the last dimension that are classes; 0: all. Further elements do
-     * not count, and have the gradient 0. For heads that are padded so that products are fast. */
+     * not count, are no targets either, and have the gradient 0. For heads that are padded so that
+     * products are fast. */
     int64_t classes;
     uint64_t reserved[4];
 } ph_cross_entropy_options;

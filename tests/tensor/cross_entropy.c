@@ -182,6 +182,38 @@ TEST(targets_that_are_no_class_give_nan)
     t_scene_close(&s);
 }
 
+static void expect_padding_without_gradient(const t_scene *s, int64_t width, int64_t classes,
+                                            int64_t target)
+{
+    float got[3000];
+    assert_in_range(width, 1, 3000);
+    ph_cross_entropy_options options = {.classes = classes};
+    ph_tensor *x = ph_zeros(s->tape, PH_DTYPE_F32, PH_SHAPE(1, width));
+    ph_tensor *targets = ph_from_memory(s->tape, PH_DTYPE_I64, PH_SHAPE(1), &target);
+    assert_ok(ph_tensor_set_requires_grad(x, true));
+    ph_backward(s->tape, ph_cross_entropy_with(s->tape, x, targets, &options));
+    read_all(s, got, (size_t)width, ph_tensor_grad(x));
+    bool is_class = target >= 0 && target < classes;
+    for (int64_t i = 0; i < classes; i++)
+        assert_int_equal(isnan(got[i]) == 0, is_class);
+    for (int64_t i = classes; i < width; i++)
+        assert_true(got[i] == 0);
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+/* The one that the target names has none either: short rows, and long ones of several pieces. */
+TEST(elements_past_the_classes_have_no_gradient)
+{
+    t_scene s;
+    const int64_t targets[] = {0, 1299, 1300, 1301, 2048, 2999, 3000, -1};
+    t_scene_open(&s);
+    for (int64_t target = -1; target <= 6; target++)
+        expect_padding_without_gradient(&s, 6, 3, target);
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
+        expect_padding_without_gradient(&s, 3000, 1300, targets[i]);
+    t_scene_close(&s);
+}
+
 /* All rows ignored: the mean of nothing, and a gradient of 0 whatever the logits are. */
 TEST(ignored_rows_take_no_part)
 {
@@ -239,6 +271,7 @@ int main(void)
         cmocka_unit_test(cross_entropy_is_right),
         cmocka_unit_test(mse_is_right),
         cmocka_unit_test(targets_that_are_no_class_give_nan),
+        cmocka_unit_test(elements_past_the_classes_have_no_gradient),
         cmocka_unit_test(ignored_rows_take_no_part),
         cmocka_unit_test(misuse_is_refused),
     };

@@ -76,7 +76,7 @@ static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, ph_dtype loss, in
                 d[k] *= factor;
             for (int64_t k = real; k < m; k++)
                 d[k] = 0;
-            if (target >= i && target < i + m)
+            if (target >= i && target < i + real)
                 d[target - i] = ((REAL)exp((double)(x[target - i] - most)) * inverse - 1) * scale;
         }
         OF(ph__stored)(dtype, a->out, at, m, d);

@@ -54,7 +54,8 @@ typedef enum ph_graphed_gradients {
      * grads overlap. */
     PH_GRAPHED_ACCUMULATE = 1,
     /* The graph's own buffers. A read after a later backward of the callable is an error
-     * (OVERWRITTEN). A leaf without grad gets the buffer itself as grad. */
+     * (OVERWRITTEN), also one by the backward of another callable. A leaf without grad gets the
+     * buffer itself as grad. */
     PH_GRAPHED_BORROW = 2
 } ph_graphed_gradients;
 

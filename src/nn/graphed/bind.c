@@ -11,6 +11,7 @@
 #include "tensor/core/batch.h"
 #include "tensor/core/describe.h"
 #include "tensor/core/guard.h"
+#include "tensor/core/overwrite_tag.h"
 #include "tensor/core/quarantine.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
@@ -279,6 +280,18 @@ void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding,
         whole->pool_reported = true;
         warn_overwritten(whole, (size_t)(binding - first), x, kind, by);
     }
+}
+
+COLD void ph__callable_fail_grad_overwritten(ph_tape *tape, const ph__callable *callable, size_t i,
+                                             const ph_tensor *grad)
+{
+    const ph__callable *whole = callable->of ? callable->of : callable;
+    char path[96], call[224], what[160];
+    (void)ph_structure_path(path, sizeof path, whole->out_structure, i);
+    ph__line_format(call, sizeof call, "backward of the graphed callable '%s'",
+                    whole->original->name);
+    ph__line_format(what, sizeof what, "the gradient of output %s", path);
+    ph_tape_check(tape, ph__fail_overwritten(grad, call, what));
 }
 
 /* ---- what comes ---- */

@@ -22,6 +22,9 @@ typedef enum ph__binding_kind {
 } ph__binding_kind;
 void ph__callable_warn_overwritten(ph__callable *callable, ph__binding *binding, const ph_tensor *x,
                                    ph__binding_kind kind);
+/* Fails the tape: a replay has written over the gradient of output i, which a callable lent. */
+void ph__callable_fail_grad_overwritten(ph_tape *tape, const ph__callable *callable, size_t i,
+                                        const ph_tensor *grad);
 /* Memory for the gradient `at` of this call, of no pool that the callable's graphs write, whatever
  * pool the calling thread is routed to. Small ones of leaves have one block of the allocator's
  * together, which goes with the last of them. The caller's.

@@ -108,10 +108,14 @@ static bool bind_grad_outputs(const ph__grad_call *call, ph__callable *callable,
         ph__binding *binding = &callable->grad_outputs[i];
         if (!binding->used)
             continue;
-        ph__callable_warn_overwritten(callable, &callable->grad_outputs[i], call->out_grads[i],
-                                      PH__BINDING_GRAD_OUTPUT);
-        ph_tensor *grad = ph__callable_bind_tensor(tape, callable, &callable->backward, binding,
-                                                   binding->slot, call->out_grads[i]);
+        ph_tensor *grad = call->out_grads[i];
+        if (ph__tensor_is_overwritten(grad)) {
+            ph__callable_fail_grad_overwritten(tape, callable, i, grad);
+            return false;
+        }
+        ph__callable_warn_overwritten(callable, binding, grad, PH__BINDING_GRAD_OUTPUT);
+        grad = ph__callable_bind_tensor(tape, callable, &callable->backward, binding, binding->slot,
+                                        grad);
         if (ph__tape_failed(tape))
             return false;
         ph_tape_check(tape, ph__storage_use(grad->storage, tape->stream, tape->key));

@@ -150,6 +150,8 @@ typedef struct ph_graphed_options {
  * - more than max_backwards graphs (STATE);
  * - this thread has a capture open on the device, on any stream (CAPTURE);
  * - another thread captures a backward into the same pool (POOL_BUSY);
+ * - a function under ph_checkpoint would run again where the module's modes or hooks, or what its
+ *   parameters require, are not those of the making (STATE);
  * - the backward reads memory that the one of all outputs does not (UNSUPPORTED).
  *
  * Memory:

@@ -47,12 +47,16 @@ static bool is_for(const ph__callable *other, const ph__callable *callable,
     return true;
 }
 
-/* A checkpointed function would run again, as the module is now. */
+/* A checkpointed function would run again, as the module is now, and save nothing for gradients
+ * that nobody needs. */
 static bool has_changed(const ph__callable *callable)
 {
     bool changed = ph_module_has_hooks(callable->original);
     for (size_t i = 0; i < callable->mode_count && !changed; i++)
         changed = callable->modes[i].module->training != callable->modes[i].training;
+    for (size_t i = 0; i < callable->parameter_count && !changed; i++)
+        changed =
+            ph__callable_parameters(callable)[i]->requires_grad != callable->parameter_grads[i];
     return changed && callable->set->tape->regions.count > 0;
 }
 
@@ -82,9 +86,8 @@ static ph_status check_may_capture(const ph__callable *callable, const char *cal
     if (has_changed(callable))
         return ph_fail(PH_ERROR_STATE,
                        "%s: it is to be captured, and a checkpointed function would run again in a "
-                       "module that "
-                       "is in another mode, or has hooks, since the callable was made: run forward "
-                       "and backward "
+                       "module that is in another mode, or has hooks, or whose parameters require "
+                       "other gradients, since the callable was made: run forward and backward "
                        "with these outputs once before that",
                        call);
     return PH_OK;

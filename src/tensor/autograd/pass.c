@@ -112,6 +112,12 @@ static bool fail_nested(const ph__pass *pass)
     return false;
 }
 
+/* A graph gives the same whatever its parameters require when it is captured. */
+static bool is_asked_for(const ph__pass *pass, const ph_tensor *leaf)
+{
+    return leaf->requires_grad || pass->tape->recaptures;
+}
+
 /* Marks what makes the inputs, and gives slots to those that are leaves. */
 static bool mark_inputs(ph__pass *pass)
 {
@@ -127,7 +133,7 @@ static bool mark_inputs(ph__pass *pass)
             return false;
         }
         if (!ph__node_is_alive(x->node)) {
-            if (x->requires_grad && !make_slot(pass, x, &slot))
+            if (is_asked_for(pass, x) && !make_slot(pass, x, &slot))
                 return false;
         } else if (x->node->tape != pass->tape) {
             fail_pass_input(pass, i, "has its history on another tape");

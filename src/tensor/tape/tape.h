@@ -36,7 +36,7 @@ struct ph_tape {
     ph__sightings *sightings;
     bool placed; /* the failure's message says in which module it was */
     /* history is gone through once more for a capture: what it saved may have other versions,
-     * and no hooks of leaves run */
+     * leaves may require no gradient for now, and no hooks of leaves run */
     bool recaptures;
     bool hollow;        /* nodes get no saved values: the first run of a checkpointed function */
     ph__going going;    /* why it lets go of tensors now */

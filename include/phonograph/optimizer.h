@@ -118,7 +118,7 @@ PH_CALL ph_optimizer_steps(uint64_t *out, ph_tape *tape, ph_optimizer *optimizer
  * - State that is not made yet has the shape [0].
  * - Learning rates, groups and the other options are not saved.
  * - load works as a strict ph_module_load, and writes into the memory that graphs address. A
- *   capture after it needs no eager step. */
+ *   capture after it needs no eager step where the saved optimizer needed none. */
 PH_CALL ph_optimizer_save(ph_optimizer *optimizer, const char *path);
 PH_CALL ph_optimizer_load(ph_optimizer *optimizer, const char *path);
 

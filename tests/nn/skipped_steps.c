@@ -200,6 +200,55 @@ TEST(a_skipped_first_step_leaves_no_state_in_a_file)
     t_folder_close(&folder, (const char *const[]){"state"}, 1);
 }
 
+/* An optimizer whose only step was skipped can be captured, and so can another one that loads its
+ * state. The first replay is the first step. */
+static void load_and_capture(t_folder *folder, unsigned number)
+{
+    oc_problem p, twin;
+    oc_rule rule = rule_of(number);
+    char text[200];
+    oc_describe(text, &rule);
+    oc_open(&p, PH_DTYPE_F32, NULL, 0, number);
+    oc_open(&twin, PH_DTYPE_F32, NULL, 0, number);
+    ph_optimizer *a = oc_create(&rule, p.module), *b = oc_create(&rule, twin.module);
+    scaled s = {&p, a, NULL, scalar(&p)};
+    set(&p, s.found_inf, 1);
+    oc_gradients(&p, UINT64_MAX);
+    p.rng = twin.rng;
+    assert_ok(step(NULL, &s));
+    ph_graph_destroy(capture(&s));
+    assert_ok(ph_optimizer_save(a, t_inside(folder, "state")));
+    ph_optimizer_destroy(a);
+    s.optimizer = a = oc_create(&rule, p.module);
+    assert_ok(ph_optimizer_load(a, t_inside(folder, "state")));
+    set(&p, s.found_inf, 0);
+    ph_graph *graph = capture(&s);
+    for (unsigned i = 0; i < 3; i++) {
+        oc_gradients(&p, UINT64_MAX);
+        oc_gradients(&twin, UINT64_MAX);
+        assert_ok(ph_graph_replay(graph, p.scene.stream));
+        assert_ok(oc_step(&twin, b));
+        oc_equal(&p, &twin, text);
+        expect_steps(&p, a, i + 1);
+    }
+    ph_graph_destroy(graph);
+    ph_tensor_release(s.found_inf);
+    ph_optimizer_destroy(a);
+    ph_optimizer_destroy(b);
+    oc_close(&p);
+    oc_close(&twin);
+}
+
+TEST(a_capture_after_load_needs_no_eager_step_where_the_saved_one_needed_none)
+{
+    t_folder folder;
+    t_folder_open(&folder);
+    for (unsigned number = 0; number < RULES; number = after(number))
+        if (!rule_of(number).not_capturable)
+            load_and_capture(&folder, number);
+    t_folder_close(&folder, (const char *const[]){"state"}, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_skipped_in_replays),
         cmocka_unit_test(gradients_are_divided_by_the_scale_exactly),
         cmocka_unit_test(a_skipped_first_step_leaves_no_state_in_a_file),
+        cmocka_unit_test(a_capture_after_load_needs_no_eager_step_where_the_saved_one_needed_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

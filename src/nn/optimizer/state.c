@@ -169,6 +169,15 @@ static ph_status inspect_entry(const load *l, const ph__state_entry *e)
     return PH_OK;
 }
 
+/* A file has no contents where the first step is to come and has a formula of its own, whether the
+ * state had memory or not. With counters, which say that it is the first, it can be captured. */
+static bool is_made_ahead(const load *l, size_t i)
+{
+    const ph__trained *p = &l->optimizer->params.at[i];
+    return !l->has[i] && ph__group_of(l->optimizer, p)->settings.odd_first &&
+           ph_tensor_requires_grad(p->param) && p->param->count > 0;
+}
+
 /* After everything has been looked at. */
 static ph_status inspect_param(const load *l, size_t i)
 {
@@ -179,7 +188,7 @@ static ph_status inspect_param(const load *l, size_t i)
                        l->path, o->params.at[i].name, l->has[i], l->lacks[i]);
     if (!o->kind->counts)
         l->counters[i * PH__COUNT_SIZE] = l->has[i] != NULL;
-    if (!l->has[i])
+    if (!l->has[i] && !is_made_ahead(l, i))
         return PH_OK;
     if (ph__group_of(o, &o->params.at[i])->settings.odd_first)
         PH_TRY(ph__optimizer_make_counters(o, l->tape));
@@ -202,10 +211,11 @@ static ph_status read_part(const load *l, const ph__state_entry *e, ph_tensor *s
 static ph_status load_state(const load *l, const ph__state_entry *e)
 {
     ph__trained *p = &l->optimizer->params.at[e->param];
-    p->started = l->has[e->param] != NULL;
-    if (p->started && l->places)
+    const bool has = l->has[e->param] != NULL;
+    p->started = has || is_made_ahead(l, e->param);
+    if (has && l->places)
         PH_TRY(read_part(l, e, p->state[e->number]));
-    else if (p->started)
+    else if (has)
         PH_TRY(ph_safetensors_read_into(l->tape, p->state[e->number], l->file, e->name));
     else if (p->state[e->number])
         ph_tensor_fill(l->tape, p->state[e->number],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/optimizer/state_save.c: an optimizer's state to safetensors. For every parameter: its state
- * tensors, of shape [0] where it has made no step, its steps where the kind counts them, and what
+ * tensors, of shape [0] where they are not made, its steps where the kind counts them, and what
  * is kept beside those; and "steps", of the optimizer. */
 #include "nn/optimizer/state_save.h"
 #include "base/alloc.h"
@@ -32,8 +32,10 @@ static ph_status read_counters(double *counters, ph_tape *tape, const ph_optimiz
 static ph_tensor *state_of(ph_tape *tape, const ph_optimizer *o, const ph__trained *p, size_t k,
                            double steps)
 {
-    /* the first step of a kind that does not count may have been skipped on the device */
-    bool has = p->started && (o->kind->counts || !o->counters || steps > 0);
+    /* the first step of a kind that does not count may have been skipped on the device, and may be
+     * another one than those behind it: the shape alone says that it is to come */
+    bool skipped = !o->kind->counts && o->counters && steps == 0;
+    bool has = p->started && !(skipped && ph__group_of(o, p)->settings.odd_first);
     return has ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
 }
 

@@ -90,14 +90,14 @@ static void acquire_rates(const ph_optimizer *o)
         o->groups[i].step_lr = ph_optimizer_group_lr(o, i);
 }
 
-/* The device alone knows whether the first step of a parameter is skipped, so that its state has
- * contents from here on: zeros, which are what every kind begins with but SGD, whose counters
- * tell its kernel which step is the first. */
+/* The device alone knows whether it skips a first step: the state has contents from here on, zeros,
+ * or -0 of SGD: later steps make the bits of a first one of it. With dampening, counters tell. */
 static bool fill_state(const step *s, ph__trained *p)
 {
+    double zero = s->optimizer->kind->rule == PH__COUNT_FIRST ? -0.0 : 0;
     for (size_t k = 0; k < PH__OPTIMIZER_STATES; k++)
         if (begins_unfilled(s->optimizer, p) >> k & 1)
-            ph_tensor_fill(s->tape, p->state[k], 0);
+            ph_tensor_fill(s->tape, p->state[k], zero);
     p->started = !ph__tape_failed(s->tape);
     return p->started;
 }

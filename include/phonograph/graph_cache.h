@@ -80,7 +80,10 @@ typedef struct ph_graph_cache_options {
      * - allow_breaks: bodies may call ph_break. Its functions are called once in each call: by the
      *   body that runs as it is, or by the replay, never by a capture. A replay whose function
      *   fails is over, and its failure is that of the call. Pointers and values that move are not
-     *   learned across breaks: such calls run as they are. */
+     *   learned across breaks: such calls run as they are.
+     * - While a replay with breaks is not over, calls of any key run as they are, also those of its
+     *   functions, as its memory lives in the pool of all. So does a call with breaks while another
+     *   one launches. */
     const ph_capture_options *capture;
     ph_graph_cache_event_fn event;
     void *user; /* of event */
@@ -154,7 +157,8 @@ typedef struct ph_graph_cache_result {
  *   call, but where the capture met ph_break.
  * - Legal in a capture: a hit with the captured pointers and values becomes a child graph there,
  *   other calls record the body; nothing is captured for the cache, or evicted.
- * - Threads: thread-safe. A call whose key another thread is capturing runs eagerly.
+ * - Threads: thread-safe. A call whose key another thread is capturing runs eagerly. With
+ *   allow_breaks calls of all keys do, while another call is in a replay with breaks.
  * - Graphs of one cache share its pool: replays of two are ordered, also across streams, and one
  *   overwrites the other's memory. Outputs belong into memory of the caller's. */
 PH_CALL ph_graph_cache_run(ph_graph_cache *cache, ph_stream *stream,

@@ -9,9 +9,10 @@
 #include <phonograph/graph_cache_stats.h>
 
 enum {
-    PH__CACHE_VARIANTS = 4, /* executables of a key that are updated */
-    PH__CACHE_ATTEMPTS = 3, /* replays refused, and captures that taught nothing */
-    PH__CACHE_KEY_ROOM = 64 /* bytes of a key that lies in its entry */
+    PH__CACHE_VARIANTS = 4,  /* executables of a key that are updated */
+    PH__CACHE_ATTEMPTS = 3,  /* replays refused, and captures that taught nothing */
+    PH__CACHE_KEY_ROOM = 64, /* bytes of a key that lies in its entry */
+    PH__CACHE_INSIDE = -1
 };
 
 /* One lives as long as the cache, and is another key's when its own has gone: so a hit may look at
@@ -95,6 +96,9 @@ struct ph_graph_cache {
     /* the thread of a call that captures, until its end; 0: there is none. One capture at a time
      * records to the pool */
     _Atomic uint64_t capturing;
+    /* with allow_breaks: calls that launch a graph; PH__CACHE_INSIDE: one is between segments,
+     * whose memory the graphs of others would overwrite */
+    _Atomic int launches;
     _Atomic(ph__cache_entry *) last; /* the newest one; read without a lock */
     ph__mutex lock;                  /* of what follows */
     ph__map entries;                 /* by hash, lists */

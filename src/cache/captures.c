@@ -280,7 +280,7 @@ ph__served ph__serve_capture(ph_status *status, ph__visit *visit)
     bool first = visit->entry->graph == NULL;
     ph__mutex_unlock(&visit->entry->lock);
     ph__served served = first ? capture_first(status, visit) : capture_another(status, visit);
-    if (served == PH__SERVED && *status == PH_OK)
+    if ((served == PH__SERVED && *status == PH_OK) || visit->kept_out)
         report_capture(visit);
     return served;
 }

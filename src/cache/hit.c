@@ -9,11 +9,13 @@
 #include "graph/lifecycle/nested.h"
 #include "graph/lifecycle/relaunch.h"
 
-/* Enough for a look into the table; a launch at once sees what it needs of the stream. */
+/* Enough for a look into the table; a launch at once sees what it needs of the stream. Launches
+ * beside graphs with breaks are counted on the long way. */
 static inline bool may_be_known(const ph_graph_cache *cache, const ph_graph_cache_call *call)
 {
-    return cache && call && cache->device && !cache->device->forked && PH__RESERVED_OK(call) &&
-           call->key && call->key_bytes && call->body && (call->pointers || !call->pointer_count) &&
+    return cache && call && cache->device && !cache->device->forked &&
+           !cache->capture.allow_breaks && PH__RESERVED_OK(call) && call->key && call->key_bytes &&
+           call->body && (call->pointers || !call->pointer_count) &&
            (call->values || !call->value_count);
 }
 

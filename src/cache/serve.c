@@ -21,10 +21,13 @@ ph_status ph__serve_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value
 {
     if (!visit->launch)
         return PH_OK;
+    if (!ph__visit_enter_pool(visit, graph))
+        return PH_ERROR_POOL_BUSY;
     ph_status status = ph__replay_calls_functions(graph)
                            ? ph__visit_replay_apart(visit, graph, values, count)
                        : count ? ph_graph_replay_with(graph, visit->stream, values, count)
                                : ph_graph_replay(graph, visit->stream);
+    ph__visit_leave_pool(visit);
     if (status == PH_OK) {
         visit->result->graph = graph;
         visit->result->epoch = ph_graph_epoch(graph);
@@ -32,10 +35,31 @@ ph_status ph__serve_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value
     return status;
 }
 
+/* Whether the stream is capturing costs a call of the driver where other code may capture. */
+static bool is_outside_captures(ph_status *status, const ph__visit *visit)
+{
+    uint64_t capture = 0;
+    if (visit->asks)
+        *status = ph__stream_find_capture(&capture, visit->stream, "ph_graph_cache_run");
+    return *status == PH_OK && capture == 0;
+}
+
+/* The graph stays for later calls. */
+static ph__served run_outside_pool(ph_status *status, ph__visit *visit)
+{
+    *status = PH_OK;
+    if (!is_outside_captures(status, visit))
+        return *status == PH_OK ? PH__RECORD : PH__SERVED;
+    ph__visit_say_kept_out(visit);
+    return PH__EAGER;
+}
+
 /* DEVICE: it may have begun. */
 ph__served ph__served_or_dropped(ph_status *status, ph__visit *visit, const ph_graph *graph)
 {
     ph__cache_entry *entry = visit->entry;
+    if (visit->kept_out)
+        return run_outside_pool(status, visit);
     bool begun = graph->segments && graph->segments->launched > 0;
     if (*status == PH_OK || *status == PH_ERROR_DEVICE || begun)
         return PH__SERVED;
@@ -63,6 +87,10 @@ static bool may_capture(ph__visit *visit)
 {
     ph__cache_entry *entry = visit->entry;
     uint64_t by = 0, me = ph__thread_id();
+    if (visit->launch && ph__cache_is_inside(visit->cache)) {
+        ph__visit_say_kept_out(visit);
+        return false;
+    }
     if (!atomic_compare_exchange_strong(&visit->cache->capturing, &by, me)) {
         ph__line_format(visit->result->reason, sizeof visit->result->reason, "%s",
                         by == me ? "the call is made within one that captures, by its body or a "
@@ -78,15 +106,6 @@ static bool is_spent(const ph__visit *visit)
 {
     return visit->entry->unlearned >= PH__CACHE_ATTEMPTS &&
            visit->cache->fallback == PH_CACHE_FALLBACK_EAGER;
-}
-
-/* Whether the stream is capturing costs a call of the driver where other code may capture. */
-static bool is_outside_captures(ph_status *status, const ph__visit *visit)
-{
-    uint64_t capture = 0;
-    if (visit->asks)
-        *status = ph__stream_find_capture(&capture, visit->stream, "ph_graph_cache_run");
-    return *status == PH_OK && capture == 0;
 }
 
 /* As the capture of another key, whose body this call is made in. */

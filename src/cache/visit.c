@@ -2,6 +2,7 @@
 /* cache/visit.c: what a call has of its key, and what is done when no lock is held. */
 #include "cache/visit.h"
 #include "base/status.h"
+#include "cache/breaks.h"
 #include "cache/budget.h"
 #include "cache/entry.h"
 #include "cache/renewal_end.h"
@@ -137,6 +138,7 @@ static void check_graph(ph__visit *visit)
 
 void ph__visit_end(ph__visit *visit)
 {
+    ph__visit_leave_pool(visit);
     if (visit->capturing || visit->apart) {
         ph__mutex_lock(&visit->entry->lock);
         visit->entry->capturing = visit->entry->capturing && !visit->capturing;

@@ -23,6 +23,8 @@ typedef struct ph__visit {
     bool launch;    /* false: everything but replays (ph_graph_cache_prepare) */
     bool asks;      /* the stream may be capturing, which only the driver knows */
     bool apart;     /* the entry's graphs are its, with the lock free */
+    bool launching; /* counted in the cache's launches */
+    bool kept_out;  /* not so, as another call is between two segments */
     /* Until ph__visit_do_rest: graphs that go, whose ends release objects of the user's, and
      * events. */
     unsigned gone_count, event_count;
@@ -45,6 +47,7 @@ static inline void ph__visit_begin(ph__visit *visit, ph_graph_cache *cache, ph_s
     visit->call = call;
     visit->result = result;
     visit->capturing = visit->asks = visit->apart = false;
+    visit->launching = visit->kept_out = false;
     visit->launch = launch;
     visit->gone_count = visit->event_count = 0;
 }

@@ -89,9 +89,11 @@ typedef struct ph_allocation {
 } ph_allocation;
 PH_CALL ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address);
 
-/* Gives cached memory back to the device: free whole segments of the default pool, and of pools
- * without a holder. May block: it waits for work that used them, and for replays in flight, also of
- * destroyed graphs. While a capture is open on the device, the trim is put off until none is. */
+/* Gives cached memory back to the device: free whole segments, and pinned memory, of the default
+ * pool and of pools without a holder.
+ * - May block: it waits for work that used them, and for replays in flight, also of destroyed
+ *   graphs. For pinned memory a driver waits for all work of the device.
+ * - While a capture is open on the device, the trim is put off until none is. */
 PH_CALL ph_memory_trim(ph_device *device);
 
 /* Limits the bytes that this library takes from the device, pools included; 0: no limit. Later
@@ -103,7 +105,9 @@ PH_CALL ph_memory_set_limit(ph_device *device, size_t bytes);
  * - A pinned block that a captured copy used is not reused while a graph holds the capture's pool,
  *   as replays would read changed contents.
  * - A pinned block that was allocated during the capture, and that a kernel or a host function (its
- *   user) addresses, is not reused while the graph lives. */
+ *   user) addresses, is not reused while the graph lives.
+ * - Of a pool that has gone it is cached in the default pool, and serves requests of any pool: only
+ *   trims, and requests that fail else, give pinned memory back and may wait for all streams. */
 PH_CALL ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stream *stream);
 PH_API void ph_free_pinned(void *pointer, ph_stream *stream);
 

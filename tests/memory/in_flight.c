@@ -198,6 +198,11 @@ TEST(test_pinned_memory_stays)
     assert_ok(ph_device_synchronize(f.w.device));
     t_all(f.y, COUNT, 7, f.w.stream);
     allocate_and_free(&f);
+    int32_t *again; /* the memory has not gone, but is free */
+    assert_ok(ph_malloc_pinned(&again, COUNT, sizeof *again, f.w.stream));
+    assert_ptr_equal(again, f.x);
+    ph_free_pinned(again, f.w.stream);
+    assert_ok(ph_memory_trim(f.w.device));
     assert_int_equal(pinned_reserved(&f), 0);
     close_world(&f);
 }

@@ -68,13 +68,18 @@ static void hand_out_block(ph__memory *memory, ph__pinned *block, const ph__requ
         block->pool->account.pinned += block->size;
 }
 
+/* No work uses a free block, whatever pool it was of. */
 static ph__pinned *acquire_cached_pinned(ph__memory *memory, const ph__request *request,
                                          unsigned size_class)
 {
+    ph_pool *dead = NULL; /* none: the default pool does not go */
     ph__memory_lock(memory);
     ph__pinned *block = request->pool->pinned_free[size_class];
+    if (!block)
+        block = memory->default_pool.pinned_free[size_class];
     if (block) {
         ph__pinned_unfree(block);
+        ph__pinned_move(block, request->pool, &dead);
         hand_out_block(memory, block, request);
     }
     ph__spin_unlock(&memory->lock);

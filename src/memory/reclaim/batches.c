@@ -133,7 +133,7 @@ void ph__held_release(ph_device *device, ph__map *held)
     ph__map_free(held);
 }
 
-void ph__give_back(ph__memory *memory, ph__leaving_batch *batch)
+void ph__give_back(ph__memory *memory, ph__leaving_batch *batch, bool keep_pinned)
 {
     while (batch) {
         ph__leaving_batch *next = batch->next;
@@ -143,7 +143,10 @@ void ph__give_back(ph__memory *memory, ph__leaving_batch *batch)
         }
         for (ph__pinned *pinned = batch->pinned, *rest; pinned; pinned = rest) {
             rest = pinned->next;
-            ph__pinned_destroy(memory, pinned);
+            if (keep_pinned)
+                ph__pinned_cache(memory, pinned);
+            else
+                ph__pinned_destroy(memory, pinned);
         }
         if (batch->elsewhere)
             ph__held_release(batch->elsewhere, &batch->held);
@@ -169,5 +172,5 @@ void ph__batches_destroy(ph__memory *memory)
         drop_streams(memory, batch);
         batch->next = done;
     }
-    ph__give_back(memory, done);
+    ph__give_back(memory, done, false);
 }

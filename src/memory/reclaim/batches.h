@@ -23,7 +23,9 @@ struct ph__leaving_batch {
 void ph__batches_wait(ph__memory *memory, int *failure, ph__leaving_batch **done);
 /* The ph__waiter.finish of a batch. */
 void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__leaving_batch **done);
-void ph__give_back(ph__memory *memory, ph__leaving_batch *done); /* takes NULL. No lock held */
+/* Takes NULL. No lock held. keep_pinned: for calls that must not wait, as the driver waits for the
+ * device to free pinned memory, which is cached instead. */
+void ph__give_back(ph__memory *memory, ph__leaving_batch *done, bool keep_pinned);
 void ph__batches_destroy(ph__memory *memory); /* at the end: nothing runs any more */
 /* Lets go at once of all that is held of the device, and empties the map. No lock held. */
 void ph__held_release(ph_device *device, ph__map *held);

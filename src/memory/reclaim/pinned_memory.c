@@ -9,6 +9,7 @@
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/memory_state.h"
 #include "memory/state/pinned_block.h"
+#include "memory/state/pinned_lists.h"
 #include "memory/state/short_cycle.h"
 #include "memory/streams/uses.h"
 
@@ -32,6 +33,30 @@ void ph__pinned_driver_free(ph__memory *memory, uintptr_t address)
                 "pinned memory at %p: giving it back gave %d (%s); it may stay taken until the "
                 "process ends",
                 (void *)address, result, ph__result_name(result));
+}
+
+void ph__pinned_move(ph__pinned *block, ph_pool *pool, ph_pool **dead)
+{
+    ph_pool *before = block->pool;
+    if (before == pool)
+        return;
+    if (!ph__pool_is_default(before))
+        before->account.pinned_reserved -= block->size;
+    if (!ph__pool_is_default(pool))
+        pool->account.pinned_reserved += block->size;
+    pool->keeps++;
+    block->pool = pool;
+    ph__pool_unkeep(before, dead);
+}
+
+void ph__pinned_cache(ph__memory *memory, ph__pinned *block)
+{
+    ph_pool *dead = NULL;
+    ph__memory_lock(memory);
+    ph__pinned_move(block, &memory->default_pool, &dead);
+    ph__pinned_give(block);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
 }
 
 void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)

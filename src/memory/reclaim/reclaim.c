@@ -29,7 +29,7 @@ static void reclaim_and_unlock(ph__memory *memory)
         ph__left_process(memory, &later);
     }
     pthread_mutex_unlock(&memory->reclaim_lock);
-    ph__give_back(memory, done);
+    ph__give_back(memory, done, true);
 }
 
 static bool may_reclaim(const ph__memory *memory)
@@ -66,7 +66,7 @@ int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)
     ph__waits_process(memory, true, &failure, &done);
     ph__left_process(memory, &failure);
     pthread_mutex_unlock(&memory->reclaim_lock);
-    ph__give_back(memory, done);
+    ph__give_back(memory, done, false);
     return failure;
 }
 

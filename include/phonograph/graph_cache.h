@@ -11,7 +11,8 @@ PH_BEGIN_DECLS
  * - The first calls of a key run the body as it is. Then the body is captured, and later calls
  *   replay the graph.
  * - Pointers and values that differ from the captured ones are set in the graph. Their places in
- *   the nodes are learned from a further capture, and never guessed.
+ *   the nodes are learned from a further capture. Trusted is what is equal in both by chance
+ *   (docs/reference/graph-cache.md).
  * - Whatever fails, the body's work on the device is done exactly once, in order of the stream.
  *
  * What belongs into the key: all that decides which kernels are launched, how often, with which

@@ -30,6 +30,19 @@ typedef enum holding {
     HOLDINGS
 } holding;
 
+/* Code that is loaded for the first time waits for all of a GPU's work: none is to be loaded behind
+ * a gate. */
+static void load_code(void)
+{
+    ph_tensor *w = t_leaf(&scene, PH_SHAPE(1), 1);
+    ph_tensor *x = ph_full(scene.tape, PH_DTYPE_F32, PH_SHAPE(BATCH, T_WIDTH), 1),
+              *wide = ph_expand(scene.tape, w, PH_SHAPE(BATCH, T_WIDTH));
+    ph_backward(scene.tape, ph_sum(scene.tape, ph_mul(scene.tape, x, wide)));
+    assert_ok(ph_stream_synchronize(scene.stream));
+    assert_ok(ph_tape_clear(scene.tape));
+    ph_tensor_release(w);
+}
+
 /* Submits work that reads the batch, behind all that the stream has, and lets go of it. */
 static ph_status read_and_let_go(holding how, ph_tensor *kept, ph_tensor *loss, float *to)
 {
@@ -49,8 +62,9 @@ static void hold_beyond_the_next_call(holding how)
     ph_stream *other;
     ph_batch third;
     float *copy, got[BATCH * T_WIDTH];
-    t_gate gate = {0};
+    t_gate gate = {.behind = true};
     source = (t_source){.gated = true, .gated_batch = 2};
+    load_code();
     ph_data_loader_options options = t_loading(&source, COUNT, BATCH);
     options.prefetch = options.threads = 1;
     ph_data_loader *loader = t_loader(&scene, &options);

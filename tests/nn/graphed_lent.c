@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_lent.c: gradients that one callable lends to the one before it
- * (PH_GRAPHED_BORROW), which a replay in between may overwrite. */
+/* tests/nn/graphed_lent.c: gradients that one callable lends (PH_GRAPHED_BORROW), to the one before
+ * it or to a reader on another stream, and a replay in between that may overwrite them. */
 #include "support/graphed_nets.h"
 #include "support/test.h"
 
@@ -111,10 +111,171 @@ TEST(a_borrowed_gradient_is_refused_to_the_callable_before)
     }
 }
 
+/* ---- readers on another stream ---- */
+typedef struct reading {
+    ph_stream *stream;
+    ph_tape *tape;
+    t_gate gate; /* holds the stream: no call here may wait for it */
+} reading;
+
+static void reading_open(reading *r, const t_scene *s)
+{
+    *r = (reading){.gate = {.behind = true}};
+    assert_ok(ph_stream_create(&r->stream, s->device, NULL));
+    assert_ok(ph_tape_create(&r->tape, r->stream, NULL));
+}
+
+static void reading_close(reading *r)
+{
+    ph_tape_destroy(r->tape);
+    assert_ok(ph_stream_synchronize(r->stream));
+    ph_stream_destroy(r->stream);
+}
+
+/* What the reader's tape finds in x, once the gate is open. */
+static ph_tensor *reading_begin(reading *r, const t_scene *s, ph_tensor *x)
+{
+    r->gate = (t_gate){.behind = true};
+    /* A kernel that is loaded while a host function runs can wait for it. */
+    (void)ph_mul_scalar(r->tape, x, 1);
+    assert_ok(ph_tape_clear(r->tape));
+    assert_ok(ph_stream_wait_stream(r->stream, s->stream));
+    assert_ok(t_gate_wait_guarded(&r->gate, r->stream));
+    return ph_tensor_retain(ph_mul_scalar(r->tape, x, 1));
+}
+
+static void reading_end(reading *r, const t_scene *s, ph_tensor *seen, ph_tensor *want)
+{
+    t_gate_open(&r->gate);
+    assert_ok(ph_tape_clear(r->tape));
+    assert_ok(ph_device_synchronize(s->device));
+    gn_expect_same(s, seen, want, "a gradient that another stream reads");
+    ph_tensor_release(seen);
+}
+
+static void pair_backward(pair *p, ph_module *const *modules, int which)
+{
+    ph_backward(p->s.tape, ph_sum(p->s.tape, ph_call(p->s.tape, modules[which], p->x)));
+    assert_ok(ph_tape_clear(p->s.tape));
+}
+
+/* The other callable of the making writes there in its forward, and in its backward. */
+TEST(a_borrowed_gradient_that_another_stream_reads_outlives_the_other_callable)
+{
+    for (int round = 0; round < 4; round++) {
+        int first = round & 1, backward = round >> 1 & 1;
+        pair p;
+        reading r;
+        pair_open(&p, PH_GRAPHED_AUTO);
+        reading_open(&r, &p.s);
+        pair_backward(&p, p.plain, first);
+        ph_tensor *want = ph_tensor_retain(ph_tensor_grad(p.self[first].weight));
+        pair_zero(&p);
+        for (int again = 0; again < 3; again++) {
+            pair_backward(&p, p.graphed, first);
+            ph_tensor *seen = reading_begin(&r, &p.s, ph_tensor_grad(p.self[first].weight));
+            ph_tensor *y = ph_call(p.s.tape, p.graphed[!first], p.other);
+            if (backward)
+                ph_backward(p.s.tape, ph_sum(p.s.tape, y));
+            reading_end(&r, &p.s, seen, want);
+            pair_zero(&p);
+        }
+        ph_tensor_release(want);
+        reading_close(&r);
+        pair_close(&p);
+    }
+}
+
+typedef struct two_outputs {
+    t_scene s;
+    t_scale self;
+    ph_tensor *x, *other, *ones[2];
+    ph_module *plain, *graphed;
+} two_outputs;
+
+static void two_outputs_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    out[0] = ph_mul(tape, ph_tanh(tape, in[0]), ((const t_scale *)self)->weight);
+    out[1] = ph_transpose(tape, ph_mul(tape, in[0], in[0]), 0, 1);
+}
+
+static void two_outputs_open(two_outputs *t, bool plan)
+{
+    t_scene_open(&t->s);
+    t->x = gn_sample(&t->s, PH_SHAPE(8, 8), true);
+    t->other = gn_sample(&t->s, PH_SHAPE(8, 8), true);
+    for (int i = 0; i < 2; i++)
+        t->ones[i] = gn_sample(&t->s, PH_SHAPE(8, 8), false);
+    t->self.weight = gn_sample(&t->s, PH_SHAPE(8, 8), true);
+    const ph_parameter weight = {"weight", &t->self.weight};
+    const ph_module_desc desc = {.name = "two outputs",
+                                 .forward = two_outputs_forward,
+                                 .self = &t->self,
+                                 .out_count = 2,
+                                 .parameters = &weight,
+                                 .parameter_count = 1};
+    assert_ok(ph_module_create(&t->plain, t->s.device, &desc));
+    assert_ok(ph_make_graphed_callables(
+        &t->graphed, &t->plain, &(ph_sample){.tensors = &t->x, .count = 1}, 1,
+        &(ph_graphed_options){.gradients = PH_GRAPHED_BORROW, .plan = plan}));
+}
+
+/* Backward from the first `count` outputs. */
+static void two_outputs_step(two_outputs *t, ph_module *module, ph_tensor *x, size_t count)
+{
+    ph_tensor *out[2];
+    t_zero_grad(t->self.weight);
+    t_zero_grad(t->x);
+    t_zero_grad(t->other);
+    ph_call_n(t->s.tape, module, out, 2, &x, 1);
+    if (count)
+        ph_backward_from(t->s.tape, out, t->ones, count, NULL);
+    assert_ok(ph_tape_clear(t->s.tape));
+}
+
+static void two_outputs_close(two_outputs *t)
+{
+    t_zero_grad(t->self.weight);
+    t_zero_grad(t->x);
+    t_zero_grad(t->other);
+    ph_module_release(t->graphed);
+    ph_module_release(t->plain);
+    ph_tensor_release(t->self.weight);
+    ph_tensor_release(t->x);
+    ph_tensor_release(t->other);
+    for (int i = 0; i < 2; i++)
+        ph_tensor_release(t->ones[i]);
+    t_scene_close(&t->s);
+}
+
+/* The backward of all outputs, and with a plan the next forward, writes there. */
+TEST(a_borrowed_gradient_that_another_stream_reads_outlives_backward_of_others)
+{
+    for (int plan = 0; plan < 2; plan++) {
+        two_outputs t;
+        reading r;
+        two_outputs_open(&t, plan);
+        reading_open(&r, &t.s);
+        two_outputs_step(&t, t.plain, t.x, 1);
+        ph_tensor *want = ph_tensor_retain(ph_tensor_grad(t.self.weight));
+        for (int again = 0; again < 3; again++) {
+            two_outputs_step(&t, t.graphed, t.x, 1);
+            ph_tensor *seen = reading_begin(&r, &t.s, ph_tensor_grad(t.self.weight));
+            two_outputs_step(&t, t.graphed, t.other, plan ? 0 : 2);
+            reading_end(&r, &t.s, seen, want);
+        }
+        ph_tensor_release(want);
+        reading_close(&r);
+        two_outputs_close(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_borrowed_gradient_is_refused_to_the_callable_before),
+        cmocka_unit_test(a_borrowed_gradient_that_another_stream_reads_outlives_the_other_callable),
+        cmocka_unit_test(a_borrowed_gradient_that_another_stream_reads_outlives_backward_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

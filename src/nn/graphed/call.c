@@ -7,6 +7,7 @@
 #include "nn/graphed/callable.h"
 #include "nn/graphed/check.h"
 #include "nn/graphed/depends.h"
+#include "nn/graphed/readers.h"
 #include "nn/graphed/replay.h"
 #include "nn/graphed/watch.h"
 #include "tensor/core/overwrite_tag.h"
@@ -16,23 +17,6 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))
-
-/* ---- readers on other streams ---- of what the next replay writes anew. */
-static uint64_t output_switches(const ph__callable *callable)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < callable->out_count; i++)
-        sum += atomic_load_explicit(&callable->outputs[i]->storage->switches, memory_order_relaxed);
-    return sum;
-}
-
-static ph_status wait_for_readers(const ph_tape *tape, const ph__callable *callable)
-{
-    for (size_t i = 0;
-         i < callable->out_count && output_switches(callable) != callable->out_switches; i++)
-        PH_TRY(ph__replay_wait_users(tape, callable->outputs[i]));
-    return PH_OK;
-}
 
 /* Handles of this call on memory that is the graph's. */
 static bool hand_out_outputs(ph__op *op, ph__callable *callable, ph_tensor **out, uint64_t number)
@@ -48,7 +32,7 @@ static bool hand_out_outputs(ph__op *op, ph__callable *callable, ph_tensor **out
         ph__tensor_tag_new(out[i], &callable->out_set->overwrite_tag, &callable->out_set_ahead,
                            number, callable->forward.calls);
     }
-    callable->out_switches = output_switches(callable);
+    ph__readers_handed_out(&callable->forward, callable->out_set);
     return true;
 }
 
@@ -70,7 +54,6 @@ static bool submit_forward(ph__op *op, ph__callable *callable, uint64_t *number)
         ph__replay_set(callable, &values, callable->inputs[i].slot, op->in[i]->data);
     return ph__op_check(op,
                         ph__replay_use_buffers(op->tape, callable->inputs, callable->in_count)) &&
-           ph__op_check(op, wait_for_readers(op->tape, callable)) &&
            ph__op_check(op, ph__replay_run(op->tape, callable, &callable->forward, values, number));
 }
 

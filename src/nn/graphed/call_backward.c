@@ -9,6 +9,7 @@
 #include "nn/graphed/leaves.h"
 #include "nn/graphed/others.h"
 #include "nn/graphed/output_sets.h"
+#include "nn/graphed/readers.h"
 #include "nn/graphed/replay.h"
 #include "nn/graphed/used.h"
 #include "nn/graphed/watch.h"
@@ -24,23 +25,6 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))
-
-static uint64_t gradient_switches(const ph__callable *callable)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; callable->grad_set && i < callable->grad_input_count; i++)
-        sum += atomic_load_explicit(&callable->grad_inputs[i].grad->storage->switches,
-                                    memory_order_relaxed);
-    return sum;
-}
-
-static ph_status wait_for_gradient_readers(const ph_tape *tape, const ph__callable *callable)
-{
-    bool read = gradient_switches(callable) != callable->grad_switches;
-    for (size_t i = 0; read && i < callable->grad_input_count; i++)
-        PH_TRY(ph__replay_wait_users(tape, callable->grad_inputs[i].grad));
-    return PH_OK;
-}
 
 /* The state of a call that backward needs. */
 typedef struct called {
@@ -260,7 +244,8 @@ static bool lend_gradients(const ph__grad_call *call, ph__callable *callable, ui
         else
             return false;
     }
-    callable->grad_switches = gradient_switches(callable);
+    if (callable->grad_set)
+        ph__readers_handed_out(&callable->backward, callable->grad_set);
     return !ph__tape_failed(call->tape);
 }
 
@@ -327,8 +312,6 @@ static void graphed_backward(ph__grad_call *call)
         return;
     }
     ph_status status = ph__replay_use_buffers(tape, used->grad_outputs, used->out_count);
-    if (status == PH_OK)
-        status = wait_for_gradient_readers(tape, used);
     if (status == PH_OK)
         status = replay_backward(tape, callable, used, values, &number);
     finish_leaves(used, status == PH_OK);

@@ -84,9 +84,6 @@ struct ph__callable {
     bool frozen_reported;                 /* frozen.h */
     /* code outside of the library was given the address of an input or a gradient in a capture */
     bool shown;
-    /* of the storages that were handed out, added up: others, once a tape of another stream used
-     * one */
-    uint64_t out_switches, grad_switches;
     bool keeps_saved; /* backward reads what each forward writes anew */
     ph__output_set *out_set, *saved_set, *grad_set;
     int out_set_ahead;    /* of the references of out_set */

@@ -6,6 +6,7 @@
 #include "nn/graphed/capture.h"
 #include "nn/graphed/depends.h"
 #include "nn/graphed/output_sets.h"
+#include "nn/graphed/readers.h"
 #include "nn/graphed/replay.h"
 #include "nn/graphed/touched.h"
 #include <phonograph/breaks.h>
@@ -71,6 +72,8 @@ static ph_status make_grad_set(ph__callable *callable, const char *call)
             "drop gradients before each backward (ph_module_zero_grad), or "
             "have new ones (PH_GRAPHED_COPY)",
             &ranges, call);
+    for (size_t i = 0; status == PH_OK && i < callable->grad_input_count; i++)
+        status = ph__output_set_lend(callable->grad_set, callable->grad_inputs[i].grad, call);
     ph__vec_free(&ranges);
     return status;
 }
@@ -87,6 +90,8 @@ static ph_status make_output_set(ph__making *making, const char *call)
     if (status == PH_OK)
         status = ph__output_set_make(&callable->out_set, shared, name, "an output",
                                      "clone what must live longer", &ranges, call);
+    for (size_t i = 0; status == PH_OK && i < callable->out_count; i++)
+        status = ph__output_set_lend(callable->out_set, callable->outputs[i], call);
     if (status == PH_OK && callable->backward.graph)
         status = add_saved(&ranges, callable->forward.graph, callable->backward.graph, call);
     callable->saved_bytes = 0;

@@ -6,6 +6,7 @@
 #include "base/fork.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "nn/graphed/readers.h"
 #include "tensor/backend/backend.h"
 #include "tensor/core/overwrite_tag.h"
 #include "tensor/core/storage.h"
@@ -96,6 +97,16 @@ void ph__shared_pool_release(ph__shared_pool *shared)
     ph__free(shared);
 }
 
+void ph__shared_pool_lock(ph__shared_pool *shared)
+{
+    ph__spin_lock(&shared->lock);
+}
+
+void ph__shared_pool_unlock(ph__shared_pool *shared)
+{
+    ph__spin_unlock(&shared->lock);
+}
+
 bool ph__shared_pool_enter(ph__shared_pool *shared)
 {
     return !atomic_exchange_explicit(&shared->entered, true, memory_order_acquire);
@@ -171,7 +182,7 @@ static void forget_overwritten(ph__callable_graph *callable_graph, const ph__out
 {
     size_t kept = 0;
     for (size_t i = 0; i < callable_graph->overwritten.count; i++)
-        if (callable_graph->overwritten.at[i] != output_set)
+        if (callable_graph->overwritten.at[i].output_set != output_set)
             callable_graph->overwritten.at[kept++] = callable_graph->overwritten.at[i];
     callable_graph->overwritten.count = kept;
 }
@@ -235,15 +246,17 @@ static bool graph_may_write(const ph__callable_graph *callable_graph,
 
 void ph__output_set_release(ph__output_set *output_set)
 {
-    if (output_set)
-        ph__overwrite_tag_release(&output_set->overwrite_tag);
+    if (!output_set)
+        return;
+    ph__output_set_unlend(output_set);
+    ph__overwrite_tag_release(&output_set->overwrite_tag);
 }
 
 /* ---- callable graphs ---- */
 static bool is_in(const ph__callable_graph *callable_graph, const ph__output_set *output_set)
 {
     for (size_t i = 0; i < callable_graph->overwritten.count; i++)
-        if (callable_graph->overwritten.at[i] == output_set)
+        if (callable_graph->overwritten.at[i].output_set == output_set)
             return true;
     return false;
 }
@@ -251,7 +264,8 @@ static bool is_in(const ph__callable_graph *callable_graph, const ph__output_set
 static bool add_overwritten(ph__callable_graph *callable_graph, ph__output_set *output_set)
 {
     return is_in(callable_graph, output_set) ||
-           ph__vec_push(&callable_graph->overwritten, output_set);
+           ph__vec_push(&callable_graph->overwritten,
+                        ((ph__overwritten){output_set, PH__SWITCHES_UNKNOWN}));
 }
 
 /* New ones, seen by all callable graphs so far. */
@@ -284,6 +298,7 @@ static bool join_sets(ph__callable_graph *callable_graph, ph__shared_pool *share
         if (graph_may_write(callable_graph, output_set) &&
             !add_overwritten(callable_graph, output_set))
             return false;
+    callable_graph->switches = PH__SWITCHES_UNKNOWN;
     callable_graph->next = shared->callable_graphs;
     shared->callable_graphs = callable_graph;
     return true;
@@ -321,7 +336,7 @@ uint64_t ph__callable_graph_replayed(ph__callable_graph *callable_graph, ph__sha
     callable_graph->last = atomic_fetch_add_explicit(&ph__replays, 1, memory_order_relaxed) + 1;
     atomic_store_explicit(&shared->last, callable_graph->last, memory_order_relaxed);
     for (size_t i = 0; i < callable_graph->overwritten.count; i++) {
-        ph__output_set *output_set = callable_graph->overwritten.at[i];
+        ph__output_set *output_set = callable_graph->overwritten.at[i].output_set;
         memcpy(output_set->by, callable_graph->name, sizeof output_set->by);
         output_set->by_call = callable_graph->calls;
         output_set->by_backward = callable_graph->backward;

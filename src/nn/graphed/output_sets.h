@@ -15,12 +15,13 @@ typedef struct ph__shared_pool ph__shared_pool;
 typedef struct ph__output_set {
     ph__overwrite_tag overwrite_tag; /* first: handles are marked with it */
     ph__shared_pool *shared;         /* retained */
-    struct ph__output_set *next;     /* of the pool, under its lock, as are the next three */
+    struct ph__output_set *next;     /* of the pool, under its lock, as are the next four */
     struct {
         uintptr_t begin, end;
     } * ranges;
     size_t range_count;
-    char owner[48]; /* the callable's name */
+    PH__VEC(ph__storage *) lent; /* readers.h: retained; none once its callable has gone */
+    char owner[48];              /* the callable's name */
     /* whose replay wrote it last, which of its calls, and whether that was a backward */
     char by[48];
     uint64_t by_call;
@@ -28,6 +29,12 @@ typedef struct ph__output_set {
     const char *what;   /* "an output", "the saved values", "a gradient": static */
     const char *advice; /* the remedy: static */
 } ph__output_set;
+
+/* An output set that a graph's replays may overwrite. */
+typedef struct ph__overwritten {
+    ph__output_set *output_set;
+    uint64_t switches; /* of what it lends, added up, when the graph last waited for its readers */
+} ph__overwritten;
 
 /* A graph of a callable, with the output sets that its replays may overwrite. */
 typedef struct ph__callable_graph {
@@ -40,7 +47,8 @@ typedef struct ph__callable_graph {
     ph_hook *hook;  /* sets it */
     uint64_t calls; /* replays */
     uint64_t last;  /* ph__replays with the last of them */
-    PH__VEC(ph__output_set *) overwritten;
+    PH__VEC(ph__overwritten) overwritten;
+    uint64_t switches;  /* ph__lent_switches when it last waited for readers; readers.h */
     ph__ranges touched; /* memory from outside of its captures that it may write */
 } ph__callable_graph;
 /* Whether it may write there, outside of what its captures were given. */
@@ -61,6 +69,9 @@ void ph__shared_pool_release(ph__shared_pool *shared); /* takes NULL */
 /* The stream of all captures into that pool which were given none; lives as long as it. */
 ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device,
                                  const char *call);
+/* Of its sets and graphs. */
+void ph__shared_pool_lock(ph__shared_pool *shared);
+void ph__shared_pool_unlock(ph__shared_pool *shared);
 /* One capture into it at a time, of those that calls make: false: another thread makes one. */
 bool ph__shared_pool_enter(ph__shared_pool *shared);
 void ph__shared_pool_leave(ph__shared_pool *shared);

@@ -47,11 +47,15 @@ ph_status ph__replay_segments(const ph_tape *tape, ph__callable *callable,
                               ph__callable_graph *callable_graph, size_t values, uint64_t *number)
 {
     ph__shared_pool *shared = callable->set->shared;
-    PH_TRY(ph_graph_slots_set(callable_graph->first, callable->values, values));
+    ph_status status = ph_graph_slots_set(callable_graph->first, callable->values, values);
+    if (status != PH_OK) {
+        ph__readers_forget(callable_graph, shared);
+        return status;
+    }
     ph__shared_pool_begin(shared, callable_graph);
     *number = ph__callable_graph_replayed(callable_graph, shared);
     PH__UNWIND unwind = {end_replay, shared};
-    ph_status status = ph_graph_replay(callable_graph->graph, tape->stream);
+    status = ph_graph_replay(callable_graph->graph, tape->stream);
     unwind.undo = NULL;
     ph__shared_pool_end(shared);
     return status;

@@ -3,6 +3,7 @@
 #ifndef PH_NN_GRAPHED_REPLAY_H
 #define PH_NN_GRAPHED_REPLAY_H
 #include "nn/graphed/callable.h"
+#include "nn/graphed/readers.h"
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/tape.h"
@@ -42,18 +43,16 @@ static inline ph_status ph__replay_run(ph_tape *tape, ph__callable *callable,
 {
     if (__builtin_expect(callable_graph->gone, 0))
         return ph__callable_graph_failed(PH_ERROR_STATE, callable, callable_graph);
+    PH_TRY(ph__readers_wait(tape->stream, callable_graph, callable->set->shared));
     if (__builtin_expect(callable_graph->first != NULL, 0))
         return ph__replay_segments(tape, callable, callable_graph, values, number);
     ph_status status =
         ph_graph_replay_with(callable_graph->graph, tape->stream, callable->values, values);
-    if (__builtin_expect(status != PH_OK, 0))
+    if (__builtin_expect(status != PH_OK, 0)) {
+        ph__readers_forget(callable_graph, callable->set->shared);
         return ph__callable_graph_failed(status, callable, callable_graph);
+    }
     *number = ph__callable_graph_replayed(callable_graph, callable->set->shared);
     return PH_OK;
-}
-
-static inline ph_status ph__replay_wait_users(const ph_tape *tape, const ph_tensor *x)
-{
-    return x->storage->data ? ph_stream_wait_users(tape->stream, x->storage->data) : PH_OK;
 }
 #endif

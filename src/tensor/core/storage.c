@@ -14,6 +14,7 @@
 static const char call[] = "the memory of a tensor";
 
 atomic_uint_fast64_t ph__replays;
+atomic_uint_fast64_t ph__lent_switches;
 
 static void init_storage(ph__storage *storage, void *block, ph__storage_kind kind,
                          ph__backend *backend, size_t bytes)
@@ -181,6 +182,8 @@ ph_status ph__storage_use(ph__storage *storage, ph_stream *stream, uint64_t key)
     }
     atomic_store(&storage->last_key, key);
     atomic_fetch_add_explicit(&storage->switches, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&storage->lent, memory_order_relaxed))
+        atomic_fetch_add_explicit(&ph__lent_switches, 1, memory_order_relaxed);
     if (atomic_load(&storage->relied_on))
         ph__relied_changed();
     return PH_OK;

@@ -31,6 +31,7 @@ typedef struct ph__storage {
      * and count nothing. 0: none was captured. */
     atomic_uint_fast64_t captured_key;
     atomic_bool relied_on; /* relied.h: changes of last_key are counted */
+    atomic_bool lent;      /* changes of last_key are counted in ph__lent_switches, too */
     bool read_only;
     bool stands_in; /* for what calls of a graph bring: captures address it, and nothing is there */
     atomic_bool shown; /* stands_in, and code outside of the library was given its address */
@@ -59,6 +60,9 @@ void ph__storage_release(ph__storage *storage);
 /* Replays of graphs of callables so far, in the process: what has an older stamp than a replay was
  * there before it. */
 extern atomic_uint_fast64_t ph__replays;
+/* How often last_key of lent memory changed, in the process: replays write over such memory, and
+ * look for its readers when this has grown. */
+extern atomic_uint_fast64_t ph__lent_switches;
 /* An in-place change is submitted by the tape of that key; capture: that it is a part of, 0:
  * none. */
 static inline void ph__storage_changed(ph__storage *storage, uint64_t capture, uint64_t key)

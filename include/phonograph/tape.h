@@ -218,7 +218,9 @@ PH_API ph_tensor *ph_custom_saved(ph_custom *custom, size_t index);
  * backward, with the generator's state of the first run.
  * - fn must do the same in both runs. user must live until the history goes.
  * - Tensors that fn uses from elsewhere (parameters) get their gradients too.
- * - STATE: an input, or a value that fn saved, was changed in place between the runs.
+ * - STATE: an input, a value that fn saved, or a leaf that requires a gradient and that an operator
+ *   of fn read, was changed in place between the runs. Other tensors from elsewhere are the
+ *   caller's to keep as they are.
  * - Hooks that fn adds are added in each run, with a handle each. Of hooks on tensors that fn made
  *   or received, only the first run's is called. A hook on a tensor from elsewhere is called once
  *   for each run: add it outside fn. */

@@ -284,6 +284,52 @@ TEST(test_waiting_for_users)
     t_scene_close(&s);
 }
 
+static void shifted_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    out[0] = ph_tanh(tape, ph_add(tape, in[0], ((const t_scale *)self)->weight));
+}
+
+static void call_graphed(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    out[0] = ph_call(tape, user, in[0]);
+}
+
+/* Backward reads nothing of the parameter, and the second run of the function does. */
+TEST(a_parameter_that_a_checkpointed_call_reads_must_not_change)
+{
+    t_scene s;
+    t_scale self;
+    ph_module *plain, *graphed;
+    t_scene_open(&s);
+    self.weight = t_leaf(&s, PH_SHAPE(2), 1, 2);
+    const ph_parameter weight = {"weight", &self.weight};
+    assert_ok(ph_module_create(&plain, s.device,
+                               &(ph_module_desc){.name = "shifted",
+                                                 .forward = shifted_forward,
+                                                 .self = &self,
+                                                 .parameters = &weight,
+                                                 .parameter_count = 1}));
+    ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 3, 4), *y;
+    graphed = gn_graph_one(plain, x, NULL);
+    for (int i = 0; i < 6; i++) {
+        bool changes = i % 3 == 2;
+        ph_checkpoint(s.tape, call_graphed, graphed, &y, 1, &x, 1);
+        ph_tape_set_grad_enabled(s.tape, false);
+        if (changes)
+            ph_tensor_scale(s.tape, self.weight, -4);
+        ph_tape_set_grad_enabled(s.tape, true);
+        ph_backward(s.tape, ph_sum(s.tape, y));
+        if (changes)
+            t_expect_failure(&s, PH_ERROR_STATE, "checkpoint: a leaf that shifted read, f32[2]");
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    ph_tensor_release(x);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(self.weight);
+    t_scene_close(&s);
+}
+
 /* Backward of a square reads the call's own input alone, which is kept for it: several calls may
  * come before. */
 TEST(test_nothing_but_inputs_is_saved)
@@ -316,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_one_gradient_for_two),
         cmocka_unit_test(test_all_gradients_are_empty),
         cmocka_unit_test(test_reader_on_another_stream),
+        cmocka_unit_test(a_parameter_that_a_checkpointed_call_reads_must_not_change),
         cmocka_unit_test(test_waiting_for_users),
         cmocka_unit_test(test_nothing_but_inputs_is_saved),
     };

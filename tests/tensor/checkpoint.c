@@ -380,6 +380,70 @@ TEST(a_value_changed_between_the_runs_is_refused)
     t_scene_close(&s);
 }
 
+/* tanh(x + w): w is read, and not saved. */
+static void shifted(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    out[0] = ph_tanh(tape, ph_add(tape, in[0], ((const block *)user)->w));
+}
+
+static void shifted_inside(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    ph_tensor *x = ph_mul_scalar(tape, in[0], 2);
+    ph_checkpoint(tape, shifted, user, out, 1, &x, 1);
+}
+
+static void change_in_place(t_scene *s, ph_tensor *w)
+{
+    ph_tape_set_grad_enabled(s->tape, false);
+    ph_tensor_scale(s->tape, w, -4);
+    ph_tape_set_grad_enabled(s->tape, true);
+}
+
+/* Also inside another checkpoint, and before a second pass through it. */
+TEST(a_leaf_that_was_only_read_and_changed_between_the_runs_is_refused)
+{
+    t_scene s;
+    t_scene_open(&s);
+    for (int i = 0; i < 4; i++) {
+        bool inside = i & 1, again = i & 2;
+        ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *x = t_leaf(&s, PH_SHAPE(2), 3, 4), *y;
+        block b = {.w = w};
+        ph_checkpoint(s.tape, inside ? shifted_inside : shifted, &b, &y, 1, &x, 1);
+        ph_tensor *loss = ph_sum(s.tape, y);
+        const ph_backward_options retain = {.retain_graph = true};
+        if (again)
+            ph_backward_from(s.tape, &loss, NULL, 1, &retain);
+        assert_ok(ph_tape_status(s.tape));
+        change_in_place(&s, w);
+        ph_backward(s.tape, loss);
+        t_expect_failure(&s, PH_ERROR_STATE,
+                         "checkpoint: a leaf that add read, f32[2], was changed in place");
+        ph_tensor_release(w);
+        ph_tensor_release(x);
+    }
+    t_scene_close(&s);
+}
+
+/* Steps between passes, as in training: each pass has its own runs. */
+TEST(a_leaf_may_change_after_the_second_run)
+{
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *x = t_leaf(&s, PH_SHAPE(2), 3, 4), *y;
+    block b = {.w = w};
+    for (int i = 0; i < 4; i++) {
+        ph_checkpoint(s.tape, i & 1 ? shifted_inside : shifted, &b, &y, 1, &x, 1);
+        ph_backward(s.tape, ph_sum(s.tape, y));
+        change_in_place(&s, w);
+        assert_ok(ph_tape_status(s.tape));
+        if (i & 1)
+            assert_ok(ph_tape_clear(s.tape));
+    }
+    ph_tensor_release(w);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
 typedef struct switching {
     ph_generator *other;
 } switching;
@@ -430,6 +494,8 @@ int main(void)
         cmocka_unit_test(nested_checkpoints_give_the_same_gradients),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(a_value_changed_between_the_runs_is_refused),
+        cmocka_unit_test(a_leaf_that_was_only_read_and_changed_between_the_runs_is_refused),
+        cmocka_unit_test(a_leaf_may_change_after_the_second_run),
         cmocka_unit_test(test_switches_generators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,11 +57,11 @@ static bool submit_forward(ph__op *op, ph__callable *callable, uint64_t *number)
            ph__op_check(op, ph__replay_run(op->tape, callable, &callable->forward, values, number));
 }
 
-/* Plain parameters were checked with the call. */
+/* Plain parameters were checked with the call; a checkpointed function's are seen anew. */
 static bool begin_graphed(ph__op *op, ph_tape *tape, const ph__callable *callable)
 {
     size_t count = callable->in_count + callable->parameter_count;
-    size_t checked = callable->plain ? callable->in_count : count;
+    size_t checked = callable->plain && !tape->hollow ? callable->in_count : count;
     if (!ph__op_begin(op, tape, callable->original->name, callable->operands, checked, checked))
         return false;
     op->in_count = count;

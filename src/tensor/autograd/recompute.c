@@ -41,6 +41,29 @@ static bool check_input_versions(ph_tape *tape, const ph__region *region)
     return true;
 }
 
+/* Its place in the list, to which the second run may add. SIZE_MAX: none was. */
+static size_t find_changed_leaf(const ph_tape *tape, const ph__region *region)
+{
+    for (size_t i = 0; i < region->leaves.list.count && !tape->recaptures; i++)
+        if (ph__sighting_has_changed(&region->leaves.list.at[i]))
+            return i;
+    return SIZE_MAX;
+}
+
+/* A message about a saved value says more, and comes first. */
+static bool check_leaf(ph_tape *tape, const ph__region *region, size_t changed)
+{
+    char text[PH__DESCRIBE];
+    if (changed == SIZE_MAX)
+        return true;
+    const ph__sighting *leaf = &region->leaves.list.at[changed];
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "%s: a leaf that %s read, %s, was changed in place before the second run; change "
+                 "it after backward",
+                 PH__CHECKPOINT, leaf->op, ph__describe_shape(text, leaf->dtype, &leaf->shape));
+    return false;
+}
+
 static bool fail_different(ph_tape *tape, const char *what)
 {
     ph_tape_fail(tape, PH_ERROR_STATE,
@@ -241,12 +264,14 @@ static bool second_run(ph_tape *tape, ph__region *region)
                         .out = s.out,
                         .out_count = region->out_count,
                         .in = region->in};
+    const size_t changed = find_changed_leaf(tape, region);
     s.mark = ph_tape_scope_begin(tape);
     s.depth = tape->depth;
     PH__UNWIND unwind = {abandon_second, &s};
     bool ok = call_in_scope(tape, region, &r) &&
               match_regions(tape, region, s.first_region, s.first_node) &&
-              match_nodes(tape, region, s.first_region, s.first_node);
+              match_nodes(tape, region, s.first_region, s.first_node) &&
+              check_leaf(tape, region, changed);
     unwind.undo = NULL;
     end_second(&s);
     region->filled = ok;
@@ -285,8 +310,10 @@ static void leave_region(ph_tape *tape, ph__region *region, bool consume)
     }
     for (size_t i = 1; i <= region->descendants; i++)
         ph__region_drop_inputs(tape, tape->regions.at[region->index + i]);
-    if (consume)
+    if (consume) {
         ph__region_drop_inputs(tape, region);
+        ph__sightings_free(&region->leaves);
+    }
 }
 
 void ph__region_leave(ph_tape *tape, const ph__node *node, bool consume)

@@ -14,6 +14,7 @@
 #include "tensor/core/storage.h"
 #include "tensor/core/tensor.h"
 #include "tensor/tape/node.h"
+#include "tensor/tape/region.h"
 #include "tensor/tape/sightings.h"
 #include "tensor/tape/tape.h"
 #include "tensor/tape/tape_error.h"
@@ -154,6 +155,8 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
             if (UNLIKELY(x->node && x->node->alive && x->node->tape != tape))
                 return fail_operand(op, i);
             op->tracked = true;
+            if (UNLIKELY(tape->hollow) && !x->node && !ph__region_sight(tape->region, x, name))
+                return fail_host_memory(op, "what it reads");
         }
     }
     return true;

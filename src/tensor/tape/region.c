@@ -19,11 +19,20 @@ void ph__region_drop_inputs(ph_tape *tape, ph__region *region)
     }
 }
 
+bool ph__region_sight(ph__region *region, const ph_tensor *leaf, const char *op)
+{
+    for (; region; region = region->parent)
+        if (!ph__sight(&region->leaves, leaf, op))
+            return false;
+    return true;
+}
+
 void ph__tape_drop_regions(ph_tape *tape, size_t first)
 {
     while (tape->regions.count > first) {
         ph__region *region = tape->regions.at[--tape->regions.count];
         ph__region_drop_inputs(tape, region);
+        ph__sightings_free(&region->leaves);
         ph_generator_release(region->generator);
         ph_annotation_release(region->scope);
         ph__place_release(region->place);

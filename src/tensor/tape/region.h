@@ -5,6 +5,7 @@
 #include "tensor/core/storage.h"
 #include "tensor/generator/draw.h"
 #include "tensor/tape/place.h"
+#include "tensor/tape/sightings.h"
 #include <phonograph/annotation.h>
 #include <phonograph/tape.h>
 
@@ -28,10 +29,15 @@ struct ph__region {
     ph__tensor_place *place; /* likewise; names of modules begin there */
     ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
     uint64_t *versions; /* versions of those tensors when they were saved */
+    /* leaves from elsewhere that its first run reads, of regions inside it, too */
+    ph__sightings leaves;
 };
 
 /* Inputs that it keeps go. */
 void ph__region_drop_inputs(ph_tape *tape, ph__region *region);
+/* A leaf that requires a gradient is read by that operator of a first run. False: no host
+ * memory. */
+bool ph__region_sight(ph__region *region, const ph_tensor *leaf, const char *op);
 void ph__tape_drop_regions(ph_tape *tape, size_t first);
 /* Inputs that its regions keep: see ph__tensor_move. */
 void ph__regions_move(ph_tape *tape, const ph__storage *from, char *to);

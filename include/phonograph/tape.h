@@ -149,7 +149,9 @@ PH_CALL ph_tape_get_info(ph_tape_info *out, const ph_tape *tape);
  * with their gradients. Accumulates into the grad of every leaf that requires one.
  * - Saved values are released during the pass. A second pass through them is an error (STATE),
  *   unless retain_graph is set.
- * - A saved value that was changed in place is an error (STATE), which names the operator.
+ * - A saved value that was changed in place is an error (STATE), which names the operator. Changes
+ *   count when an operator submits them. The replay of a graph that changes a parameter or a buffer
+ *   (a captured optimizer's step) counts nothing: run backward before it.
  * - Gradients are sums: an existing grad is added to. The first grad of a leaf may be the very
  *   tensor that backward made. */
 PH_API void ph_backward(ph_tape *tape, ph_tensor *loss);

@@ -28,7 +28,8 @@ typedef enum ph_input_state {
         2,               /* memory of other code: the address now has another allocation or block */
     PH_INPUT_UNKNOWN = 3 /* memory that neither this library nor the driver knows */
 } ph_input_state;
-/* As a node: memory of ph_stream_declare_use that no word addresses. `word` is its name. */
+/* As a node: memory that no word addresses, of ph_stream_declare_use (`word` is its name), or of a
+ * nested graph and freed before the capture's end (`word` is the node and the word there). */
 #define PH_INPUT_DECLARED SIZE_MAX
 /* One address in one node. Strings are borrowed from the graph until its next capture, reset or
  * change of nodes; those of places until the next query. A word that a slot has set has the slot's

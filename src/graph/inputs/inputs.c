@@ -286,7 +286,7 @@ static ph_status add_declared_inputs(gather *g)
         if ((g->used.count && ph__map_get(&g->used, i + 1)) ||
             is_own_memory(g, declared->address, declared->pool, declared->generation))
             continue;
-        g->node_name = "ph_stream_declare_use";
+        g->node_name = declared->nested ? "ph_graph_replay" : "ph_stream_declare_use";
         g->word_name = declared->name;
         input.base = declared->base;
         input.bytes = declared->bytes;

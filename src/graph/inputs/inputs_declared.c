@@ -37,8 +37,7 @@ const ph__declared *ph__declared_foreign(const ph__declarations *in, uint64_t bu
     return find_declared(in, buffer_id | KEY_BUFFER);
 }
 
-/* The first name that memory was given stays. */
-static bool add_declaration(ph__declarations *to, const ph__declared *declared)
+bool ph__declarations_add(ph__declarations *to, const ph__declared *declared)
 {
     uint64_t key = key_of(declared);
     if (find_declared(to, key))
@@ -54,7 +53,7 @@ bool ph__declarations_copy(ph__declarations *to, const ph__declarations *from)
 {
     bool copied = true;
     for (size_t i = 0; i < from->list.count && copied; i++)
-        copied = add_declaration(to, &from->list.at[i]);
+        copied = ph__declarations_add(to, &from->list.at[i]);
     return copied;
 }
 
@@ -130,7 +129,7 @@ static ph_status declare_use(ph_stream *stream, const void *address, const char 
     ph__line_format(declared.name, sizeof declared.name, "%s", name ? name : "declared");
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *graph = ph__capture_owner_locked(device, id);
-    bool added = !graph || add_declaration(&graph->declared, &declared);
+    bool added = !graph || ph__declarations_add(&graph->declared, &declared);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the use");
 }
@@ -147,14 +146,15 @@ ph_status ph_stream_declare_use(ph_stream *stream, const void *address, const ch
     return declare_use(stream, address, name, call);
 }
 
-ph_status ph__declarations_pass(ph_graph *graph, uint64_t capture_id, const char *call)
+ph_status ph__declarations_pass(const ph_graph *graph, const ph__declarations *from,
+                                uint64_t capture_id, const char *call)
 {
     ph_device *device = graph->device;
     bool added = true;
     pthread_mutex_lock(&device->capture_lock);
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
-    for (size_t i = 0; outer && outer->liveness && i < graph->declared.list.count && added; i++)
-        added = add_declaration(&outer->declared, &graph->declared.list.at[i]);
+    if (outer)
+        added = ph__declarations_copy(&outer->declared, from);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the uses of the graph");
 }

@@ -170,6 +170,16 @@ static void say_dead(words *to, const ph_graph *graph, const ph__dead *dead)
     }
 }
 
+void ph__dead_add(ph__dead *dead, const ph__input *input)
+{
+    for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++)
+        if (dead->at[i].generation == input->generation && dead->at[i].base == input->base)
+            return;
+    if (dead->count < PH__DEAD_LISTED)
+        dead->at[dead->count] = *input;
+    dead->count++;
+}
+
 ph_status ph__fail_stale(ph_graph *graph, const ph__dead *dead, bool refused, const char *call)
 {
     char text[512];

@@ -12,6 +12,8 @@ typedef struct ph__dead {
     size_t count;
     ph__input at[PH__DEAD_LISTED];
 } ph__dead;
+/* Each dead allocation counts once, however many words address it, as far as the list reaches. */
+void ph__dead_add(ph__dead *dead, const ph__input *input);
 /* refused: for their sake. */
 ph_status ph__fail_stale(ph_graph *graph, const ph__dead *dead, bool refused, const char *call);
 /* Already at the capture's end. */

@@ -57,17 +57,6 @@ void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs)
 }
 
 /* ---- the check ---- */
-/* Each dead allocation counts once, however many words address it, as far as the list reaches. */
-static void add_dead(ph__dead *dead, const ph__input *input)
-{
-    for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++)
-        if (dead->at[i].generation == input->generation && dead->at[i].base == input->base)
-            return;
-    if (dead->count < PH__DEAD_LISTED)
-        dead->at[dead->count] = *input;
-    dead->count++;
-}
-
 /* Dead inputs are reported while the code that captured them is at hand. */
 static void warn_of_dead(ph_graph *graph, const char *call)
 {
@@ -77,7 +66,7 @@ static void warn_of_dead(ph_graph *graph, const char *call)
         const ph__input *input = &graph->inputs.at[i];
         ph_input_state state = ph__input_state(graph, input);
         if (input->proved && (state == PH_INPUT_FREED || state == PH_INPUT_REPLACED))
-            add_dead(&dead, input);
+            ph__dead_add(&dead, input);
     }
     if (dead.count)
         ph__warn_stale(graph, &dead, call);
@@ -97,7 +86,7 @@ ph_status ph__graph_acquire_inputs(ph_graph *graph, const char *call)
 
 static void add_dead_slot(void *user, const ph__input *input)
 {
-    add_dead(user, input);
+    ph__dead_add(user, input);
 }
 
 /* Whether a slot has set the word since: then the memory that was captured is not addressed any
@@ -146,7 +135,7 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
             (!as_captured && is_moved(graph, input)))
             continue;
         if (ph__input_is_proved(graph, input))
-            add_dead(&dead, input);
+            ph__dead_add(&dead, input);
         else
             ph__warn_suspected(graph, input, call);
     }

@@ -4,7 +4,7 @@
 #include "graph/lifecycle/child.h"
 #include "base/alloc.h"
 #include "device/capture/culprit.h"
-#include "graph/inputs/inputs_declared.h"
+#include "graph/inputs/nested_inputs.h"
 #include "graph/lifecycle/nested.h"
 #include "graph/memory/born.h"
 #include "graph/memory/epochs.h"
@@ -199,14 +199,13 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
             "its work there",
             call);
     PH_TRY(ph__nested_check(graph, capture_id, call));
+    PH_TRY(ph__nested_inputs_pass(graph, capture_id, call));
     PH_TRY(lend_pools(&lent, graph, call));
     pthread_mutex_lock(&device->capture_lock);
     lent = offer_pools(device, capture_id, lent, ticket);
     pthread_mutex_unlock(&device->capture_lock);
     free_lent(lent);
-    ph_status status = ph__declarations_pass(graph, capture_id, call);
-    if (status == PH_OK)
-        status = ph__held_pass(graph, capture_id, call);
+    ph_status status = ph__held_pass(graph, capture_id, call);
     if (status == PH_OK)
         status = offer_objects(graph, capture_id, call);
     if (status == PH_OK) {

@@ -39,7 +39,7 @@ typedef struct ph__input {
 } ph__input;
 typedef PH__VEC(ph__input) ph__inputs;
 
-/* Memory that ph_stream_declare_use named, as it was then. */
+/* Memory that ph_stream_declare_use named, or that a nested graph addresses, as it was then. */
 typedef struct ph__declared {
     uint64_t address, generation; /* 0: not the library's */
     const void *base;             /* NULL: nobody knew it */
@@ -47,6 +47,7 @@ typedef struct ph__declared {
     ph_pool_id pool;
     uint64_t buffer_id;
     bool pinned, announced;
+    bool nested; /* its name is the word of a nested graph */
     char name[48];
 } ph__declared;
 typedef struct ph__declarations {

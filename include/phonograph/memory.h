@@ -57,6 +57,8 @@ PH_CALL ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *
  *   stream).
  * - An address that is no live allocation, or lies inside a block, and a destroyed stream, are
  *   logged once, and nothing happens.
+ * - Memory of a pool that replays write, too: later replays come behind the work so far of the
+ *   streams that used the block, unless they are capturing.
  * - Legal for blocks that a captured graph uses: the graph tracks them, and does not hold them. */
 PH_API void ph_free(void *pointer, ph_stream *stream);
 /* As ph_free with stream NULL, for memory of that device, without a search through the devices of

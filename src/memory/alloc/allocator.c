@@ -129,7 +129,8 @@ __attribute__((noinline)) static void warn_bad_free(const char *call, const ph_d
 PH__SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream,
                             bool captures)
 {
-    if (ph__block_stream_uses(block) || (stream && stream->id != block->segment->stream))
+    if (ph__block_stream_uses(block) || block->shared ||
+        (stream && stream->id != block->segment->stream))
         return false;
     if (captures && ph__born_keeps(memory, block)) {
         ph__memory_retire(memory, block, NULL);

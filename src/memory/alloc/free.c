@@ -7,6 +7,8 @@
 #include "memory/alloc/stream_users.h"
 #include "memory/block/block.h"
 #include "memory/capture/born.h"
+#include "memory/pool/replay.h"
+#include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/find.h"
 #include "memory/state/handout.h"
 #include "memory/state/memory_state.h"
@@ -55,6 +57,71 @@ static ph__stream_uses *uses_for_free(ph__memory *memory, ph_stream *stream, boo
     return uses;
 }
 
+/* The stream of the block's use number i; NULL: it is captured work, or there is none. */
+static ph_stream *acquire_user(ph__memory *memory, void *pointer, size_t i, bool *more)
+{
+    ph_stream *user = NULL;
+    ph__memory_lock(memory);
+    const ph__block *block = ph__memory_live_block(memory, pointer);
+    const ph__stream_uses *uses = block ? ph__block_stream_uses(block) : NULL;
+    *more = uses && i < uses->list.count;
+    if (*more && uses->list.at[i].capture_id == 0)
+        user = ph__stream_retain(uses->list.at[i].stream);
+    ph__spin_unlock(&memory->lock);
+    return user;
+}
+
+/* Without an event the work is waited for. */
+static void order_replays_behind(const ph__memory *memory, ph_pool *pool, ph_stream *stream)
+{
+    if (!ph__replays_behind_use(pool, stream) && may_wait(memory, stream))
+        (void)ph__stream_wait(stream);
+}
+
+/* Replays write the block from now on as they did before it was handed out: they come behind the
+ * work of the streams that used it. */
+static void order_behind_users(ph__memory *memory, void *pointer, ph_pool *pool, ph_stream *own,
+                               ph_stream *freed_on)
+{
+    bool more = true;
+    order_replays_behind(memory, pool, own);
+    if (freed_on && freed_on != own)
+        order_replays_behind(memory, pool, freed_on);
+    for (size_t i = 0; more; i++) {
+        ph_stream *user = acquire_user(memory, pointer, i, &more);
+        if (!user)
+            continue;
+        if (user != own && user != freed_on)
+            order_replays_behind(memory, pool, user);
+        ph__stream_release(user);
+    }
+}
+
+/* Of the live block at the pointer, once. */
+static void leave_shared(ph__memory *memory, void *pointer, ph_stream *stream)
+{
+    ph_pool *dead = NULL;
+    ph__memory_lock(memory);
+    ph__block *block = ph__memory_live_block(memory, pointer);
+    ph_pool *pool = block && block->shared ? ph__mseg_of(block)->pool : NULL;
+    if (pool)
+        block->shared = false;
+    if (pool && pool->graphs == 0 && pool->recording != PH__IN_CAPTURE)
+        pool = NULL; /* nobody replays */
+    ph_stream *own = pool ? ph__stream_retain(ph__mseg_of(block)->stream) : NULL;
+    if (pool)
+        pool->keeps++;
+    ph__spin_unlock(&memory->lock);
+    if (!pool)
+        return;
+    order_behind_users(memory, pointer, pool, own, stream);
+    ph__stream_release(own);
+    ph__memory_lock(memory);
+    ph__pool_unkeep(pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
+}
+
 /* Gives a block back that waits for nothing. Lock held on entry, not on return. */
 static void give_back_block(ph__memory *memory, ph__block *block)
 {
@@ -76,6 +143,7 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
     bool waited = false;
     ph__stream_uses *fresh = NULL, *uses;
+    leave_shared(memory, pointer, stream);
     ph__memory_lock(memory);
     ph__block *block = ph__memory_live_block(memory, pointer);
     bool foreign = block && stream && stream->id != block->segment->stream;

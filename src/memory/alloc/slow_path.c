@@ -121,6 +121,7 @@ ph_status ph__malloc_order_behind_replays(ph__memory *memory, const ph__request 
     ph__memory_lock(memory);
     ph_pool *pool = ph__mseg_of(block)->pool;
     bool captured = !request->capture_id && ph__mseg_of(block)->captured;
+    block->shared = captured;
     void *address = (void *)block->address;
     ph__spin_unlock(&memory->lock);
     ph_status status =

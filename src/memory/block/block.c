@@ -77,6 +77,7 @@ static inline ph__block *block_use(ph__block *block, size_t requested)
     block->free = false;
     block->requested = requested;
     block->generation = 0;
+    block->shared = false;
     counts->used_blocks++;
     counts->used_bytes += block->size;
     counts->requested_bytes += requested;

@@ -35,6 +35,8 @@ typedef struct ph__block {
     ph__segment *segment;
     struct ph__block *previous, *next; /* neighbours in the segment, by address */
     bool free;
+    /* the caller's: eager work was given it where replays write; false when taken */
+    bool shared;
     uint32_t thread;     /* the caller's: which one allocated it, where it says so */
     uint64_t generation; /* the caller's: which allocation this is; 0 when taken */
     /* the caller's: what it hangs on a block that is in use; NULL when taken and when free */

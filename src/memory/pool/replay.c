@@ -3,6 +3,7 @@
  * work on its memory, and their epochs. */
 #include "memory/pool/replay.h"
 #include "base/vec.h"
+#include "device/handles/captures.h"
 #include "memory/block/block.h"
 #include "memory/reclaim/pool_lifetime.h"
 #include "memory/state/memories.h"
@@ -73,14 +74,107 @@ static ph_status wait_for_last(ph_pool *pool, ph_stream *stream, const char *cal
     return wait_for_event(pool, stream, pool->replayed, call);
 }
 
+/* ---- behind ordinary work ---- */
+/* Recorded into a capture, or on the default stream beside a blocking one, the event would be a
+ * part of that, or its end. capture_lock held. */
+static bool may_record(const ph_stream *stream)
+{
+    const ph_device *device = stream->device;
+    for (size_t i = 0; stream->is_default && i < device->captures.count; i++)
+        if (atomic_load(&device->captures.at[i]->has_blocking))
+            return false;
+    return ph__stream_capture_id_locked(stream) == 0;
+}
+
+/* *event stays NULL where none may be recorded. */
+static ph_status record_end(ph__drv_event **event, ph__memory *memory, const ph_stream *stream,
+                            const char *call)
+{
+    int result = PH__R_OK;
+    bool recorded = false;
+    ph__drv_event *made = ph__mark_acquire(memory, &result);
+    *event = NULL;
+    if (!made)
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: behind the stream's work so far",
+                               call);
+    pthread_mutex_lock(&stream->device->capture_lock);
+    if (may_record(stream)) {
+        result = memory->driver->event_record(made, stream->handle, PH__EVENT_RECORD_DEFAULT);
+        recorded = result == PH__R_OK;
+    }
+    pthread_mutex_unlock(&stream->device->capture_lock);
+    if (recorded)
+        *event = made;
+    else
+        ph__mark_recycle(memory, made);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+                                                "%s: behind the stream's work so far", call);
+}
+
+/* Drops the stream's note, and those of work that is done. */
+static void drop_notes(ph_pool *pool, const ph_stream *stream)
+{
+    int unused = PH__R_OK;
+    for (size_t i = pool->before.count; i-- > 0;) {
+        const ph__mark *note = &pool->before.at[i];
+        if (note->stream == stream->id ||
+            (note->event && ph__mark_done(pool->memory, note->event, false, &unused))) {
+            ph__mark_recycle(pool->memory, note->event);
+            pool->before.at[i] = pool->before.at[--pool->before.count];
+        }
+    }
+}
+
+/* Notes where the stream's ordinary work ends: replays of what is captured now, or of the memory
+ * that the work used, come behind it. One note for each stream. A note without an event is of the
+ * default stream, which exists as long as the pool. The replay lock is held. */
+static ph_status mark_before(ph_pool *pool, const ph_stream *stream, const char *call)
+{
+    ph__drv_event *event;
+    if (!ph__vec_reserve(&pool->before, 1))
+        return ph__fail_host_memory(call, "the order of replays");
+    PH_TRY(record_end(&event, pool->memory, stream, call));
+    if (!event && !stream->is_default)
+        return PH_OK;
+    drop_notes(pool, stream);
+    pool->before.at[pool->before.count++] = (ph__mark){stream->id, event};
+    return PH_OK;
+}
+
+/* Notes that could not be marked when they were made. */
+static ph_status mark_notes(ph_pool *pool, const char *call)
+{
+    for (size_t i = 0; i < pool->before.count; i++)
+        if (!pool->before.at[i].event)
+            return mark_before(pool, &pool->memory->device->default_stream, call);
+    return PH_OK;
+}
+
+static ph_status wait_for_note(ph_pool *pool, ph_stream *stream, const ph__mark *note,
+                               const char *call)
+{
+    if (note->stream == stream->id)
+        return PH_OK;
+    if (note->event)
+        return wait_for_event(pool, stream, note->event, call);
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, PH__R_CAPTURE_IMPLICIT, PH__NAME_EVENT_RECORD,
+        "%s: work on the default stream used memory of the pool, and nothing can be ordered behind "
+        "it while a capture with a blocking stream is open; that capture was not touched; replay "
+        "after its end, or free such memory before it begins",
+        call);
+}
+
 ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream)
 {
     static const char call[] = "ph_graph_replay";
     ph__mutex_lock(&pool->replay_lock);
     ph_status status = wait_for_last(pool, stream, call);
+    if (status == PH_OK)
+        status = mark_notes(pool, call);
     for (size_t i = 0; i < pool->before.count && status == PH_OK; i++)
-        if (pool->before.at[i].stream != stream->id)
-            status = wait_for_event(pool, stream, pool->before.at[i].event, call);
+        status = wait_for_note(pool, stream, &pool->before.at[i], call);
     if (status != PH_OK)
         ph__mutex_unlock(&pool->replay_lock);
     return status;
@@ -161,6 +255,21 @@ ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *c
     return status;
 }
 
+/* Later, the last replay's own mark comes behind the work, too, where it is not made yet. */
+bool ph__replays_behind_use(ph_pool *pool, ph_stream *stream)
+{
+    ph_error before;
+    ph_status status = PH_OK;
+    ph__error_save(&before);
+    ph__mutex_lock(&pool->replay_lock);
+    if (pool->last_replay != stream || pool->replay_marked)
+        status = mark_before(pool, stream, "ph_free");
+    ph__mutex_unlock(&pool->replay_lock);
+    if (status != PH_OK)
+        ph__error_restore(&before);
+    return status == PH_OK;
+}
+
 /* ---- before a stream captures ---- */
 
 /* A capture into the pool may be given memory that the stream's ordinary work has used. Lock
@@ -169,32 +278,6 @@ static bool captures_memory_of(const ph_pool *pool, const ph_stream *stream)
 {
     ph__step(pool->memory);
     return ph__heap_has_stream(pool->heap, stream->id);
-}
-
-/* Notes where the stream's ordinary work ends: replays of what is captured now come behind it.
- * One note for each stream, and none for those that are done. The replay lock is held. */
-static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
-{
-    ph__memory *memory = pool->memory;
-    int result = PH__R_OK, unused = PH__R_OK;
-    for (size_t i = pool->before.count; i-- > 0;)
-        if (pool->before.at[i].stream == stream->id ||
-            ph__mark_done(memory, pool->before.at[i].event, false, &unused)) {
-            ph__mark_recycle(memory, pool->before.at[i].event);
-            pool->before.at[i] = pool->before.at[--pool->before.count];
-        }
-    if (!ph__vec_reserve(&pool->before, 1))
-        return ph__fail_host_memory("ph_graph_capture_begin", "the order of replays");
-    ph__drv_event *event = ph__mark_acquire(memory, &result);
-    if (event)
-        result = memory->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
-    if (result == PH__R_OK) {
-        pool->before.at[pool->before.count++] = (ph__mark){stream->id, event};
-        return PH_OK;
-    }
-    ph__mark_recycle(memory, event);
-    return ph__driver_fail(result, event ? PH__NAME_EVENT_RECORD : PH__NAME_EVENT_CREATE,
-                           "ph_graph_capture_begin: behind the stream's work so far");
 }
 
 /* A pool that was last replayed on the stream, and behind whose replay no event is recorded;
@@ -249,7 +332,7 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
     uint64_t before = UINT64_MAX;
     for (ph_pool *pool; status == PH_OK && (pool = next_recording(memory, &before, stream));) {
         ph__mutex_lock(&pool->replay_lock);
-        status = mark_before(pool, stream);
+        status = mark_before(pool, stream, "ph_graph_capture_begin");
         ph__mutex_unlock(&pool->replay_lock);
         unkeep_pool(memory, pool);
     }

@@ -46,4 +46,8 @@ void ph__replays_wait_idle(ph__memory *memory, ph_stream *stream);
 /* Orders the stream behind the replays from the pool so far: eager work is given memory that
  * they write. */
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
+/* The opposite: replays from now on come behind the work of the stream so far, which used memory
+ * that they write, unless the stream is in a capture. false: they do not. The error record is not
+ * touched. */
+bool ph__replays_behind_use(ph_pool *pool, ph_stream *stream);
 #endif

@@ -162,8 +162,11 @@ typedef struct ph_pool_checkpoint ph_pool_checkpoint;
 PH_CALL ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool);
 PH_API void ph_pool_checkpoint_destroy(ph_pool_checkpoint *checkpoint);
 /* Frees all blocks in use, whose pointers are then dead. Then allocates the blocks of the
- * checkpoint at the same addresses and sizes. STATE, and nothing changes: blocks of the pool wait
- * for other streams or graphs, or would if they were freed, or a remembered segment is gone. */
+ * checkpoint at the same addresses and sizes.
+ * - Nothing orders work on them with replays that write there: wait for replays before, and for
+ *   such work before the next one (ph_stream_wait_stream).
+ * - STATE, and nothing changes: blocks of the pool wait for other streams or graphs, or would if
+ *   they were freed, or a remembered segment is gone. */
 PH_CALL ph_pool_checkpoint_restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint);
 /* *equal: whether exactly these addresses are allocated in the pool. */
 PH_CALL ph_pool_check_live(bool *equal, ph_pool *pool, void *const *addresses, size_t count);

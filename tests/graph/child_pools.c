@@ -117,6 +117,47 @@ TEST(memory_that_the_capture_has_is_not_written_over)
     }
 }
 
+TEST(memory_that_is_planned_is_not_written_over)
+{
+    when how = HELD;
+    capture_into(first, pool, &ones);
+    assert_error(ph_graph_capture(outer, world.stream,
+                                  &(ph_capture_options){.pool = pool, .plan = true}, around, &how),
+                 PH_ERROR_STATE, "which it was given by the pool that both share");
+}
+
+/* Another stream of the capture reads its memory, and frees it; nothing else orders the two. */
+static ph_status beside(ph_stream *stream, void *user)
+{
+    int32_t *own;
+    (void)user;
+    PH_TRY(ph_stream_wait_stream(other, stream));
+    PH_TRY(PH_NEW(&own, N, stream));
+    PH_TRY(t_fill(&world, stream, own, N, 50));
+    PH_TRY(t_add(&world, stream, own, x + (ptrdiff_t)3 * N, N, 0));
+    ph_free(own, stream);
+    PH_TRY(ph_graph_replay(first, other));
+    return ph_stream_wait_stream(stream, other);
+}
+
+TEST(memory_that_another_stream_has_freed_is_written_behind_its_work)
+{
+    ph_races *races;
+    size_t certain;
+    capture_into(first, pool, &ones);
+    assert_ok(
+        ph_graph_capture(outer, world.stream, &(ph_capture_options){.pool = pool}, beside, NULL));
+    assert_ok(ph_graph_find_races(&races, outer));
+    assert_int_equal(ph_races_count(races, &certain), 0);
+    ph_races_destroy(races);
+    for (int i = 0; i < 20; i++) {
+        assert_ok(t_fill(&world, world.stream, x, 4 * N, 0));
+        assert_ok(ph_graph_replay(outer, world.stream));
+        expect_part(0, 1);
+        expect_part(3, 50);
+    }
+}
+
 TEST(pools_of_their_own_are_nobody_elses)
 {
     when how = HELD;
@@ -257,6 +298,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_that_the_capture_has_is_not_written_over, open_world,
                                         close_world),
+        cmocka_unit_test_setup_teardown(memory_that_is_planned_is_not_written_over, open_world,
+                                        close_world),
+        cmocka_unit_test_setup_teardown(
+            memory_that_another_stream_has_freed_is_written_behind_its_work, open_world,
+            close_world),
         cmocka_unit_test_setup_teardown(pools_of_their_own_are_nobody_elses, open_world,
                                         close_world),
         cmocka_unit_test_setup_teardown(a_refused_replay_leaves_the_capture_alone, open_world,

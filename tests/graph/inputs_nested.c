@@ -139,6 +139,28 @@ static void read_from(ph_graph *inner, int32_t *from)
     assert_ok(ph_graph_node_set_launch(inner, 0, &config, &args, sizeof args));
 }
 
+/* It belongs to the graph of the capture, freed or not. */
+TEST(memory_that_was_allocated_while_the_capture_is_open_is_no_input)
+{
+    ph_stream *second;
+    ph_graph *inner;
+    int32_t *born;
+    assert_ok(ph_stream_create(&second, world.device, NULL));
+    assert_ok(ph_graph_create(&inner, NULL));
+    begin(&checked);
+    assert_ok(PH_NEW(&born, N, second));
+    assert_ok(ph_graph_capture_begin(inner, second, &unchecked));
+    assert_ok(t_add(&world, second, born, y, N, 1));
+    assert_ok(ph_graph_capture_end(inner, PH_OK));
+    ph_free(born, second);
+    assert_ok(ph_graph_replay(inner, world.stream));
+    end();
+    assert_ok(ph_graph_check_inputs(graph));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_graph_destroy(inner);
+    ph_stream_destroy(second);
+}
+
 TEST(nodes_that_were_set_count_as_they_were_captured)
 {
     int32_t *other;
@@ -170,6 +192,7 @@ int main(void)
         IN_WORLD(an_input_that_dies_between_the_nesting_and_the_end_is_remembered),
         IN_WORLD(memory_that_nested_graphs_write_is_no_input),
         IN_WORLD(memory_that_the_capture_holds_may_have_been_freed),
+        IN_WORLD(memory_that_was_allocated_while_the_capture_is_open_is_no_input),
         IN_WORLD(nodes_that_were_set_count_as_they_were_captured),
     };
     return cmocka_run_group_tests_name("graph.inputs_nested", tests, NULL, NULL);

@@ -136,6 +136,7 @@ static void reading_close(reading *r)
 static ph_tensor *reading_begin(reading *r, const t_scene *s, ph_tensor *x)
 {
     r->gate = (t_gate){.behind = true};
+    assert_ok(ph_stream_wait_stream(r->stream, s->stream));
     /* A kernel that is loaded while a host function runs can wait for it. */
     (void)ph_mul_scalar(r->tape, x, 1);
     assert_ok(ph_tape_clear(r->tape));

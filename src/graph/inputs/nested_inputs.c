@@ -11,6 +11,7 @@
 #include "graph/inputs/liveness.h"
 #include "graph/memory/born.h"
 #include "graph/object/deferred_record.h"
+#include "memory/observe/hold.h"
 #include "memory/observe/lookup.h"
 #include "memory/pool/pool.h"
 
@@ -31,6 +32,16 @@ static bool capture_checks_inputs(ph_device *device, uint64_t capture_id)
     return checking;
 }
 
+/* Memory that was allocated while the capture is open, freed or not: it belongs to its graph. */
+static bool is_born_in(const ph_graph *outer, const ph_device *device, const ph__input *input)
+{
+    ph__born born;
+    return input->generation >= ph__pool_record_from(outer->own->pool) &&
+           ph__memory_find_born(&born, outer->own->pool, device, (uintptr_t)input->base) ==
+               PH__BORN_HERE &&
+           born.generation == input->generation;
+}
+
 /* Memory that the capture holds, or that graphs write which it has already, is no input of it,
  * freed or not. */
 static bool is_of_capture(const passing *p, const ph__input *input)
@@ -41,9 +52,9 @@ static bool is_of_capture(const passing *p, const ph__input *input)
     (void)ph__memory_reserved_by(&pool, device, input->base);
     pthread_mutex_lock(&device->capture_lock);
     const ph_graph *outer = ph__capture_owner_locked(device, p->capture_id);
-    if (outer)
-        found =
-            input->generation && ph__held_has(&outer->held, device, input->base, input->generation);
+    if (outer && input->generation)
+        found = ph__held_has(&outer->held, device, input->base, input->generation) ||
+                is_born_in(outer, device, input);
     for (const ph__lent *lent = outer ? outer->lent : NULL; lent && !found; lent = lent->next) {
         ph_pool_id id = ph__pool_id(lent->pool);
         found = lent->anywhere && id.first == pool.first && id.second == pool.second;

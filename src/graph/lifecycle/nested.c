@@ -4,7 +4,9 @@
  * replay's. In a capture the edges must say the one, and a refusal the other. */
 #include "graph/lifecycle/nested.h"
 #include "base/fork.h"
+#include "base/vec.h"
 #include "device/capture/culprit.h"
+#include "device/handles/hold.h"
 #include "memory/capture/ranges.h"
 #include <pthread.h>
 
@@ -72,16 +74,75 @@ static bool find_before(ph__drv_node **out, const ph_pool *pool, const ph_stream
     return made;
 }
 
+static int depend_on(const ph__driver *driver, const ph_stream *stream, ph__drv_node *node)
+{
+    return node ? driver->capture_depend(stream->handle, node) : PH__R_OK;
+}
+
+/* Behind the ends that the other stream has in the capture, if it is in it. */
+static int depend_on_stream(const ph_stream *stream, const ph_stream *on, uint64_t capture_id)
+{
+    const ph__driver *driver = stream->device->driver;
+    PH__VEC(ph__drv_node *) ends = {0};
+    ph__drv_capture capture = {0};
+    ph__stream_hold(on);
+    int result = driver->capture_get(&capture, on->handle);
+    const bool in =
+        result == PH__R_OK && capture.status == PH_CAPTURE_ACTIVE && capture.id == capture_id;
+    if (in && !ph__vec_reserve(&ends, capture.dependency_count))
+        result = PH__R_OUT_OF_MEMORY;
+    for (size_t i = 0; in && result == PH__R_OK && i < capture.dependency_count; i++)
+        ends.at[ends.count++] = capture.dependencies[i];
+    ph__stream_unhold(on);
+    for (size_t i = 0; result == PH__R_OK && i < ends.count; i++)
+        result = depend_on(driver, stream, ends.at[i]);
+    ph__vec_free(&ends);
+    return result;
+}
+
+/* Memory of the capture's pool that its other streams were given, and have freed, may be in use by
+ * their work so far. */
+static int depend_on_memory(const ph_stream *stream, ph_pool *pool, uint64_t capture_id,
+                            const ph__ranges *ranges)
+{
+    int result = PH__R_OK;
+    uint64_t number = 0;
+    ph_stream *on;
+    while (result == PH__R_OK &&
+           (on = ph__capture_next_stream(pool, capture_id, ranges, &number)) != NULL) {
+        if (on->id != stream->id)
+            result = depend_on_stream(stream, on, capture_id);
+        ph__stream_release(on);
+    }
+    return result;
+}
+
+static int depend_on_writer(const ph_stream *stream, const ph__writer *writer, uint64_t capture_id)
+{
+    int result = PH__R_OK;
+    if (writer->updated) /* the executable's alone */
+        return result;
+    if (writer->anywhere)
+        result = depend_on_memory(stream, writer->pool, capture_id, NULL);
+    for (size_t i = 0; result == PH__R_OK && i < writer->sets.count; i++)
+        result = depend_on_memory(stream, writer->pool, capture_id, &writer->sets.at[i]);
+    return result;
+}
+
 ph_status ph__nested_begin(const ph_graph *graph, ph_stream *stream, uint64_t capture_id,
                            const char *call)
 {
     pthread_mutex_lock(&order);
     for (size_t i = 0; i < graph->pools.count; i++) {
         ph__drv_node *before;
-        if (!find_before(&before, graph->pools.at[i]->pool, stream, capture_id))
+        const ph__writer *writer = graph->pools.at[i];
+        if (!find_before(&before, writer->pool, stream, capture_id))
             return ph__fail_host_memory(call, "the order of graphs that share a pool");
-        int result =
-            before ? stream->device->driver->capture_depend(stream->handle, before) : PH__R_OK;
+        int result = depend_on(stream->device->driver, stream, before);
+        if (result == PH__R_OK)
+            result = depend_on_writer(stream, writer, capture_id);
+        if (ph__result_is_host_memory(result))
+            return ph__fail_host_memory(call, "the order of graphs that share a pool");
         if (result != PH__R_OK)
             return ph__stream_fail(result, stream, PH__NAME_STREAM_UPDATE_CAPTURE_DEPENDENCIES,
                                    "%s: behind another graph that shares a pool", call);

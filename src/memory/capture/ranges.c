@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "memory/block/block.h"
 #include "memory/capture/allocation_log.h"
+#include "memory/capture/replay_allocator.h"
 #include "memory/capture/workers.h"
 #include "memory/state/allocation.h"
 #include "memory/state/memory_state.h"
@@ -111,6 +112,18 @@ static const ph__block *find_live(const ph_pool *pool, const ph__segment *segmen
     return NULL;
 }
 
+/* Of a capture whose memory is planned: its blocks are parts of one that is older. */
+static const ph__range *find_planned(const ph_pool *pool, const ph__ranges *ranges)
+{
+    const ph__ranges *live = pool->replay_allocator ? &pool->replay_allocator->live : NULL;
+    for (size_t i = 0; live && i < live->count; i++) {
+        const ph__range *hit = ranges ? ph__ranges_from(ranges, live->at[i].base) : NULL;
+        if (!ranges || (hit && hit->base < live->at[i].base + live->at[i].size))
+            return &live->at[i];
+    }
+    return NULL;
+}
+
 uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_id,
                                  const ph__ranges *ranges)
 {
@@ -123,8 +136,29 @@ uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_
         if (!ranges || (hit && hit->base < segment->address + segment->size))
             live = find_live(pool, segment, ranges);
     }
-    const uintptr_t address = live ? live->address : 0;
-    *bytes = live ? live->size : 0;
+    const ph__range *planned =
+        !live && pool->capture_id == capture_id ? find_planned(pool, ranges) : NULL;
+    const uintptr_t address = live ? live->address : planned ? planned->base : 0;
+    *bytes = live ? live->size : planned ? planned->size : 0;
     ph__spin_unlock(&pool->memory->lock);
     return address;
+}
+
+ph_stream *ph__capture_next_stream(ph_pool *pool, uint64_t capture_id, const ph__ranges *ranges,
+                                   uint64_t *number)
+{
+    ph_stream *stream = NULL;
+    ph__memory_lock(pool->memory);
+    const ph__segment *segment =
+        pool->capture_id == capture_id ? ph__heap_first_segment(pool->heap) : NULL;
+    for (; segment && !stream; segment = segment->next) {
+        const ph__range *hit = ranges ? ph__ranges_from(ranges, segment->address) : NULL;
+        if (segment->number < *number ||
+            (ranges && !(hit && hit->base < segment->address + segment->size)))
+            continue;
+        *number = segment->number + 1;
+        stream = ph__stream_retain(((const ph__mseg *)segment->user)->stream);
+    }
+    ph__spin_unlock(&pool->memory->lock);
+    return stream;
 }

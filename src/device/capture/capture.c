@@ -191,10 +191,19 @@ static ph_status fail_end(int result, ph__capture *capture, const char *call)
                            "%s: the capture is dropped and the stream can capture again", call);
 }
 
+static void drop_capture(const ph__capture *capture)
+{
+    ph__mutex_lock(&capture->device->ending);
+    capture->device->driver->capture_drop(capture->stream->handle);
+    ph__mutex_unlock(&capture->device->ending);
+}
+
 static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, const char *call)
 {
     const ph__driver *driver = capture->device->driver;
+    ph__mutex_lock(&capture->device->ending);
     int result = driver->capture_end(graph, capture->stream->handle);
+    ph__mutex_unlock(&capture->device->ending);
     if (result == PH__R_OK && *graph)
         return PH_OK;
     if (result == PH__R_OK)
@@ -203,7 +212,7 @@ static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, cons
     ph_status status = fail_end(result, capture, call);
     ph_error saved;
     ph__error_save(&saved);
-    driver->capture_drop(capture->stream->handle);
+    drop_capture(capture);
     if (result == PH__R_CAPTURE_INVALIDATED)
         ph__capture_report(capture);
     ph__error_restore(&saved);
@@ -217,7 +226,7 @@ static void drop_at_driver(ph__capture *capture)
     ph__drv_capture seen;
     bool dead = driver->capture_get(&seen, capture->stream->handle) == PH__R_OK &&
                 seen.status == PH_CAPTURE_INVALIDATED;
-    driver->capture_drop(capture->stream->handle);
+    drop_capture(capture);
     if (dead)
         ph__capture_report(capture);
 }

@@ -69,6 +69,7 @@ struct ph_device {
     pthread_mutex_t attach_lock;
     _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
     pthread_mutex_t capture_lock; /* open captures and the deferred queue */
+    ph__mutex ending; /* around the driver's end of a capture, and reads of what it would free */
     PH__VEC(ph__capture *) captures;
     ph__capture *reading; /* captures that are over, and whose graphs are being read */
     ph__deferred *deferred_first, *deferred_last;

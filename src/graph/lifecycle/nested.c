@@ -86,6 +86,7 @@ static int depend_on_stream(const ph_stream *stream, const ph_stream *on, uint64
     PH__VEC(ph__drv_node *) ends = {0};
     ph__drv_capture capture = {0};
     ph__stream_hold(on);
+    ph__mutex_lock(&stream->device->ending);
     int result = driver->capture_get(&capture, on->handle);
     const bool in =
         result == PH__R_OK && capture.status == PH_CAPTURE_ACTIVE && capture.id == capture_id;
@@ -93,6 +94,7 @@ static int depend_on_stream(const ph_stream *stream, const ph_stream *on, uint64
         result = PH__R_OUT_OF_MEMORY;
     for (size_t i = 0; in && result == PH__R_OK && i < capture.dependency_count; i++)
         ends.at[ends.count++] = capture.dependencies[i];
+    ph__mutex_unlock(&stream->device->ending);
     ph__stream_unhold(on);
     for (size_t i = 0; result == PH__R_OK && i < ends.count; i++)
         result = depend_on(driver, stream, ends.at[i]);
@@ -150,17 +152,29 @@ ph_status ph__nested_begin(const ph_graph *graph, ph_stream *stream, uint64_t ca
     return PH_OK;
 }
 
-void ph__nested_end(const ph_graph *graph, ph_stream *stream, uint64_t capture_id, bool made)
+/* The node that the stream has just made; NULL: another thread has ended the capture. */
+static ph__drv_node *last_node(const ph_stream *stream, uint64_t capture_id)
 {
     ph__drv_capture capture = {0};
-    if (made && stream->device->driver->capture_get(&capture, stream->handle) == PH__R_OK &&
-        capture.id == capture_id && capture.dependency_count == 1) {
+    ph__drv_node *node = NULL;
+    ph__mutex_lock(&stream->device->ending);
+    if (stream->device->driver->capture_get(&capture, stream->handle) == PH__R_OK &&
+        capture.id == capture_id && capture.dependency_count == 1)
+        node = capture.dependencies[0];
+    ph__mutex_unlock(&stream->device->ending);
+    return node;
+}
+
+void ph__nested_end(const ph_graph *graph, ph_stream *stream, uint64_t capture_id, bool made)
+{
+    ph__drv_node *node = made ? last_node(stream, capture_id) : NULL;
+    if (node) {
         pthread_mutex_lock(&stream->device->capture_lock);
         ph_graph *outer = ph__capture_owner_locked(stream->device, capture_id);
         for (size_t i = 0; outer && i < graph->pools.count; i++) {
             ph__nested *place = find_pool(outer, graph->pools.at[i]->pool);
             if (place)
-                *place = (ph__nested){place->pool, capture.dependencies[0], stream->id};
+                *place = (ph__nested){place->pool, node, stream->id};
         }
         pthread_mutex_unlock(&stream->device->capture_lock);
     }

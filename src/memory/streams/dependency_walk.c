@@ -117,12 +117,14 @@ static bool add_ends(ph__drv_node ***at, size_t *count, size_t *capacity, ph__me
 {
     ph__drv_capture capture;
     ph__stream_hold(stream);
+    ph__mutex_lock(&memory->device->ending);
     bool ok = memory->driver->capture_get(&capture, stream->handle) == PH__R_OK &&
               capture.status == PH_CAPTURE_ACTIVE && capture.id == capture_id &&
               (capture.dependency_count <= *capacity - *count ||
                ph__vec_grow((void **)at, capacity, *count, capture.dependency_count, sizeof **at));
     for (size_t i = 0; ok && i < capture.dependency_count; i++)
         (*at)[(*count)++] = capture.dependencies[i];
+    ph__mutex_unlock(&memory->device->ending);
     ph__stream_unhold(stream);
     return ok;
 }

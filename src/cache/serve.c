@@ -35,13 +35,19 @@ ph_status ph__serve_graph(ph__visit *visit, ph_graph *graph, const ph_slot_value
     return status;
 }
 
-/* Whether the stream is capturing costs a call of the driver where other code may capture. */
-static bool is_outside_captures(ph_status *status, const ph__visit *visit)
+/* 0: the stream is in none. Whether it is costs a call of the driver where other code may
+ * capture. */
+static uint64_t find_capture(ph_status *status, const ph__visit *visit)
 {
     uint64_t capture = 0;
     if (visit->asks)
         *status = ph__stream_find_capture(&capture, visit->stream, "ph_graph_cache_run");
-    return *status == PH_OK && capture == 0;
+    return *status == PH_OK ? capture : 0;
+}
+
+static bool is_outside_captures(ph_status *status, const ph__visit *visit)
+{
+    return find_capture(status, visit) == 0 && *status == PH_OK;
 }
 
 /* The graph stays for later calls. */
@@ -112,10 +118,8 @@ static bool is_spent(const ph__visit *visit)
 bool ph__serve_may_nest(ph_status *status, ph__visit *visit, const ph_graph *graph)
 {
     size_t bytes;
-    uint64_t capture = 0;
-    if (visit->asks)
-        *status = ph__stream_find_capture(&capture, visit->stream, "ph_graph_cache_run");
-    if (*status != PH_OK || capture == 0 || !ph__nested_live(&bytes, graph, capture))
+    const uint64_t capture = find_capture(status, visit);
+    if (capture == 0 || !ph__nested_live(&bytes, graph, capture))
         return true;
     ph__visit_note(visit, "the capture around the call has memory of the cache's pool that the "
                           "graph would write over; capture into another pool, or free it before");

@@ -152,8 +152,14 @@ static ph_status add_child(bool *over, ph_graph *graph, ph_stream *stream, uint6
     if (of_graph) /* resolved with it */
         PH_TRY(ph__graph_need_record(graph, call));
     PH_TRY(ph__marks_enter_graph(&marks, stream, of_graph, call));
-    int result = graph->device->driver->child(stream->handle, graph->template);
-    ph__marks_leave_graph(&marks, of_graph, result == PH__R_OK);
+    int result = PH__R_OK;
+    ph_status status = ph__nested_begin(graph, stream, capture_id, call);
+    if (status == PH_OK)
+        result = graph->device->driver->child(stream->handle, graph->template);
+    const bool made = status == PH_OK && result == PH__R_OK;
+    ph__nested_end(graph, stream, capture_id, made);
+    ph__marks_leave_graph(&marks, of_graph, made);
+    PH_TRY(status);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the child graph");
     *over = result == PH__R_ILLEGAL_STATE && ph__stream_capture_id(stream) != capture_id;
@@ -208,12 +214,8 @@ ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
     ph_status status = ph__held_pass(graph, capture_id, call);
     if (status == PH_OK)
         status = offer_objects(graph, capture_id, call);
-    if (status == PH_OK) {
-        status = ph__nested_begin(graph, stream, capture_id, call);
-        if (status == PH_OK)
-            status = add_child(over, graph, stream, capture_id, call);
-        ph__nested_end(graph, stream, capture_id, status == PH_OK && !*over);
-    }
+    if (status == PH_OK)
+        status = add_child(over, graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);
     lent = close_offer(device, capture_id, ticket, status == PH_OK && !*over);
     pthread_mutex_unlock(&device->capture_lock);

@@ -102,16 +102,17 @@ static int depend_on_stream(const ph_stream *stream, const ph_stream *on, uint64
     return result;
 }
 
-/* Memory of the capture's pool that its other streams were given, and have freed, may be in use by
- * their work so far. */
+/* Memory of the capture's pool that its other streams were given or have used, and that is freed,
+ * may be in use by their work so far. */
 static int depend_on_memory(const ph_stream *stream, ph_pool *pool, uint64_t capture_id,
                             const ph__ranges *ranges)
 {
     int result = PH__R_OK;
-    uint64_t number = 0;
+    uint64_t after = 0;
     ph_stream *on;
     while (result == PH__R_OK &&
-           (on = ph__capture_next_stream(pool, capture_id, ranges, &number)) != NULL) {
+           (on = ph__capture_next_stream(pool, capture_id, ranges, after)) != NULL) {
+        after = on->id;
         if (on->id != stream->id)
             result = depend_on_stream(stream, on, capture_id);
         ph__stream_release(on);

@@ -99,14 +99,19 @@ ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t captur
     return status;
 }
 
+static bool lies_in(const ph__ranges *ranges, uintptr_t address, size_t bytes)
+{
+    const ph__range *hit = ranges ? ph__ranges_from(ranges, address) : NULL;
+    return !ranges || (hit && hit->base < address + bytes);
+}
+
 static const ph__block *find_live(const ph_pool *pool, const ph__segment *segment,
                                   const ph__ranges *ranges)
 {
     for (const ph__block *block = segment->first; block; block = block->next) {
         if (block->free || block->generation < pool->born_from || !ph__block_is_live(block))
             continue;
-        const ph__range *hit = ranges ? ph__ranges_from(ranges, block->address) : NULL;
-        if (!ranges || (hit && hit->base < block->address + block->size))
+        if (lies_in(ranges, block->address, block->size))
             return block;
     }
     return NULL;
@@ -116,11 +121,9 @@ static const ph__block *find_live(const ph_pool *pool, const ph__segment *segmen
 static const ph__range *find_planned(const ph_pool *pool, const ph__ranges *ranges)
 {
     const ph__ranges *live = pool->replay_allocator ? &pool->replay_allocator->live : NULL;
-    for (size_t i = 0; live && i < live->count; i++) {
-        const ph__range *hit = ranges ? ph__ranges_from(ranges, live->at[i].base) : NULL;
-        if (!ranges || (hit && hit->base < live->at[i].base + live->at[i].size))
+    for (size_t i = 0; live && i < live->count; i++)
+        if (lies_in(ranges, live->at[i].base, live->at[i].size))
             return &live->at[i];
-    }
     return NULL;
 }
 
@@ -132,8 +135,7 @@ uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_
     const ph__segment *segment =
         pool->capture_id == capture_id ? ph__heap_first_segment(pool->heap) : NULL;
     for (; segment && !live; segment = segment->next) {
-        const ph__range *hit = ranges ? ph__ranges_from(ranges, segment->address) : NULL;
-        if (!ranges || (hit && hit->base < segment->address + segment->size))
+        if (lies_in(ranges, segment->address, segment->size))
             live = find_live(pool, segment, ranges);
     }
     const ph__range *planned =
@@ -144,21 +146,42 @@ uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_
     return address;
 }
 
-ph_stream *ph__capture_next_stream(ph_pool *pool, uint64_t capture_id, const ph__ranges *ranges,
-                                   uint64_t *number)
+/* The stream of the least number above `after`. */
+static void consider_stream(ph_stream **next, ph_stream *stream, uint64_t after)
 {
-    ph_stream *stream = NULL;
+    if (stream->id > after && (!*next || stream->id < (*next)->id))
+        *next = stream;
+}
+
+/* Of blocks that are freed, and wait for the streams that used them. */
+static void consider_users(ph_stream **next, const ph__segment *segment, const ph__ranges *ranges,
+                           uint64_t after)
+{
+    for (const ph__block *block = segment->first; block; block = block->next) {
+        const ph__stream_uses *uses = block->free ? NULL : ph__block_stream_uses(block);
+        if (!uses || uses->list.count == 0 || ph__block_is_live(block) ||
+            !lies_in(ranges, block->address, block->size))
+            continue;
+        for (size_t i = 0; i < uses->list.count; i++)
+            consider_stream(next, uses->list.at[i].stream, after);
+    }
+}
+
+ph_stream *ph__capture_next_stream(ph_pool *pool, uint64_t capture_id, const ph__ranges *ranges,
+                                   uint64_t after)
+{
+    ph_stream *next = NULL;
     ph__memory_lock(pool->memory);
     const ph__segment *segment =
         pool->capture_id == capture_id ? ph__heap_first_segment(pool->heap) : NULL;
-    for (; segment && !stream; segment = segment->next) {
-        const ph__range *hit = ranges ? ph__ranges_from(ranges, segment->address) : NULL;
-        if (segment->number < *number ||
-            (ranges && !(hit && hit->base < segment->address + segment->size)))
+    for (; segment; segment = segment->next) {
+        if (!lies_in(ranges, segment->address, segment->size))
             continue;
-        *number = segment->number + 1;
-        stream = ph__stream_retain(((const ph__mseg *)segment->user)->stream);
+        consider_stream(&next, ((const ph__mseg *)segment->user)->stream, after);
+        consider_users(&next, segment, ranges, after);
     }
+    if (next)
+        (void)ph__stream_retain(next);
     ph__spin_unlock(&pool->memory->lock);
-    return stream;
+    return next;
 }

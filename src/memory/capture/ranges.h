@@ -20,8 +20,9 @@ ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t captur
  * of the ranges at least in part; NULL: in any place. 0: there is none. *bytes: its size. */
 uintptr_t ph__capture_live_block(size_t *bytes, ph_pool *pool, uint64_t capture_id,
                                  const ph__ranges *ranges);
-/* The stream of the next segment, from *number on (0 at first), that has some of the ranges (NULL:
- * any), where the pool is the open capture's; retained. NULL: there is none. */
+/* The stream of the least number above `after` that memory in the ranges (NULL: any) is of, or that
+ * used freed memory there which still waits for it, where the pool is the open capture's;
+ * retained. NULL: there is none. */
 ph_stream *ph__capture_next_stream(ph_pool *pool, uint64_t capture_id, const ph__ranges *ranges,
-                                   uint64_t *number);
+                                   uint64_t after);
 #endif
